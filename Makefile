@@ -1,0 +1,39 @@
+# The commands of a user and of CI. On a fresh Debian machine each installs what it needs first.
+PACKAGES := g++ cmake ninja-build ccache libfmt-dev libcli11-dev nlohmann-json3-dev zlib1g-dev libgtest-dev libgmock-dev dataset-fashion-mnist
+JOBS ?= $(shell nproc)
+
+.PHONY: build test demo test-asan test-tsan deps format clean
+
+build: deps
+	cmake --preset release
+	cmake --build --preset release -j $(JOBS)
+
+test: build
+	ctest --preset release -j $(JOBS)
+
+test-asan: deps
+	cmake --preset asan
+	cmake --build --preset asan -j $(JOBS)
+	ctest --preset asan -j $(JOBS)
+
+test-tsan: deps
+	cmake --preset tsan
+	cmake --build --preset tsan -j $(JOBS)
+	ctest --preset tsan -j $(JOBS)
+
+demo: build
+	build/release/bin/train_fashion_mnist
+
+# Installs the Debian packages that are missing; quiet and fast when there is nothing to do.
+deps:
+	@missing=""; for p in $(PACKAGES); do \
+	  dpkg-query -W -f '$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || missing="$$missing $$p"; done; \
+	if [ -n "$$missing" ]; then echo "installing:$$missing"; \
+	  sudo=$$(test "$$(id -u)" = 0 || echo sudo); \
+	  $$sudo apt-get update -qq && DEBIAN_FRONTEND=noninteractive $$sudo apt-get install -y -qq --no-install-recommends $$missing; fi
+
+format:
+	git ls-files '*.h' '*.cpp' | xargs clang-format -i
+
+clean:
+	rm -rf build

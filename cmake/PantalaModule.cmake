@@ -1,0 +1,25 @@
+# A module is a folder of src/ with the public headers that it implements and the modules that it may include.
+# The link graph is the layering; tests/unit/layering_test.cpp reads the list written here and fails on any
+# #include that it does not allow.
+
+# pantala_module(NAME [HEADERS public headers...] [DEPENDS modules...] [LIBRARIES external targets...])
+function(pantala_module name)
+  cmake_parse_arguments(M "" "" "HEADERS;DEPENDS;LIBRARIES" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
+  add_library(pantala_${name} STATIC ${sources})
+  target_include_directories(pantala_${name} PUBLIC ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
+  target_link_libraries(pantala_${name} PUBLIC fmt::fmt ${M_LIBRARIES})
+  foreach(dependency ${M_DEPENDS})
+    target_link_libraries(pantala_${name} PUBLIC pantala_${dependency})
+  endforeach()
+  list(JOIN M_HEADERS " " headers)
+  list(JOIN M_DEPENDS " " depends)
+  set_property(GLOBAL APPEND PROPERTY PANTALA_MODULES "${name}|${headers}|${depends}")
+endfunction()
+
+# Writes one line `module|public headers|dependencies` per module for the layering test.
+function(pantala_write_module_list)
+  get_property(modules GLOBAL PROPERTY PANTALA_MODULES)
+  list(JOIN modules "\n" text)
+  file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/modules.txt CONTENT "${text}\n")
+endfunction()

@@ -1,0 +1,11 @@
+# The modules, bottom up: each may include only what stands behind its DEPENDS (and what those depend on).
+pantala_module(base HEADERS error.h)
+pantala_module(ir HEADERS dtype.h shape.h literal.h init.h tensor.h graph.h DEPENDS base)
+pantala_module(ops HEADERS ops.h ops/ text.h DEPENDS ir)
+pantala_module(ref HEADERS interpreter.h DEPENDS ops)
+pantala_module(grad HEADERS autodiff.h DEPENDS ops)
+pantala_module(optim HEADERS optim.h schedule.h DEPENDS ops)
+pantala_module(nn HEADERS nn.h DEPENDS ops)
+pantala_module(io DEPENDS ops LIBRARIES nlohmann_json::nlohmann_json ZLIB::ZLIB)
+pantala_module(train HEADERS accumulation.h training_step.h DEPENDS optim grad ref io)
+pantala_module(zoo HEADERS zoo.h pantala.h DEPENDS nn)

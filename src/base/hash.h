@@ -1,0 +1,27 @@
+// Stable 64-bit hashing: the same on every machine and run, so that it can key files.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <string_view>
+
+namespace pantala {
+
+constexpr std::uint64_t kHashSeed = 0xCBF29CE484222325;
+
+constexpr std::uint64_t fnv1a(std::string_view text, std::uint64_t hash = kHashSeed) {
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3;
+  return hash;
+}
+
+// SplitMix64's finaliser.
+constexpr std::uint64_t mix64(std::uint64_t z) {
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
+  return z ^ (z >> 31);
+}
+
+constexpr std::uint64_t hash_combine(std::uint64_t seed, std::uint64_t value) { return mix64(seed * 0x9E3779B97F4A7C15 + value); }
+inline std::uint64_t hash_double(double value) { return std::bit_cast<std::uint64_t>(value); }
+
+}  // namespace pantala

@@ -1,0 +1,23 @@
+// Small helpers for messages.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pantala {
+
+// The candidate nearest to `name` by edit distance, or "" if none is near enough to be a likely slip.
+std::string nearest(std::string_view name, std::span<const std::string> candidates);
+// "; did you mean 'relu'?" or "".
+std::string did_you_mean(std::string_view name, std::span<const std::string> candidates);
+// The shortest decimal text that reads back to the same double; "inf", "-inf", "nan".
+std::string exact(double value);
+// A quoted string with escapes for quotes, backslashes and control characters.
+std::string quoted(std::string_view text);
+std::string base_name(std::string_view path);
+// Shell-style match: * stands for any run of characters, ? for one.
+bool glob_match(std::string_view pattern, std::string_view text);
+
+}  // namespace pantala

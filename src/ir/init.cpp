@@ -1,0 +1,189 @@
+#include "pantala/init.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <numbers>
+
+#include "base/hash.h"
+#include "base/philox.h"
+#include "base/text.h"
+#include "ir/attribute.h"
+#include "ir/init_kinds.h"
+#include "pantala/error.h"
+
+namespace pantala {
+
+bool operator==(const Initializer& x, const Initializer& y) {
+  const auto same = [](double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); };
+  const bool data = x.data == y.data || (x.data && y.data && *x.data == *y.data);
+  return x.kind == y.kind && same(x.a, y.a) && same(x.b, y.b) && same(x.low, y.low) && same(x.high, y.high) && data;
+}
+
+namespace init {
+
+using Kind = Initializer::Kind;
+namespace {
+Initializer make_init(Kind kind, double a = 0, double b = 0) {
+  Initializer i;
+  i.kind = kind;
+  i.a = a;
+  i.b = b;
+  return i;
+}
+
+// Draws the numbers of one leaf: a stream of its own, keyed by its name.
+class Draws {
+ public:
+  Draws(std::string_view name, std::uint64_t seed) : seed_(seed ^ mix64(fnv1a(name))) {}
+  double unit(std::int64_t index, std::uint32_t lane = 0) const {
+    return bits_to_unit(random_bits(seed_, 0, lane, static_cast<std::uint64_t>(index)));
+  }
+  // Box-Muller; 1 - u is never 0.
+  double normal(std::int64_t index, std::uint32_t lane = 0) const {
+    const double r = std::sqrt(-2 * std::log(1 - unit(index, 2 * lane)));
+    return r * std::cos(2 * std::numbers::pi * unit(index, 2 * lane + 1));
+  }
+
+ private:
+  std::uint64_t seed_;
+};
+
+// Redrawn until it lies within the bounds, which are in units of the value, as in PyTorch.
+double truncated(const Initializer& i, const Draws& draws, std::int64_t index) {
+  for (std::uint32_t lane = 0; lane < 1000; ++lane) {
+    const double value = i.a + i.b * draws.normal(index, lane);
+    if (value >= i.low && value <= i.high) return value;
+  }
+  return std::clamp(i.a, i.low, i.high);
+}
+
+// Rows of a [rows, columns] normal matrix made orthonormal by modified Gram-Schmidt (the shorter side is the orthonormal one).
+std::vector<double> orthogonal_matrix(std::int64_t rows, std::int64_t columns, double gain, const Draws& draws) {
+  const bool tall = rows > columns;
+  const std::int64_t count = tall ? columns : rows, length = tall ? rows : columns;
+  std::vector<double> v(static_cast<std::size_t>(count * length));
+  for (std::int64_t k = 0; k < count * length; ++k) v[k] = draws.normal(k);
+  for (std::int64_t r = 0; r < count; ++r) {
+    double* row = &v[r * length];
+    for (std::int64_t pass = 0; pass < 2; ++pass) {  // a second pass restores what rounding lost
+      for (std::int64_t q = 0; q < r; ++q) {
+        double dot = 0;
+        for (std::int64_t k = 0; k < length; ++k) dot += row[k] * v[q * length + k];
+        for (std::int64_t k = 0; k < length; ++k) row[k] -= dot * v[q * length + k];
+      }
+    }
+    double norm = 0;
+    for (std::int64_t k = 0; k < length; ++k) norm += row[k] * row[k];
+    for (std::int64_t k = 0; k < length; ++k) row[k] /= std::sqrt(norm);
+  }
+  std::vector<double> out(v.size());
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t c = 0; c < columns; ++c) out[r * columns + c] = gain * (tall ? v[c * length + r] : v[r * length + c]);
+  return out;
+}
+}  // namespace
+
+Initializer zeros() { return make_init(Kind::zeros); }
+Initializer ones() { return make_init(Kind::ones); }
+Initializer constant(double value) { return make_init(Kind::constant, value); }
+Initializer uniform(double low, double high) { return make_init(Kind::uniform, low, high); }
+Initializer normal(double mean, double std) { return make_init(Kind::normal, mean, std); }
+Initializer truncated_normal(double mean, double std, double low, double high) {
+  Initializer i = make_init(Kind::truncated_normal, mean, std);
+  i.low = low;
+  i.high = high;
+  return i;
+}
+Initializer xavier_uniform(double gain) { return make_init(Kind::xavier_uniform, gain); }
+Initializer xavier_normal(double gain) { return make_init(Kind::xavier_normal, gain); }
+Initializer kaiming_uniform(double slope) { return make_init(Kind::kaiming_uniform, slope); }
+Initializer kaiming_normal(double slope) { return make_init(Kind::kaiming_normal, slope); }
+Initializer orthogonal(double gain) { return make_init(Kind::orthogonal, gain); }
+Initializer from_data(Literal values) {
+  Initializer i = make_init(Kind::data);
+  i.data = std::make_shared<const Literal>(std::move(values));
+  return i;
+}
+
+Fans fans(const Shape& shape) {
+  if (shape.rank() < 2) throw TypeError(fmt::format("xavier and kaiming initialisers need at least 2 axes, got {}", shape.str()));
+  std::int64_t field = 1;
+  for (int axis = 2; axis < shape.rank(); ++axis) field *= shape[axis];
+  return {.in = shape[1] * field, .out = shape[0] * field};
+}
+
+void check(const Initializer& i, const Type& type) {
+  const auto positive = [&](double value, std::string_view what) {
+    if (!(value >= 0) || !std::isfinite(value)) throw TypeError(fmt::format("{}: {} must be finite and not negative, got {}", kind_text(i.kind), what, exact(value)));
+  };
+  switch (i.kind) {
+    case Kind::uniform:
+      if (!(i.a <= i.b) || !std::isfinite(i.b - i.a)) throw TypeError(fmt::format("uniform: low {} must not be above high {}", exact(i.a), exact(i.b)));
+      break;
+    case Kind::normal: positive(i.b, "the standard deviation"); break;
+    case Kind::truncated_normal:
+      positive(i.b, "the standard deviation");
+      if (!(i.low < i.high)) throw TypeError(fmt::format("truncated_normal: low {} must be below high {}", exact(i.low), exact(i.high)));
+      break;
+    case Kind::xavier_uniform:
+    case Kind::xavier_normal:
+    case Kind::kaiming_uniform:
+    case Kind::kaiming_normal: fans(type.shape); break;
+    case Kind::orthogonal:
+      if (type.shape.rank() < 2) throw TypeError(fmt::format("orthogonal: needs at least 2 axes, got {}", type.shape.str()));
+      break;
+    case Kind::data:
+      if (i.data->type() != type) throw TypeError(fmt::format("data of type {} given for {}", i.data->type().str(), type.str()));
+      break;
+    default: break;
+  }
+  if (!is_float(type.dtype) && i.kind > Kind::constant && i.kind != Kind::data)
+    throw TypeError(fmt::format("{} needs a float type, got {}", kind_text(i.kind), type.str()));
+}
+
+Literal make(const Initializer& i, const Type& type, std::string_view name, std::uint64_t seed) {
+  check(i, type);
+  if (i.kind == Kind::data) return *i.data;
+  Literal out(type);
+  if (!out.is_float()) {
+    const double value = i.kind == Kind::ones ? 1 : i.kind == Kind::constant ? i.a : 0;
+    for (std::int64_t& v : out.i()) v = wrap_to(type.dtype, static_cast<std::int64_t>(value));
+    return out;
+  }
+  const Draws draws(name, seed);
+  const auto fill = [&](const std::function<double(std::int64_t)>& value) {
+    for (std::int64_t k = 0; k < out.numel(); ++k) out.f()[k] = round_to(type.dtype, value(k));
+  };
+  const auto symmetric = [&](double bound) { fill([&](std::int64_t k) { return (2 * draws.unit(k) - 1) * bound; }); };
+  const auto gaussian = [&](double mean, double std) { fill([&](std::int64_t k) { return mean + std * draws.normal(k); }); };
+  const auto fan = [&] { const Fans f = fans(type.shape); return Fans{std::max<std::int64_t>(f.in, 1), std::max<std::int64_t>(f.out, 1)}; };
+  const auto xavier_std = [&] { return i.a * std::sqrt(2.0 / static_cast<double>(fan().in + fan().out)); };
+  const auto kaiming_std = [&] { return std::sqrt(2.0 / (1 + i.a * i.a) / static_cast<double>(fan().in)); };
+  switch (i.kind) {
+    case Kind::zeros: break;
+    case Kind::ones: fill([](std::int64_t) { return 1.0; }); break;
+    case Kind::constant: fill([&](std::int64_t) { return i.a; }); break;
+    case Kind::uniform: fill([&](std::int64_t k) { return i.a + (i.b - i.a) * draws.unit(k); }); break;
+    case Kind::normal: gaussian(i.a, i.b); break;
+    case Kind::truncated_normal: fill([&](std::int64_t k) { return truncated(i, draws, k); }); break;
+    case Kind::xavier_uniform: symmetric(std::sqrt(3.0) * xavier_std()); break;
+    case Kind::xavier_normal: gaussian(0, xavier_std()); break;
+    case Kind::kaiming_uniform: symmetric(std::sqrt(3.0) * kaiming_std()); break;
+    case Kind::kaiming_normal: gaussian(0, kaiming_std()); break;
+    case Kind::orthogonal: {
+      const std::int64_t rows = type.shape[0], columns = rows == 0 ? 0 : out.numel() / rows;
+      const std::vector<double> m = orthogonal_matrix(rows, columns, i.a, draws);
+      fill([&](std::int64_t k) { return m[k]; });
+      break;
+    }
+    case Kind::data: break;
+  }
+  return out;
+}
+
+}  // namespace init
+}  // namespace pantala
