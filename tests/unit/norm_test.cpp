@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <functional>
+#include <numbers>
 
 #include "base/hash.h"
 #include "base/philox.h"
@@ -25,8 +26,6 @@ Tensor noise(Graph& g, const std::string& name, const Shape& shape, double centr
   for (std::int64_t k = 0; k < values.numel(); ++k) values.f()[k] = centre - 1 + 2 * bits_to_unit(random_bits(fnv1a(name), 0, 0, static_cast<std::uint64_t>(k)));
   return g.constant(values);
 }
-
-std::vector<double> numbers(const Graph& g, const Tensor& t) { return value_of(g, t); }
 
 double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
   double worst = a.size() == b.size() ? 0 : INFINITY;
@@ -57,34 +56,34 @@ std::size_t count_nodes(const Graph& graph, std::string_view op) {
 TEST(Softmax, rows_sum_to_one) {
   Graph g;
   const Tensor y = softmax(noise(g, "x", {3, 7, 2}) * 4.0, 1);
-  for (const double total : numbers(g, sum(y, {1}))) EXPECT_NEAR(total, 1, 1e-14);
-  for (const double p : numbers(g, y)) EXPECT_GT(p, 0);
+  for (const double total : value_of(g, sum(y, {1}))) EXPECT_NEAR(total, 1, 1e-14);
+  for (const double p : value_of(g, y)) EXPECT_GT(p, 0);
 }
 
 TEST(Softmax, is_unchanged_by_a_shift_of_ten_thousand) {
   Graph g;
   const Tensor x = noise(g, "x", {4, 6});
-  EXPECT_LT(largest_difference(numbers(g, softmax(x + 1e4)), numbers(g, softmax(x))), 1e-11);
-  EXPECT_LT(largest_difference(numbers(g, log_softmax(x - 1e4)), numbers(g, log_softmax(x))), 1e-11);
+  EXPECT_LT(largest_difference(value_of(g, softmax(x + 1e4)), value_of(g, softmax(x))), 1e-11);
+  EXPECT_LT(largest_difference(value_of(g, log_softmax(x - 1e4)), value_of(g, log_softmax(x))), 1e-11);
 }
 
 TEST(Softmax, entries_of_minus_infinity_have_probability_zero_and_finite_gradients) {
   Graph g;
   const Tensor x = g.parameter("x", {2, 3});
   const ref::Bindings at{{"x", floats({2, 3}, {0, -INFINITY, 0, 1, 2, -INFINITY})}};
-  expect_close(value_of(g, softmax(x), at), {0.5, 0, 0.5, 1 / (1 + M_E), M_E / (1 + M_E), 0}, 1e-14);
+  expect_close(value_of(g, softmax(x), at), {0.5, 0, 0.5, 1 / (1 + std::numbers::e), std::numbers::e / (1 + std::numbers::e), 0}, 1e-14);
   EXPECT_EQ(value_of(g, log_softmax(x), at)[1], -INFINITY);
   const Tensor weights = g.constant(floats({2, 3}, {1, 2, 3, 4, 5, 6}));
   const auto gradient = [&](const Tensor& y) { return gradients_of(g, sum(y * weights), {x}, at)[0]; };
-  expect_close(gradient(softmax(x)), {-0.5, 0, 0.5, -M_E / ((1 + M_E) * (1 + M_E)), M_E / ((1 + M_E) * (1 + M_E)), 0}, 1e-14);
+  expect_close(gradient(softmax(x)), {-0.5, 0, 0.5, -std::numbers::e / ((1 + std::numbers::e) * (1 + std::numbers::e)), std::numbers::e / ((1 + std::numbers::e) * (1 + std::numbers::e)), 0}, 1e-14);
   for (const double d : gradient(log_softmax(x))) EXPECT_TRUE(std::isfinite(d));
 }
 
 TEST(Softmax, log_softmax_keeps_digits_where_softmax_is_zero) {
   Graph g;
   const Tensor x = g.constant(floats({2}, {0, -2000}));
-  EXPECT_EQ(numbers(g, softmax(x))[1], 0);
-  EXPECT_EQ(numbers(g, log_softmax(x))[1], -2000);
+  EXPECT_EQ(value_of(g, softmax(x))[1], 0);
+  EXPECT_EQ(value_of(g, log_softmax(x))[1], -2000);
 }
 
 TEST(Softmax, an_empty_axis_is_an_error_and_no_rows_are_none) {
@@ -92,27 +91,27 @@ TEST(Softmax, an_empty_axis_is_an_error_and_no_rows_are_none) {
   EXPECT_THAT(message_of<TypeError>([&] { softmax(g.input("x", {3, 0}), 1); }), HasSubstr("axis 1 has no elements: x f32[3,0]"));
   EXPECT_THROW(softmax(g.input("z", {3}), 1), TypeError);
   EXPECT_THROW(log_softmax(g.input("s", {})), TypeError);
-  EXPECT_TRUE(numbers(g, softmax(noise(g, "e", {0, 3}))).empty());
+  EXPECT_TRUE(value_of(g, softmax(noise(g, "e", {0, 3}))).empty());
 }
 
 TEST(LayerNorm, without_weight_and_bias_has_mean_zero_and_variance_one) {
   Graph g;
   const Tensor y = layer_norm(noise(g, "x", {5, 16}) * 3.0 + 7.0, {}, {}, {.eps = 0});
-  for (const double m : numbers(g, mean(y, {-1}))) EXPECT_NEAR(m, 0, 1e-13);
-  for (const double v : numbers(g, var(y, {-1}, {.unbiased = false}))) EXPECT_NEAR(v, 1, 1e-13);
+  for (const double m : value_of(g, mean(y, {-1}))) EXPECT_NEAR(m, 0, 1e-13);
+  for (const double v : value_of(g, var(y, {-1}, {.unbiased = false}))) EXPECT_NEAR(v, 1, 1e-13);
 }
 
 TEST(LayerNorm, a_bias_alone_is_added) {
   Graph g;
   const Tensor x = noise(g, "x", {3, 4}), bias = noise(g, "b", {4});
-  EXPECT_LT(largest_difference(numbers(g, layer_norm(x, {}, bias)), numbers(g, layer_norm(x) + bias)), 1e-15);
+  EXPECT_LT(largest_difference(value_of(g, layer_norm(x, {}, bias)), value_of(g, layer_norm(x) + bias)), 1e-15);
 }
 
 TEST(LayerNorm, a_large_mean_costs_no_digits) {
   Graph g;
   const Tensor x = noise(g, "x", {4, 64});
   // Sums of the shifted numbers round at 2^-53 of 1e7: nothing but that is lost.
-  EXPECT_LT(largest_difference(numbers(g, layer_norm(x + 1e6)), numbers(g, layer_norm(x))), 1e-8);
+  EXPECT_LT(largest_difference(value_of(g, layer_norm(x + 1e6)), value_of(g, layer_norm(x))), 1e-8);
 }
 
 TEST(LayerNorm, saves_mean_and_reciprocal_deviation) {
@@ -120,8 +119,8 @@ TEST(LayerNorm, saves_mean_and_reciprocal_deviation) {
   const Tensor x = g.constant(floats({1, 4}, {1, 3, 5, 7}));
   const std::vector<Tensor> results = ops::apply("layer_norm", {x}, {{"eps", 0.0}});
   EXPECT_EQ(results[1].shape(), (Shape{1}));
-  EXPECT_DOUBLE_EQ(numbers(g, results[1])[0], 4);
-  EXPECT_DOUBLE_EQ(numbers(g, results[2])[0], 1 / std::sqrt(5.0));
+  EXPECT_DOUBLE_EQ(value_of(g, results[1])[0], 4);
+  EXPECT_DOUBLE_EQ(value_of(g, results[2])[0], 1 / std::sqrt(5.0));
 }
 
 TEST(LayerNorm, the_gradient_rule_agrees_with_central_differences) {
@@ -154,8 +153,8 @@ TEST(RmsNorm, divides_by_the_root_of_the_mean_square) {
   Graph g;
   const Tensor x = g.constant(floats({1, 2}, {3, 4})), w = g.constant(floats({2}, {1, 10}));
   const double root = std::sqrt(12.5);
-  expect_close(numbers(g, rms_norm(x, w, {.eps = 0})), {3 / root, 40 / root}, 1e-14);
-  expect_close(numbers(g, rms_norm(x, {}, {.eps = 12.5})), {3 / 5.0, 4 / 5.0}, 1e-14);
+  expect_close(value_of(g, rms_norm(x, w, {.eps = 0})), {3 / root, 40 / root}, 1e-14);
+  expect_close(value_of(g, rms_norm(x, {}, {.eps = 12.5})), {3 / 5.0, 4 / 5.0}, 1e-14);
 }
 
 TEST(RmsNorm, the_gradient_rule_agrees_with_central_differences) {
@@ -166,7 +165,7 @@ TEST(RmsNorm, the_gradient_rule_agrees_with_central_differences) {
 TEST(GroupNorm, of_one_group_is_layer_norm_of_all_channels_and_positions) {
   Graph g;
   const Tensor x = noise(g, "x", {2, 6, 4, 5}, 2);
-  EXPECT_LT(largest_difference(numbers(g, group_norm(x, 1)), numbers(g, layer_norm(reshape(x, {2, 120})))), 1e-13);
+  EXPECT_LT(largest_difference(value_of(g, group_norm(x, 1)), value_of(g, layer_norm(reshape(x, {2, 120})))), 1e-13);
 }
 
 TEST(GroupNorm, the_gradient_rule_agrees_with_central_differences) {
