@@ -105,7 +105,7 @@ struct Sum : Family {
 void extreme_grad(GradContext& g, const Ints& axes) {
   g.give(0, [&] {
     const Shape& shape = g.in().shape();
-    const Tensor hit = cast(eq(g.in(), spread(g.out(), shape, axes)), g.in().dtype());
+    const Tensor hit = where(eq(g.in(), spread(g.out(), shape, axes)), ones_like(g.in()), 0.0);
     const Tensor share = g.dy() / sum(hit, axes, g.out().rank() == shape.rank());
     return hit * spread(share, shape, axes);
   });

@@ -50,21 +50,21 @@ Graph parse_graph(std::string_view text, std::string_view file, const OpTable& o
 }
 
 namespace {
-// Turns plain numbers into scalar constants beside the tensors, which decide graph and dtype.
+// Turns plain numbers into scalar constants beside the tensors; the last tensor decides their dtype (the first may be a condition).
 std::vector<Tensor> to_tensors(const OpDef& op, const std::vector<Operand>& inputs, const ir::Provenance& where) {
-  const auto first = std::find_if(inputs.rbegin(), inputs.rend(), [](const Operand& o) { return o.is_tensor(); });
-  if (first == inputs.rend()) ir::throw_type_error(op.name, where, "needs at least one tensor");
+  const auto model = std::find_if(inputs.rbegin(), inputs.rend(), [](const Operand& o) { return o.is_tensor(); });
+  if (model == inputs.rend()) ir::throw_type_error(op.name, where, "needs at least one tensor");
   std::vector<Tensor> tensors;
   for (const Operand& input : inputs) {
     if (input.is_tensor()) {
       tensors.push_back(input.tensor());
       continue;
     }
-    const DType dtype = first->tensor().dtype();
+    const DType dtype = model->tensor().dtype();
     const double value = input.number();
     if (!is_float(dtype) && value != static_cast<double>(static_cast<std::int64_t>(value)))
-      ir::throw_type_error(op.name, where, fmt::format("the number {} does not fit the dtype of {}", exact(value), first->tensor().type().str()));
-    tensors.push_back(first->tensor().graph()->append(ir::constant_op(), {}, {value, dtype, Ints{}}, where)[0]);
+      ir::throw_type_error(op.name, where, fmt::format("the number {} does not fit the dtype of {}", exact(value), model->tensor().type().str()));
+    tensors.push_back(model->tensor().graph()->append(ir::constant_op(), {}, {value, dtype, Ints{}}, where)[0]);
   }
   return tensors;
 }

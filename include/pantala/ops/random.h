@@ -7,10 +7,11 @@
 
 namespace pantala {
 
-Tensor random_bits(Graph& graph, const Shape& shape);  // 32 random bits as i32
-Tensor random_uniform(Graph& graph, const Shape& shape, double low = 0, double high = 1, DType dtype = f32);
-Tensor random_normal(Graph& graph, const Shape& shape, double mean = 0, double std = 1, DType dtype = f32);
-// Zeroes each element with probability p and scales the others by 1 / (1 - p).
+// 32 random bits per element, as i32.
+Tensor random_bits(Graph& graph, const Shape& shape, Where where = Where::current());
+Tensor random_uniform(Graph& graph, const Shape& shape, double low = 0, double high = 1, DType dtype = f32, Where where = Where::current());
+Tensor random_normal(Graph& graph, const Shape& shape, double mean = 0, double std = 1, DType dtype = f32, Where where = Where::current());
+// Zeroes each element with probability p, in [0, 1), and scales the others by 1 / (1 - p).
 Tensor dropout(Operand x, double p = 0.5);
 
 }  // namespace pantala
