@@ -6,7 +6,7 @@ namespace pantala::zoo {
 Model lenet(const LenetConfig& config, Where where) {
   require_positive("lenet", config.batch, "batch", where);
   require_positive("lenet", config.channels, "channels", where);
-  require_positive("lenet", config.size / 4, "size / 4 (two poolings)", where);
+  require_at_least("lenet", config.size, 4, "size", where);  // it is halved twice
   require_positive("lenet", config.classes, "classes", where);
   Model model;
   model.input = model.graph.input("x", {config.batch, config.channels, config.size, config.size}, f32, where);

@@ -25,6 +25,10 @@ void require_positive(std::string_view model, std::int64_t value, std::string_vi
   if (value <= 0) ir::throw_type_error(model, ir::provenance(where), fmt::format("{} must be positive, got {}", what, value));
 }
 
+void require_at_least(std::string_view model, std::int64_t value, std::int64_t least, std::string_view what, const Where& where) {
+  if (value < least) ir::throw_type_error(model, ir::provenance(where), fmt::format("{} must be at least {}, got {}", what, least, value));
+}
+
 void add_classifier_loss(Model& model, const Tensor& logits, const Where& where) {
   model.labels = model.graph.input("labels", {logits.dim(0)}, i64, where);
   model.logits = logits;
