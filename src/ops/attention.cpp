@@ -190,7 +190,7 @@ struct Attention : Family {
     kept.push_back(bools({3, 3}));
     return {sample(qkv({1, 1, 4, 8}, {1, 1, 4, 8}), Attrs{}), sample(qkv({2, 3, 2, 3}, {2, 3, 5, 3}), Attrs{false, 0, 0.7}), sample(qkv({1, 4, 3, 5}, {1, 2, 3, 5}), Attrs{true, 0, 0}),
             sample(qkv({1, 2, 5, 2}, {1, 1, 5, 2}), Attrs{true, 2, 0}), sample(added, Attrs{}), sample(kept, Attrs{true, 0, 0}), sample(qkv({1, 1, 1, 1}, {1, 1, 1, 1}), Attrs{}),
-            sample(qkv({1, 2, 3, 2}, {1, 2, 0, 2}), Attrs{})};
+            sample(qkv({1, 2, 0, 2}, {1, 2, 3, 2}), Attrs{})};
   }
 };
 

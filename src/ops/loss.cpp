@@ -232,10 +232,11 @@ struct ClassRows {
   Tensor target;                  // as given, but 0 in ignored rows: every class is looked up, so one that is out of range is found
   std::optional<Tensor> ignored;  // none if the dtype cannot hold ignore_index
 
-  ClassRows(const Tensor& given, std::int64_t ignore_index) : target(given) {
-    if (wrap_to(given.dtype(), ignore_index) != ignore_index) return;
-    ignored = eq(given, static_cast<double>(ignore_index));
-    target = where(*ignored, 0.0, given);
+  // Bytes are widened: they are no indices, and cannot count all classes.
+  ClassRows(const Tensor& given, std::int64_t ignore_index) : target(given.dtype() == u8 ? cast(given, i32) : given) {
+    if (wrap_to(target.dtype(), ignore_index) != ignore_index) return;
+    ignored = eq(target, static_cast<double>(ignore_index));
+    target = where(*ignored, 0.0, target);
   }
   Tensor zero_if_ignored(const Tensor& rows) const { return ignored ? where(*ignored, 0.0, rows) : rows; }
 };
@@ -248,10 +249,9 @@ Tensor along_classes(const Tensor& weight, const Tensor& scores, std::int64_t ax
   sizes[axis] = weight.dim(0);
   return reshape(weight, sizes);
 }
-// Where a class is its row's target. A byte cannot count all classes, so it is widened.
+// Where a class is its row's target.
 Tensor is_target(const Tensor& scores, const Tensor& target, std::int64_t axis) {
-  const Tensor wide = target.dtype() == u8 ? cast(target, i32) : target;
-  return eq(unsqueeze(wide, axis), iota_beside(scores, scores.shape(), axis, wide.dtype()));
+  return eq(unsqueeze(target, axis), iota_beside(scores, scores.shape(), axis, target.dtype()));
 }
 
 struct SoftmaxCrossEntropyAttrs {
@@ -289,7 +289,7 @@ struct SoftmaxCrossEntropyGrad : Family {
     const ClassRows rows(c.in(2), a.ignore_index);
     const double share = a.label_smoothing / static_cast<double>(x.dim(static_cast<int>(a.axis)));
     const Tensor dloss = unsqueeze(rows.zero_if_ignored(c.in(0)), a.axis), probability = exp(x - unsqueeze(lse, a.axis));
-    const Tensor hit = is_target(x, c.in(2), a.axis);
+    const Tensor hit = is_target(x, rows.target, a.axis);
     if (!c.has(4)) {
       const Tensor spread = probability - share;
       return dloss * (share == 0 ? where(hit, probability - 1.0, probability) : where(hit, spread - (1 - a.label_smoothing), spread));
@@ -351,7 +351,7 @@ struct SoftmaxCrossEntropy : Family {
   static Tensor weight_gradient(const GradContext& g, const Attrs& a) {
     const Tensor& x = g.in(0);
     const ClassRows rows(g.in(1), a.ignore_index);
-    const Tensor hit = is_target(x, g.in(1), a.axis), surprise = unsqueeze(g.out(2), a.axis) - x;
+    const Tensor hit = is_target(x, rows.target, a.axis), surprise = unsqueeze(g.out(2), a.axis) - x;
     const Tensor dloss = unsqueeze(rows.zero_if_ignored(g.dy(0)), a.axis), drow_weight = unsqueeze(rows.zero_if_ignored(g.dy(1)), a.axis);
     Tensor each = where(hit, dloss * surprise * (1 - a.label_smoothing) + drow_weight, 0.0);
     if (a.label_smoothing != 0) each = each + dloss * surprise * (a.label_smoothing / static_cast<double>(x.dim(static_cast<int>(a.axis))));

@@ -147,7 +147,6 @@ double window_count(const Cover& rows, const Cover& columns, bool include_pad) {
 }
 
 Tensor avg_pool2d_grad(const Tensor& dy, const Ints& input_sizes, const AvgPoolAttrs& a);
-Tensor avg_pool2d_like(const Tensor& x, const AvgPoolAttrs& a);
 
 struct AvgPool2d : Family {
   using Attrs = AvgPoolAttrs;
@@ -209,7 +208,7 @@ struct AvgPool2dGrad : Family {
     return dx;
   }
   static void grad(GradContext& g, const Attrs& a) {
-    g.give(0, [&] { return avg_pool2d_like(g.dy(), a.pool); });
+    g.give(0, [&] { return make<AvgPool2d>({g.dy()}, a.pool); });
   }
   static std::vector<Sample> samples() {
     return {sample({floats({2, 3, 2, 2})}, Attrs{{5, 4}, {{{2}, {}, {0}, false}, true}}), sample({floats({1, 2, 4, 7})}, Attrs{{7, 6}, {{{3, 2}, {2, 1}, {1, 1}, false}, false}}),
@@ -218,7 +217,6 @@ struct AvgPool2dGrad : Family {
 };
 
 Tensor avg_pool2d_grad(const Tensor& dy, const Ints& input_sizes, const AvgPoolAttrs& a) { return make<AvgPool2dGrad>({dy}, {input_sizes, a}); }
-Tensor avg_pool2d_like(const Tensor& x, const AvgPoolAttrs& a) { return make<AvgPool2d>({x}, a); }
 
 struct GlobalAvgPool : Family {
   static constexpr OpInfo info{"global_avg_pool", "(x) -> y", "The mean over all spatial axes: [batch, channels]."};

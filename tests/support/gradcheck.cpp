@@ -54,7 +54,7 @@ Subject make_subject(const ir::OpDef& op, const ir::Sample& sample) {
   std::vector<Tensor> inputs;
   for (std::size_t k = 0; k < sample.inputs.size(); ++k) {
     const ir::SampleInput& in = sample.inputs[k];
-    const bool differentiable = is_float(in.dtype);
+    const bool differentiable = is_float(in.dtype) && !op.is_index(static_cast<int>(k));
     const std::string name = fmt::format("{}{}", differentiable ? "p" : "i", k);
     s.bindings[name] = draw(in, op.name + name);
     if (differentiable) {

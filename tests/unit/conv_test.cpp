@@ -3,7 +3,6 @@
 
 #include <numeric>
 
-#include "ir/graph_data.h"
 #include "ops/table.h"
 #include "pantala/ops.h"
 #include "support/gradcheck.h"

@@ -76,7 +76,7 @@ TEST(AvgPool, divides_by_what_the_options_say) {
   EXPECT_EQ(value_of(g, avg_pool2d(x, {3}, {.stride = {1}, .padding = {1}}), values), (Values{40, 40, 40, 40}));
   EXPECT_EQ(value_of(g, avg_pool2d(x, {3}, {.stride = {1}, .padding = {1}, .count_include_pad = false}), values), (Values{90, 90, 90, 90}));
   // What sticks out behind the padding never counts.
-  EXPECT_EQ(value_of(g, avg_pool2d(x, {3}, {.stride = {2}, .padding = {1}, .ceil_mode = true}), values), (Values{40, 42, 48, 36}));
+  EXPECT_EQ(value_of(g, avg_pool2d(x, {3}, {.stride = {2}, .padding = {1}, .ceil_mode = true}), values), (Values{40, 36, 42, 36}));
 }
 
 TEST(AvgPool, the_gradient_is_shared_out_over_the_window) {

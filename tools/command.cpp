@@ -1,0 +1,104 @@
+#include "tools/command.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <iostream>
+#include <vector>
+
+#include "base/text.h"
+#include "pantala/error.h"
+
+namespace pantala::tools {
+
+namespace {
+
+struct Verb {
+  const char* name;
+  const char* help;
+  Run (*describe)(CLI::App&);
+};
+constexpr Verb kVerbs[] = {
+    {"fixtures", "Run recorded cases and compare with what they expect", fixtures_verb},
+    {"ops", "Print the reference of all ops", ops_verb},
+};
+
+// A mistake on the command line.
+class UsageError : public Error {
+ public:
+  using Error::Error;
+};
+
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back(fmt::format("--{}", name));
+  return names;
+}
+
+// Words that nothing on the command line accepted.
+void check_unknown(const CLI::App& app) {
+  const std::vector<CLI::App*> used = app.get_subcommands();
+  const CLI::App& verb = used.empty() ? app : *used[0];
+  const std::vector<std::string> unknown = verb.remaining();
+  if (unknown.empty()) return;
+  const std::string& word = unknown[0];
+  if (word.starts_with("-")) {
+    const std::string name = word.substr(0, word.find('='));
+    throw UsageError(fmt::format("unknown option '{}'{}", name, did_you_mean(name, option_names(verb))));
+  }
+  if (!used.empty()) throw UsageError(fmt::format("{}: unexpected argument '{}'", verb.get_name(), word));
+  std::vector<std::string> verbs;
+  for (const Verb& known : kVerbs) verbs.emplace_back(known.name);
+  throw UsageError(fmt::format("unknown verb '{}'{}", word, did_you_mean(word, verbs)));
+}
+
+// Reads the options of all verbs and returns the work of the one that was named; empty if help or the version was all that was asked for.
+Run parse(CLI::App& app, int argc, char** argv) {
+  std::vector<Run> runs;
+  std::vector<CLI::App*> verbs;
+  for (const Verb& verb : kVerbs) {
+    verbs.push_back(app.add_subcommand(verb.name, verb.help)->allow_extras());
+    runs.push_back(verb.describe(*verbs.back()));
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& request) {
+    app.exit(request, std::cout, std::cerr);
+    return {};
+  } catch (const CLI::ParseError& error) {
+    check_unknown(app);  // a slip in an option's name is a better answer than what follows from it
+    throw UsageError(error.what());
+  }
+  check_unknown(app);
+  for (std::size_t k = 0; k < verbs.size(); ++k)
+    if (verbs[k]->parsed()) return runs[k];
+  throw UsageError("expected a verb\n" + app.help());
+}
+
+}  // namespace
+
+int run_command(int argc, char** argv) {
+  try {
+    CLI::App app{"Pantala trains neural networks.", "pantala"};
+    app.set_version_flag("--version", "pantala " PANTALA_VERSION);
+    app.allow_extras()->require_subcommand(0, 1);
+    const Run run = parse(app, argc, argv);
+    const int code = run ? run() : 0;
+    std::cout.flush();
+    if (!std::cout || std::fflush(stdout) != 0) throw IoError("cannot write to standard output");
+    return code;
+  } catch (const InternalError& error) {
+    fmt::print(stderr, "pantala: internal error: {}\n", error.what());
+    return kExitInternal;
+  } catch (const Error& error) {
+    fmt::print(stderr, "pantala: {}\n", error.what());
+    return kExitUsage;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "pantala: internal error: {}\n", error.what());
+    return kExitInternal;
+  }
+}
+
+}  // namespace pantala::tools

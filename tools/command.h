@@ -1,0 +1,28 @@
+// The command line: verbs, their options, and what exit codes mean. Results go to stdout, messages and progress to stderr.
+#pragma once
+
+#include <functional>
+#include <string>
+
+namespace CLI {
+class App;
+}
+
+namespace pantala::tools {
+
+// 0 success, 1 the verb's own "no" (a failed check), 2 a mistake of the user, 70 a bug of Pantala.
+inline constexpr int kExitFailed = 1;
+inline constexpr int kExitUsage = 2;
+inline constexpr int kExitInternal = 70;
+
+// Does the verb's work once its options have been read; returns the exit code.
+using Run = std::function<int()>;
+
+// Each verb describes its options on `verb` and returns its work. One file per verb: tools/verb_NAME.cpp.
+Run fixtures_verb(CLI::App& verb);
+Run ops_verb(CLI::App& verb);
+
+// The whole command; never throws.
+int run_command(int argc, char** argv);
+
+}  // namespace pantala::tools

@@ -1,0 +1,81 @@
+// pantala fixtures DIR: runs the recorded cases of a folder on a device and compares. The last line is `N passed, M failed`.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "base/text.h"
+#include "tools/command.h"
+#include "tools/fixtures/fixtures.h"
+
+namespace pantala::tools {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::string folder, device = "ref";
+  std::vector<std::string> filters;
+  bool json = false;
+};
+
+// The cases whose names start with one of the filters, in the order of the files.
+std::vector<std::string> select(const std::vector<std::string>& names, const std::vector<std::string>& filters) {
+  if (filters.empty()) return names;
+  for (const std::string& filter : filters)
+    if (std::none_of(names.begin(), names.end(), [&](const std::string& name) { return name.starts_with(filter); }))
+      throw TypeError(fmt::format("no case starts with '{}'{}", filter, did_you_mean(filter, names)));
+  std::vector<std::string> selected;
+  for (const std::string& name : names)
+    if (std::any_of(filters.begin(), filters.end(), [&](const std::string& filter) { return name.starts_with(filter); })) selected.push_back(name);
+  return selected;
+}
+
+// JSON has no NaN or infinity: they become text.
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json(exact(value)); }
+
+Json to_json(const CaseResult& result) {
+  Json failures = Json::array();
+  for (const Mismatch& m : result.mismatches) {
+    if (!m.message.empty()) failures.push_back({{"tensor", m.tensor}, {"message", m.message}});
+    else failures.push_back({{"tensor", m.tensor}, {"error", number(m.error)}, {"bound", m.bound}, {"index", m.index}, {"expected", number(m.expected)}, {"got", number(m.got)}});
+  }
+  return {{"case", result.name}, {"passed", result.passed()}, {"share_of_bound", number(result.worst)}, {"failures", failures}};
+}
+
+void print(const CaseResult& result, bool json) {
+  if (json) fmt::print("{}\n", to_json(result).dump());
+  else
+    for (const Mismatch& mismatch : result.mismatches) fmt::print("FAILED {}: {}\n", result.name, to_text(mismatch));
+}
+
+int run(const Options& options) {
+  const Device device = parse_device(options.device);
+  const Fixtures fixtures(options.folder);
+  int passed = 0, failed = 0;
+  for (const std::string& name : select(fixtures.names(), options.filters)) {
+    const CaseResult result = fixtures.run(name, device);
+    ++(result.passed() ? passed : failed);
+    print(result, options.json);
+  }
+  if (options.json) fmt::print("{}\n", Json{{"device", options.device}, {"passed", passed}, {"failed", failed}}.dump());
+  fmt::print(options.json ? stderr : stdout, "{} passed, {} failed\n", passed, failed);
+  return failed == 0 ? 0 : kExitFailed;
+}
+
+}  // namespace
+
+Run fixtures_verb(CLI::App& verb) {
+  const auto options = std::make_shared<Options>();
+  verb.add_option("DIR", options->folder, "The folder with ops.json, optimizers.json, schedules.json, models/")->required();
+  verb.add_option("--device", options->device, fmt::format("Where to run: {}", fmt::join(device_names(), ", ")))->capture_default_str();
+  verb.add_option("--filter", options->filters, "Only cases whose names start with one of these, separated by commas: ops/softmax,optimizers/")->delimiter(',')->expected(1);
+  verb.add_flag("--json", options->json, "One JSON object a line per case, then a summary");
+  return [options] { return run(*options); };
+}
+
+}  // namespace pantala::tools
