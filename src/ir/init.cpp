@@ -42,9 +42,9 @@ class Draws {
   double unit(std::int64_t index, std::uint32_t lane = 0) const {
     return bits_to_unit(random_bits(seed_, 0, lane, static_cast<std::uint64_t>(index)));
   }
-  // Box-Muller; 1 - u is never 0.
+  // Box-Muller. The radius is drawn from the middles of the 2^24 cells, so it is neither 0 (a zero row cannot be normalised) nor infinite.
   double normal(std::int64_t index, std::uint32_t lane = 0) const {
-    const double r = std::sqrt(-2 * std::log(1 - unit(index, 2 * lane)));
+    const double r = std::sqrt(-2 * std::log(unit(index, 2 * lane) + 0x1p-25));
     return r * std::cos(2 * std::numbers::pi * unit(index, 2 * lane + 1));
   }
 
@@ -52,12 +52,34 @@ class Draws {
   std::uint64_t seed_;
 };
 
-// Redrawn until it lies within the bounds, which are in units of the value, as in PyTorch.
+// The share of the standard normal distribution above z, accurate in the upper tail.
+double upper_tail(double z) { return 0.5 * std::erfc(z / std::numbers::sqrt2); }
+
+// The standard normal distribution cut to [low, high], both above 0, at quantile u: found by bisection of the tail.
+double tail_quantile(double low, double high, double u) {
+  const double target = upper_tail(low) + u * (upper_tail(high) - upper_tail(low));
+  for (int step = 0; step < 100; ++step) {
+    const double middle = low + (high - low) / 2;
+    (upper_tail(middle) > target ? low : high) = middle;
+  }
+  return low;
+}
+
+// Redrawn until it lies within the bounds, which are in units of the value, as in PyTorch. Bounds that are rarely hit lie in a tail, where
+// the distribution is inverted instead.
 double truncated(const Initializer& i, const Draws& draws, std::int64_t index) {
-  for (std::uint32_t lane = 0; lane < 1000; ++lane) {
+  constexpr std::uint32_t kAttempts = 64;
+  for (std::uint32_t lane = 0; lane < kAttempts; ++lane) {
     const double value = i.a + i.b * draws.normal(index, lane);
     if (value >= i.low && value <= i.high) return value;
   }
+  // Beyond 38 deviations no double is left of the tail: its mass sits at the bound.
+  constexpr double kEnd = 38;
+  const double low = (i.low - i.a) / i.b, high = (i.high - i.a) / i.b, u = draws.unit(index, 2 * kAttempts);
+  if (low > 0 && low < kEnd) return std::clamp(i.a + i.b * tail_quantile(low, std::min(high, kEnd), u), i.low, i.high);
+  if (high < 0 && high > -kEnd) return std::clamp(i.a - i.b * tail_quantile(-high, std::min(-low, kEnd), u), i.low, i.high);
+  // A deviation of 0, bounds without mass, or a narrow window around the mean, where the distribution is flat.
+  if (low <= 0 && high >= 0 && i.b > 0) return i.low + u * (i.high - i.low);
   return std::clamp(i.a, i.low, i.high);
 }
 
@@ -116,42 +138,75 @@ Fans fans(const Shape& shape) {
   return {.in = shape[1] * field, .out = shape[0] * field};
 }
 
-void check(const Initializer& i, const Type& type) {
-  const auto positive = [&](double value, std::string_view what) {
-    if (!(value >= 0) || !std::isfinite(value)) throw TypeError(fmt::format("{}: {} must be finite and not negative, got {}", kind_text(i.kind), what, exact(value)));
-  };
+namespace {
+void require_finite(const Initializer& i, double value, std::string_view what) {
+  if (!std::isfinite(value)) throw TypeError(fmt::format("{}: {} must be finite, got {}", kind_text(i.kind), what, exact(value)));
+}
+void require_not_negative(const Initializer& i, double value, std::string_view what) {
+  if (!(value >= 0) || !std::isfinite(value))
+    throw TypeError(fmt::format("{}: {} must be finite and not negative, got {}", kind_text(i.kind), what, exact(value)));
+}
+
+void check_arguments(const Initializer& i) {
   switch (i.kind) {
     case Kind::uniform:
-      if (!(i.a <= i.b) || !std::isfinite(i.b - i.a)) throw TypeError(fmt::format("uniform: low {} must not be above high {}", exact(i.a), exact(i.b)));
+      require_finite(i, i.a, "low");
+      require_finite(i, i.b, "high");
+      if (i.a > i.b) throw TypeError(fmt::format("uniform: low {} must not be above high {}", exact(i.a), exact(i.b)));
+      require_finite(i, i.b - i.a, "high - low");
       break;
-    case Kind::normal: positive(i.b, "the standard deviation"); break;
     case Kind::truncated_normal:
-      positive(i.b, "the standard deviation");
       if (!(i.low < i.high)) throw TypeError(fmt::format("truncated_normal: low {} must be below high {}", exact(i.low), exact(i.high)));
+      [[fallthrough]];
+    case Kind::normal:
+      require_finite(i, i.a, "the mean");
+      require_not_negative(i, i.b, "the standard deviation");
       break;
     case Kind::xavier_uniform:
-    case Kind::xavier_normal:
+    case Kind::xavier_normal: require_not_negative(i, i.a, "the gain"); break;
     case Kind::kaiming_uniform:
-    case Kind::kaiming_normal: fans(type.shape); break;
-    case Kind::orthogonal:
-      if (type.shape.rank() < 2) throw TypeError(fmt::format("orthogonal: needs at least 2 axes, got {}", type.shape.str()));
-      break;
+    case Kind::kaiming_normal: require_finite(i, i.a, "the slope"); break;
+    case Kind::orthogonal: require_finite(i, i.a, "the gain"); break;
     case Kind::data:
-      if (i.data->type() != type) throw TypeError(fmt::format("data of type {} given for {}", i.data->type().str(), type.str()));
+      if (!i.data) throw TypeError("the initialiser has no data");
       break;
-    default: break;
+    case Kind::zeros:
+    case Kind::ones:
+    case Kind::constant: break;
   }
-  if (!is_float(type.dtype) && i.kind > Kind::constant && i.kind != Kind::data)
-    throw TypeError(fmt::format("{} needs a float type, got {}", kind_text(i.kind), type.str()));
+}
+
+// The integer that fills a leaf of an integer or bool type.
+std::int64_t integer_value(const Initializer& i, DType dtype) {
+  const double value = i.kind == Kind::ones ? 1 : i.kind == Kind::constant ? i.a : 0;
+  // Beyond 2^53 a double does not name one integer.
+  const bool whole = value == std::floor(value) && std::fabs(value) <= 0x1p53;
+  if (!whole || wrap_to(dtype, static_cast<std::int64_t>(value)) != static_cast<std::int64_t>(value))
+    throw TypeError(fmt::format("{}: {} cannot hold {}", kind_text(i.kind), dtype_name(dtype), exact(value)));
+  return static_cast<std::int64_t>(value);
+}
+}  // namespace
+
+void check(const Initializer& i, const Type& type) {
+  check_arguments(i);
+  if (i.kind == Kind::data) {
+    if (i.data->type() != type) throw TypeError(fmt::format("data of type {} given for {}", i.data->type().str(), type.str()));
+    return;
+  }
+  if (!is_float(type.dtype)) {
+    if (i.kind > Kind::constant) throw TypeError(fmt::format("{} needs a float type, got {}", kind_text(i.kind), type.str()));
+    integer_value(i, type.dtype);
+  }
+  if (i.kind >= Kind::xavier_uniform && i.kind <= Kind::kaiming_normal) fans(type.shape);
+  if (i.kind == Kind::orthogonal && type.shape.rank() < 2) throw TypeError(fmt::format("orthogonal: needs at least 2 axes, got {}", type.shape.str()));
 }
 
 Literal make(const Initializer& i, const Type& type, std::string_view name, std::uint64_t seed) {
   check(i, type);
-  if (i.kind == Kind::data) return *i.data;
+  if (i.kind == Kind::data && !i.data->is_float()) return *i.data;
   Literal out(type);
   if (!out.is_float()) {
-    const double value = i.kind == Kind::ones ? 1 : i.kind == Kind::constant ? i.a : 0;
-    for (std::int64_t& v : out.i()) v = wrap_to(type.dtype, static_cast<std::int64_t>(value));
+    std::fill(out.i().begin(), out.i().end(), integer_value(i, type.dtype));
     return out;
   }
   const Draws draws(name, seed);
@@ -180,7 +235,7 @@ Literal make(const Initializer& i, const Type& type, std::string_view name, std:
       fill([&](std::int64_t k) { return m[k]; });
       break;
     }
-    case Kind::data: break;
+    case Kind::data: fill([&](std::int64_t k) { return i.data->f()[k]; }); break;
   }
   return out;
 }

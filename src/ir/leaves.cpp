@@ -75,7 +75,6 @@ void infer_initialized(InferContext& c) {
   const auto a = from_values<InitializedAttrs>(c.attrs());
   check_name(c, a.name);
   const Type type{a.dtype, Shape(a.shape)};
-  if (a.init.kind == Initializer::Kind::data && !a.init.data) c.fail("the initialiser has no data");
   init::check(a.init, type);
   c.result(type);
 }

@@ -1,0 +1,40 @@
+#include "zoo/model.h"
+
+#include <fmt/format.h>
+
+#include "ir/graph_data.h"
+#include "pantala/ops.h"
+
+namespace pantala::zoo {
+
+namespace {
+// The handle of the same value in a copy of its graph.
+Tensor moved(const Graph& copy, const Tensor& value) { return value.valid() ? copy.value(value.id()) : Tensor(); }
+}  // namespace
+
+Model::Model(const Model& other)
+    : graph(other.graph),
+      input(moved(graph, other.input)),
+      labels(moved(graph, other.labels)),
+      logits(moved(graph, other.logits)),
+      loss(moved(graph, other.loss)) {}
+
+Model& Model::operator=(const Model& other) { return *this = Model(other); }
+
+void require_positive(std::string_view model, std::int64_t value, std::string_view what, const Where& where) {
+  if (value <= 0) ir::throw_type_error(model, ir::provenance(where), fmt::format("{} must be positive, got {}", what, value));
+}
+
+void require_at_least(std::string_view model, std::int64_t value, std::int64_t least, std::string_view what, const Where& where) {
+  if (value < least) ir::throw_type_error(model, ir::provenance(where), fmt::format("{} must be at least {}, got {}", what, least, value));
+}
+
+void add_classifier_loss(Model& model, const Tensor& logits, const Where& where) {
+  model.labels = model.graph.input("labels", {logits.dim(0)}, i64, where);
+  model.logits = logits;
+  model.loss = cross_entropy({logits, where}, model.labels);
+  model.graph.output("logits", model.logits, where);
+  model.graph.output("loss", model.loss, where);
+}
+
+}  // namespace pantala::zoo
