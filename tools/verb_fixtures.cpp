@@ -61,16 +61,29 @@ void print(const CaseResult& result, bool json) {
     for (const Mismatch& mismatch : result.mismatches) fmt::print("FAILED {}: {}\n", result.name, to_text(mismatch));
 }
 
+// Whether a filter names this model rather than all models.
+bool asked_for(const std::string& name, const std::vector<std::string>& filters) {
+  return std::any_of(filters.begin(), filters.end(), [&](const std::string& filter) { return filter.size() > std::string_view("models/").size() && name.starts_with(filter); });
+}
+
 int run(const Options& options) {
   const Device device = parse_device(options.device);
   const Fixtures fixtures(options.folder);
+  const std::vector<std::string> filters = split(options.filter);
   int passed = 0, failed = 0;
-  for (const std::string& name : select(fixtures.names(), split(options.filter))) {
+  std::vector<std::string> not_available;
+  for (const std::string& name : select(fixtures.names(), filters)) {
+    if (!fixtures.available(name) && !asked_for(name, filters)) {
+      not_available.push_back(name);
+      continue;
+    }
     const CaseResult result = fixtures.run(name, device);
     ++(result.passed() ? passed : failed);
     print(result, options.json);
   }
-  if (options.json) fmt::print("{}\n", Json{{"device", options.device}, {"passed", passed}, {"failed", failed}}.dump());
+  if (options.json) fmt::print("{}\n", Json{{"device", options.device}, {"passed", passed}, {"failed", failed}, {"not_available", not_available}}.dump());
+  else if (!not_available.empty()) fmt::print("not available: {}\n", fmt::join(not_available, ", "));
+  if (passed + failed == 0) throw TypeError("none of the cases is available");
   fmt::print(options.json ? stderr : stdout, "{} passed, {} failed\n", passed, failed);
   return failed == 0 ? 0 : kExitFailed;
 }
@@ -79,7 +92,7 @@ int run(const Options& options) {
 
 Run fixtures_verb(CLI::App& verb) {
   const auto options = std::make_shared<Options>();
-  verb.add_option("DIR", options->folder, "The folder with ops.json, optimizers.json, schedules.json, models/")->required();
+  verb.add_option("DIR", options->folder, "The folder with ops.json, optimizers.json, schedules.json, models/")->envname("PANTALA_FIXTURES")->required();
   verb.add_option("--device", options->device, fmt::format("Where to run: {}", fmt::join(device_names(), ", ")))->capture_default_str();
   verb.add_option("--filter", options->filter, "Only cases whose names start with one of these, separated by commas: ops/softmax,optimizers/");
   verb.add_flag("--json", options->json, "One JSON object a line per case, then a summary");

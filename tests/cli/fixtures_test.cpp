@@ -2,8 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "cli/run.h"
 #include "io/file.h"
@@ -95,7 +98,27 @@ TEST(FixturesVerb, AFolderWithoutCasesIsAMistake) {
   const Outcome outcome = run_pantala({"fixtures", PANTALA_SOURCE_DIR "/tools"});
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_THAT(outcome.err, HasSubstr("no recorded cases here"));
-  EXPECT_EQ(run_pantala({"fixtures"}).exit_code, 2);
+}
+
+TEST(FixturesVerb, OptimizersSchedulesAndModelsHaveNamesToo) {
+  EXPECT_EQ(run_pantala({"fixtures", PANTALA_FIXTURES_DIR, "--filter", "optimizers/"}).last_line(), "15 passed, 0 failed");
+  EXPECT_EQ(run_pantala({"fixtures", PANTALA_FIXTURES_DIR, "--filter", "schedules/,models/mlp"}).last_line(), "10 passed, 0 failed");
+}
+
+TEST(FixturesVerb, AModelThatTheZooLacksIsNeitherPassedNorFailedUnlessAskedFor) {
+  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / ("models-" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder / "models");
+  std::filesystem::copy(PANTALA_FIXTURES_DIR "/models/mlp.json", folder / "models", std::filesystem::copy_options::overwrite_existing);
+  io::write_file(folder / "models/perceiver.json", "{}");
+
+  const Outcome all = run_pantala({"fixtures", folder.string()});
+  EXPECT_EQ(all.exit_code, 0);
+  EXPECT_EQ(all.out, "not available: models/perceiver\n1 passed, 0 failed\n");
+  EXPECT_EQ(run_pantala({"fixtures", folder.string(), "--filter", "models/"}).out, all.out);
+  const Outcome one = run_pantala({"fixtures", folder.string(), "--filter", "models/perceiver"});
+  EXPECT_EQ(one.exit_code, 1);
+  EXPECT_EQ(one.out, "FAILED models/perceiver: the zoo has no model 'perceiver'\n0 passed, 1 failed\n");
+  std::filesystem::remove_all(folder);
 }
 
 TEST(FixturesVerb, ADamagedFileIsAMistake) {
