@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <iostream>
+#include <system_error>
 #include <vector>
 
 #include "base/text.h"
@@ -93,6 +94,9 @@ int run_command(int argc, char** argv) {
     fmt::print(stderr, "pantala: internal error: {}\n", error.what());
     return kExitInternal;
   } catch (const Error& error) {
+    fmt::print(stderr, "pantala: {}\n", error.what());
+    return kExitUsage;
+  } catch (const std::system_error& error) {  // what fmt throws when it cannot write
     fmt::print(stderr, "pantala: {}\n", error.what());
     return kExitUsage;
   } catch (const std::exception& error) {

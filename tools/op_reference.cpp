@@ -64,9 +64,13 @@ std::string as_text(const OpDef& op) {
 }
 
 // A bar would end the cell of a table.
-std::string cell(std::string text) {
-  for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) text.insert(at, "\\");
-  return text;
+std::string cell(std::string_view text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (c == '|') escaped += '\\';
+    escaped += c;
+  }
+  return escaped;
 }
 
 std::string as_markdown(const OpDef& op) {

@@ -1,0 +1,62 @@
+// The command line as a whole: help, version, unknown words, exit codes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/run.h"
+
+namespace pantala::tests {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+
+TEST(Command, PrintsItsVersion) {
+  const Outcome outcome = run_pantala({"--version"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.out, StartsWith("pantala "));
+  EXPECT_THAT(outcome.err, IsEmpty());
+}
+
+TEST(Command, EveryVerbHasHelp) {
+  const Outcome all = run_pantala({"--help"});
+  EXPECT_EQ(all.exit_code, 0);
+  for (const char* verb : {"fixtures", "ops"}) {
+    EXPECT_THAT(all.out, HasSubstr(verb));
+    const Outcome one = run_pantala({verb, "--help"});
+    EXPECT_EQ(one.exit_code, 0);
+    EXPECT_THAT(one.out, HasSubstr(std::string("Usage: pantala ") + verb));
+    EXPECT_THAT(one.err, IsEmpty());
+  }
+}
+
+TEST(Command, WithoutAVerbSaysWhatThereIs) {
+  const Outcome outcome = run_pantala({});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.out, IsEmpty());
+  EXPECT_THAT(outcome.err, HasSubstr("expected a verb"));
+  EXPECT_THAT(outcome.err, HasSubstr("fixtures"));
+}
+
+TEST(Command, UnknownVerbGetsTheNearestOne) {
+  const Outcome outcome = run_pantala({"fixture"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_EQ(outcome.err, "pantala: unknown verb 'fixture'; did you mean 'fixtures'?\n");
+  EXPECT_THAT(outcome.out, IsEmpty());
+}
+
+TEST(Command, UnknownOptionGetsTheNearestOne) {
+  EXPECT_EQ(run_pantala({"ops", "--markdwn"}).err, "pantala: unknown option '--markdwn'; did you mean '--markdown'?\n");
+  EXPECT_EQ(run_pantala({"fixtures", "somewhere", "--devise=ref"}).err, "pantala: unknown option '--devise'; did you mean '--device'?\n");
+  EXPECT_EQ(run_pantala({"--verson"}).err, "pantala: unknown option '--verson'; did you mean '--version'?\n");
+  EXPECT_EQ(run_pantala({"ops", "--markdwn"}).exit_code, 2);
+}
+
+TEST(Command, SurplusArgumentIsAnError) {
+  const Outcome outcome = run_pantala({"ops", "relu", "silu"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_EQ(outcome.err, "pantala: ops: unexpected argument 'silu'\n");
+}
+
+}  // namespace
+}  // namespace pantala::tests

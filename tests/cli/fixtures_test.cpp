@@ -1,0 +1,109 @@
+// pantala fixtures: what is run, what is printed, exit codes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "cli/run.h"
+#include "io/file.h"
+
+namespace pantala::tests {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+
+// A copy of the recorded ops in which one piece of ops.json was replaced.
+class Tampered {
+ public:
+  Tampered(const std::string& from, const std::string& to) : folder_(std::filesystem::path(testing::TempDir()) / ("tampered-" + std::to_string(getpid()))) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    for (const auto& entry : std::filesystem::directory_iterator(PANTALA_FIXTURES_DIR))
+      if (entry.path().filename().string().starts_with("ops")) std::filesystem::copy(entry.path(), folder_);
+    std::string text = io::read_file(folder_ / "ops.json");
+    const std::size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos);
+    io::write_file(folder_ / "ops.json", text.replace(at, from.size(), to));
+  }
+  ~Tampered() { std::filesystem::remove_all(folder_); }
+  std::string folder() const { return folder_.string(); }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+TEST(FixturesVerb, EndsWithTheCounts) {
+  const Outcome outcome = run_pantala({"fixtures", PANTALA_FIXTURES_DIR, "--device", "ref", "--filter", "ops/relu,ops/add.0"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_EQ(outcome.out, "4 passed, 0 failed\n");
+  EXPECT_THAT(outcome.err, IsEmpty());
+}
+
+TEST(FixturesVerb, AFailureTellsCaseTensorErrorIndexAndBothValues) {
+  const Tampered tampered(R"("op":"sin")", R"("op":"cos")");
+  const Outcome outcome = run_pantala({"fixtures", tampered.folder(), "--filter", "ops/sin"});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.out, HasSubstr("FAILED ops/sin.0: output 0: error 1.42 (bound 2e-07) at [4]: expected 0.6756473183631897, got -0.737"));
+  EXPECT_THAT(outcome.out, HasSubstr("FAILED ops/sin.0: gradient of input 0: error "));
+  EXPECT_EQ(outcome.last_line(), "2 passed, 1 failed");
+}
+
+TEST(FixturesVerb, ACaseThatCannotBeRunHasFailed) {
+  const Tampered tampered(R"("op":"sin")", R"("op":"sine")");
+  const Outcome outcome = run_pantala({"fixtures", tampered.folder(), "--filter", "ops/sin"});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.out, HasSubstr("FAILED ops/sin.0: there is no op 'sine'; did you mean 'sin'?"));
+  EXPECT_EQ(outcome.last_line(), "2 passed, 1 failed");
+}
+
+TEST(FixturesVerb, AWrongAttributeIsSeen) {
+  const Tampered tampered(R"("window":6)", R"("window":5)");
+  EXPECT_EQ(run_pantala({"fixtures", tampered.folder(), "--filter", "ops/attention"}).last_line(), "6 passed, 1 failed");
+}
+
+TEST(FixturesVerb, JsonIsOneObjectALine) {
+  const Outcome outcome = run_pantala({"fixtures", PANTALA_FIXTURES_DIR, "--filter", "ops/relu", "--json"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  std::istringstream lines(outcome.out);
+  std::vector<nlohmann::json> objects;
+  for (std::string line; std::getline(lines, line);) objects.push_back(nlohmann::json::parse(line));
+  ASSERT_EQ(objects.size(), 4u);
+  EXPECT_EQ(objects[0].at("case"), "ops/relu.0");
+  EXPECT_EQ(objects[0].at("passed"), true);
+  EXPECT_EQ(objects[3].at("passed"), 3);
+  EXPECT_EQ(objects[3].at("failed"), 0);
+  EXPECT_EQ(outcome.err, "3 passed, 0 failed\n");
+}
+
+TEST(FixturesVerb, AFilterWithoutACaseIsAMistake) {
+  const Outcome outcome = run_pantala({"fixtures", PANTALA_FIXTURES_DIR, "--filter", "ops/relu,ops/softmx.0"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_EQ(outcome.err, "pantala: no case starts with 'ops/softmx.0'; did you mean 'ops/softmax.0'?\n");
+  EXPECT_THAT(outcome.out, IsEmpty());
+}
+
+TEST(FixturesVerb, UnknownDeviceListsTheDevices) {
+  const Outcome outcome = run_pantala({"fixtures", PANTALA_FIXTURES_DIR, "--device", "gpu"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_EQ(outcome.err, "pantala: there is no device 'gpu'; devices: ref\n");
+}
+
+TEST(FixturesVerb, AFolderWithoutCasesIsAMistake) {
+  const Outcome outcome = run_pantala({"fixtures", PANTALA_SOURCE_DIR "/tools"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("no recorded cases here"));
+  EXPECT_EQ(run_pantala({"fixtures"}).exit_code, 2);
+}
+
+TEST(FixturesVerb, ADamagedFileIsAMistake) {
+  const Tampered tampered(R"("cases":[)", R"("cases":[[)");
+  const Outcome outcome = run_pantala({"fixtures", tampered.folder()});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.err, StartsWith("pantala: " + tampered.folder() + "/ops.json: "));
+}
+
+}  // namespace
+}  // namespace pantala::tests

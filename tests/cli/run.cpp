@@ -1,0 +1,60 @@
+#include "cli/run.h"
+
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+#include <stdexcept>
+
+extern char** environ;
+
+namespace pantala::tests {
+
+namespace {
+
+using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
+
+File temporary_file() {
+  File file(std::tmpfile(), std::fclose);
+  if (!file) throw std::runtime_error("no temporary file");
+  return file;
+}
+
+std::string content(std::FILE* file) {
+  std::rewind(file);
+  std::string text;
+  for (int c = 0; (c = std::fgetc(file)) != EOF;) text += static_cast<char>(c);
+  return text;
+}
+
+}  // namespace
+
+std::string Outcome::last_line() const {
+  const std::string_view text = std::string_view(out).substr(0, out.ends_with('\n') ? out.size() - 1 : out.size());
+  return std::string(text.substr(text.find_last_of('\n') + 1));
+}
+
+Outcome run_pantala(const std::vector<std::string>& arguments) {
+  const File out = temporary_file(), err = temporary_file();
+  std::vector<std::string> words = {PANTALA_COMMAND};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, fileno(out.get()), STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, fileno(err.get()), STDERR_FILENO);
+  pid_t child = 0;
+  const int error = posix_spawn(&child, PANTALA_COMMAND, &actions, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) throw std::runtime_error("cannot start " PANTALA_COMMAND);
+  int status = 0;
+  waitpid(child, &status, 0);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), content(out.get()), content(err.get())};
+}
+
+}  // namespace pantala::tests
