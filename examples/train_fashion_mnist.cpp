@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <random>
 
 #include "io/idx.h"
@@ -21,7 +22,7 @@ constexpr std::int64_t kPixels = 28 * 28, kClasses = 10;
 
 struct Options {
   fs::path folder = "/usr/share/datasets/fashion-mnist";
-  int epochs = 3;
+  int epochs = 6;
   std::int64_t batch = 100;
   double learning_rate = 2e-3;
   std::uint64_t seed = 1;
@@ -58,8 +59,8 @@ Dataset load(const fs::path& folder, const std::string& split) {
   Dataset data;
   data.pixels = read_bytes(folder, split + "-images-idx3-ubyte", [](const pn::Shape& s) { return s.rank() == 3 && s[1] == 28 && s[2] == 28; });
   data.labels = read_bytes(folder, split + "-labels-idx1-ubyte", [](const pn::Shape& s) { return s.rank() == 1; });
-  if (data.pixels.size() != data.labels.size() * kPixels)
-    throw UsageError(fmt::format("{} has {} {} images but {} labels", folder.string(), data.pixels.size() / kPixels, split, data.labels.size()));
+  if (data.labels.empty() || data.pixels.size() != data.labels.size() * kPixels)
+    throw UsageError(fmt::format("{} has {} {} images and {} labels", folder.string(), data.pixels.size() / kPixels, split, data.labels.size()));
   return data;
 }
 
@@ -120,9 +121,11 @@ class Progress {
 
 pn::zoo::Model make_model(std::int64_t batch) { return pn::zoo::mlp({.batch = batch, .inputs = kPixels, .hidden = {64}, .classes = kClasses}); }
 
-// Trains for the given number of epochs; returns the images seen per second.
+// Trains for the given number of epochs, each in an order of its own, while the learning rate falls along a cosine; images that do not fill a
+// batch are left out. Returns the images seen per second.
 double train(pn::ref::Session& session, const Dataset& data, const Options& options) {
   const std::int64_t batches = data.count() / options.batch, steps = options.epochs * batches;
+  const pn::Schedule schedule(pn::CosineSchedule{.T_max = steps});
   Progress progress(steps, options.batch);
   std::mt19937_64 random(options.seed);
   std::vector<std::int64_t> order = in_order(data.count());
@@ -131,6 +134,7 @@ double train(pn::ref::Session& session, const Dataset& data, const Options& opti
     Batch batch = make_batch(data, order, step % batches * options.batch, options.batch);
     session.set_input("x", std::move(batch.images));
     session.set_input("labels", std::move(batch.labels));
+    session.set_scalar("optim.lr", schedule.lr(step, options.learning_rate));
     session.step();
     const double loss = session.output_scalar("loss");
     if (!std::isfinite(loss)) throw Divergence(fmt::format("the loss of step {} is {}: try a smaller --lr", step + 1, loss));
@@ -139,22 +143,24 @@ double train(pn::ref::Session& session, const Dataset& data, const Options& opti
   return static_cast<double>(steps * options.batch) / progress.seconds();
 }
 
-// The share of items whose largest logit is their label's, with the parameters of `trained`.
-double accuracy(const pn::ref::Session& trained, const Dataset& data) {
-  const std::int64_t size = std::min<std::int64_t>(1000, data.count());
+// How many of the items first, first + 1, ... have their largest logit at their label, with the parameters of `trained`.
+std::int64_t count_correct(const pn::ref::Session& trained, const Dataset& data, const std::vector<std::int64_t>& order, std::int64_t first, std::int64_t size) {
   pn::zoo::Model model = make_model(size);
-  const pn::Tensor prediction = pn::argmax(model.logits);
-  pn::ref::Bindings values;
+  Batch batch = make_batch(data, order, first, size);
+  pn::ref::Bindings values{{"x", std::move(batch.images)}};
   for (const pn::Leaf& leaf : model.graph.leaves(pn::LeafKind::parameter)) values[leaf.name] = trained.value(leaf.name);
+  const pn::Tensor prediction = pn::argmax(model.logits);
+  const pn::Literal classes = pn::ref::evaluate(model.graph, {prediction}, values)[0];
+  std::int64_t correct = 0;
+  for (std::int64_t k = 0; k < size; ++k) correct += classes.i()[k] == batch.labels.i()[k];
+  return correct;
+}
+
+double accuracy(const pn::ref::Session& trained, const Dataset& data) {
   const std::vector<std::int64_t> order = in_order(data.count());
-  std::int64_t correct = 0, seen = 0;
-  for (; seen + size <= data.count(); seen += size) {
-    Batch batch = make_batch(data, order, seen, size);
-    values["x"] = std::move(batch.images);
-    const pn::Literal classes = pn::ref::evaluate(model.graph, {prediction}, values)[0];
-    for (std::int64_t k = 0; k < size; ++k) correct += classes.i()[k] == batch.labels.i()[k];
-  }
-  return static_cast<double>(correct) / static_cast<double>(seen);
+  std::int64_t correct = 0;
+  for (std::int64_t first = 0; first < data.count(); first += 1000) correct += count_correct(trained, data, order, first, std::min<std::int64_t>(1000, data.count() - first));
+  return static_cast<double>(correct) / static_cast<double>(data.count());
 }
 
 void run(const Options& options) {
@@ -164,7 +170,7 @@ void run(const Options& options) {
   pn::zoo::Model model = make_model(options.batch);
   const pn::TrainingStep step = pn::make_training_step(model.graph, model.loss, pn::optim::adam(options.learning_rate));
   pn::ref::Session session(step.graph, options.seed);
-  fmt::print(stderr, "784-64-10 network, {} images, {} epochs in batches of {}, Adam at {}\n", training.count(), options.epochs, options.batch, options.learning_rate);
+  fmt::print(stderr, "784-64-10 network, {} x {} images in batches of {}, Adam from {}\n", options.epochs, training.count(), options.batch, options.learning_rate);
   const double rate = train(session, training, options);
   const double share = accuracy(session, testing);
   fmt::print("test accuracy {:.2f} % on {} images, {:.0f} images/s in training, {:.0f} s in all\n", 100 * share, testing.count(), rate, seconds_since(start));

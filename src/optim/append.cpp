@@ -142,19 +142,13 @@ class Appender {
   // 1 - beta^t.
   Tensor correction(std::string_view beta) const { return 1.0 - pow(scalar(beta), t_); }
 
-  // The nearest number with the 24 bits of an f32, still as f64: Veltkamp's splitting, which needs nothing but arithmetic.
-  static Tensor to_24_bits(const Tensor& x) {
-    const Tensor scaled = x * (0x1p29 + 1);
-    return scaled - (scaled - x);
-  }
-
-  // NAdam's momentum grows with the step: mu_t = beta1 (1 - 0.96^(t momentum_decay) / 2). The product of all so far is one more state. PyTorch
-  // keeps it in f32 whatever the weights are, which shows in the ninth digit of a double: so does this.
+  // NAdam's momentum grows with the step: mu_t = beta1 (1 - 0.96^(t momentum_decay) / 2). The product of all so far is one more state, in
+  // f64 (PyTorch keeps it in f32 whatever the weights are, which shows in the ninth digit).
   void append_momentum_schedule() {
     const auto mu = [&](const Tensor& t) { return scalar("beta1") * (1.0 - 0.5 * pow(0.96, t * scalar("momentum_decay"))); };
     const Tensor now = mu(t_), next = mu(t_ + 1.0);
     const Tensor old_product = add_state("optim.mu_product", Type{f64, {}}, init::ones());
-    const Tensor product = to_24_bits(old_product * to_24_bits(now));
+    const Tensor product = old_product * now;
     graph_.update(old_product, product);
     gradient_gain_ = (1.0 - now) / (1.0 - product);
     momentum_gain_ = next / (1.0 - product * next);
