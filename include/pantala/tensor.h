@@ -56,9 +56,11 @@ class Operand {
   template <class Number>
     requires std::is_arithmetic_v<Number>
   Operand(Number number, Where where = Where::current())
-      : number_(static_cast<double>(number)), where_(where) {}
+      : number_(static_cast<double>(number)), is_number_(true), where_(where) {}
 
+  // Neither holds for an empty handle.
   bool is_tensor() const { return tensor_.valid(); }
+  bool is_number() const { return is_number_; }
   const Tensor& tensor() const;  // TypeError for a number or an empty handle
   double number() const { return number_; }
   Where where() const { return where_; }
@@ -66,6 +68,7 @@ class Operand {
  private:
   Tensor tensor_;
   double number_ = 0;
+  bool is_number_ = false;
   Where where_;
 };
 

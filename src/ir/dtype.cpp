@@ -52,4 +52,11 @@ std::int64_t wrap_to(DType t, std::int64_t value) {
   }
 }
 
+bool can_hold(DType t, double value) {
+  if (is_float(t)) return true;
+  if (!(std::fabs(value) <= 0x1p53) || value != std::floor(value)) return false;
+  const auto integer = static_cast<std::int64_t>(value);
+  return wrap_to(t, integer) == integer;
+}
+
 }  // namespace pantala

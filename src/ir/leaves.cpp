@@ -86,8 +86,7 @@ void infer_scalar(InferContext& c) {
 
 void infer_constant(InferContext& c) {
   const auto a = from_values<ConstantAttrs>(c.attrs());
-  if (!is_float(a.dtype) && (a.value != std::floor(a.value) || std::fabs(a.value) > 0x1p53))
-    c.fail(fmt::format("{} cannot hold {}", dtype_name(a.dtype), exact(a.value)));
+  if (!can_hold(a.dtype, a.value)) c.fail(fmt::format("{} cannot hold {}", dtype_name(a.dtype), exact(a.value)));
   c.result({a.dtype, Shape(a.shape)});
 }
 

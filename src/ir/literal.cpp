@@ -1,9 +1,11 @@
 #include "pantala/literal.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
+#include <new>
 
 #include "base/hash.h"
 #include "pantala/error.h"
@@ -11,8 +13,11 @@
 namespace pantala {
 
 namespace {
-// More would not fit the memory of any machine that the interpreter is meant for.
-constexpr std::int64_t kMaxElements = std::int64_t{1} << 32;
+// Elements take 8 bytes. What cannot fit the memory is refused before it is filled: the system would end the process, not the allocation.
+std::int64_t max_elements() {
+  static const auto bytes = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::int64_t>(sysconf(_SC_PAGE_SIZE));
+  return bytes / 8;
+}
 
 void check_count(const Shape& shape, std::size_t values) {
   if (static_cast<std::size_t>(shape.numel()) != values)
@@ -21,11 +26,14 @@ void check_count(const Shape& shape, std::size_t values) {
 }  // namespace
 
 Literal::Literal(Type type) : type_(std::move(type)) {
-  if (numel() > kMaxElements) throw TypeError(fmt::format("a host tensor of type {} is too large", type_.str()));
-  if (is_float())
-    floats_.resize(static_cast<std::size_t>(numel()));
-  else
-    ints_.resize(static_cast<std::size_t>(numel()));
+  const auto refuse = [this] { throw TypeError(fmt::format("a host tensor of type {} does not fit the memory", type_.str())); };
+  if (numel() > max_elements()) refuse();
+  try {
+    if (is_float()) floats_.resize(static_cast<std::size_t>(numel()));
+    else ints_.resize(static_cast<std::size_t>(numel()));
+  } catch (const std::bad_alloc&) {
+    refuse();
+  }
 }
 
 Literal Literal::floats(Shape shape, std::vector<double> values, DType dtype) {

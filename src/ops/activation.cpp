@@ -13,7 +13,7 @@ struct Family { static constexpr std::string_view kFamily = "activation"; };
 struct Relu : Pointwise, Family {
   static constexpr OpInfo info{"relu", "(x) -> y", "max(x, 0); the gradient at 0 is 0.", "Relu"};
   static constexpr auto body = [](auto x) { return maximum(x, 0.0); };
-  static void grad(GradContext& g) { g.give(0, [&] { return where(gt(g.out(), 0.0), g.dy(), 0.0); }); }
+  static void grad(GradContext& g) { g.give(0, [&] { return where(le(g.out(), 0.0), 0.0, g.dy()); }); }
   static std::vector<Sample> samples() { return pointwise_samples({{}}); }
 };
 
@@ -103,7 +103,7 @@ struct Hardswish : Pointwise, Family {
   static void grad(GradContext& g) {
     g.give(0, [&] {
       const Tensor& x = g.in();
-      return where(le(x, -3.0), 0.0, where(lt(x, 3.0), g.dy() * (x / 3.0 + 0.5), g.dy()));
+      return where(le(x, -3.0), 0.0, where(ge(x, 3.0), g.dy(), g.dy() * (x / 3.0 + 0.5)));
     });
   }
   static std::vector<Sample> samples() { return pointwise_samples({{-5, 5}}); }

@@ -87,21 +87,21 @@ struct Mod : PointwiseNumeric, Family {
   static constexpr OpInfo info{"mod", "(a, b) -> y", "The remainder of a / b with the sign of a, as C's fmod and %.", "Mod"};
   static Number scalar(Number a, Number b) {
     if (!a.integral) return std::fmod(a.f, b.f);
-    if (b.i == 0) throw ValueError("mod: an integer is divided by zero");
+    if (b.i == 0) throw ValueError("an integer is divided by zero");
     return Number::of(b.i == -1 ? 0 : a.i % b.i);
   }
   static std::vector<Sample> samples() { return pointwise_samples({{-5, 5}, {1, 2}}); }
 };
 
-// Where the first argument wins the gradient goes to it, where both are equal it is shared.
-Tensor winner_share(const Tensor& dy, const Tensor& wins, const Tensor& tied) { return where(tied, dy * 0.5, where(wins, dy, 0.0)); }
+// The gradient goes to the side that wins; equal sides share it. Beside a NaN no side loses, and both get all of it, as in PyTorch.
+Tensor winner_share(const Tensor& dy, const Tensor& loses, const Tensor& tied) { return where(tied, dy * 0.5, where(loses, 0.0, dy)); }
 
 struct Maximum : PointwiseNumeric, Family {
   static constexpr OpInfo info{"maximum", "(a, b) -> y", "The larger of a and b; NaN if either is. Ties share the gradient.", "Max"};
   static Number scalar(Number a, Number b) { return ir::maximum(a, b); }
   static void grad(GradContext& g) {
-    g.give(0, [&] { return winner_share(g.dy(), gt(g.in(0), g.in(1)), eq(g.in(0), g.in(1))); });
-    g.give(1, [&] { return winner_share(g.dy(), gt(g.in(1), g.in(0)), eq(g.in(0), g.in(1))); });
+    g.give(0, [&] { return winner_share(g.dy(), lt(g.in(0), g.in(1)), eq(g.in(0), g.in(1))); });
+    g.give(1, [&] { return winner_share(g.dy(), lt(g.in(1), g.in(0)), eq(g.in(0), g.in(1))); });
   }
   static std::vector<Sample> samples() { return pointwise_samples({{}, {}}); }
 };
@@ -110,8 +110,8 @@ struct Minimum : PointwiseNumeric, Family {
   static constexpr OpInfo info{"minimum", "(a, b) -> y", "The smaller of a and b; NaN if either is. Ties share the gradient.", "Min"};
   static Number scalar(Number a, Number b) { return ir::minimum(a, b); }
   static void grad(GradContext& g) {
-    g.give(0, [&] { return winner_share(g.dy(), lt(g.in(0), g.in(1)), eq(g.in(0), g.in(1))); });
-    g.give(1, [&] { return winner_share(g.dy(), lt(g.in(1), g.in(0)), eq(g.in(0), g.in(1))); });
+    g.give(0, [&] { return winner_share(g.dy(), gt(g.in(0), g.in(1)), eq(g.in(0), g.in(1))); });
+    g.give(1, [&] { return winner_share(g.dy(), gt(g.in(1), g.in(0)), eq(g.in(0), g.in(1))); });
   }
   static std::vector<Sample> samples() { return pointwise_samples({{}, {}}); }
 };
@@ -184,10 +184,10 @@ struct Abs : PointwiseNumeric, Family {
 };
 
 struct Sign : PointwiseNumeric, Family {
-  static constexpr OpInfo info{"sign", "(x) -> y", "-1, 0 or 1; its gradient is 0.", "Sign"};
+  static constexpr OpInfo info{"sign", "(x) -> y", "-1, 0 or 1, and 0 for NaN; its gradient is 0.", "Sign"};
   static Number scalar(Number x) {
     if (x.integral) return Number::of((x.i > 0) - (x.i < 0));
-    return std::isnan(x.f) ? x.f : static_cast<double>((x.f > 0) - (x.f < 0));
+    return static_cast<double>((x.f > 0) - (x.f < 0));
   }
   static void grad(GradContext& g) { g.give(0, [&] { return zeros_like(g.in()); }); }
   static std::vector<Sample> samples() { return pointwise_samples({{}}); }
@@ -208,15 +208,20 @@ struct Clamp : Pointwise, Family {
       f("high", a.high, "upper bound");
     }
   };
-  static constexpr OpInfo info{"clamp", "(x) -> y", "x, but not below `low` nor above `high`.", "Clip"};
+  static constexpr OpInfo info{"clamp", "(x) -> y", "x, but not below `low` nor above `high`; the gradient at the bounds is 0.", "Clip"};
   static void infer(InferContext& c, Attrs& a) {
     Pointwise::infer(c);
     if (!(a.low <= a.high)) c.fail(fmt::format("low {} must not be above high {}", a.low, a.high));
   }
   static constexpr auto body = [](auto x, const Attrs& a) { return minimum(maximum(x, a.low), a.high); };
-  // The bounds themselves belong to the range, as in PyTorch.
+  // The bounds themselves do not belong to the range, as for relu, and as in PyTorch from 2.15 on.
   static void grad(GradContext& g, const Attrs& a) {
-    g.give(0, [&] { return where(logical_and(ge(g.in(), a.low), le(g.in(), a.high)), g.dy(), 0.0); });
+    g.give(0, [&] {
+      Tensor dx = g.dy();
+      if (a.low > -INFINITY) dx = where(gt(g.in(), a.low), dx, 0.0);
+      if (a.high < INFINITY) dx = where(lt(g.in(), a.high), dx, 0.0);
+      return dx;
+    });
   }
   static std::vector<Sample> samples() { return pointwise_samples({{}}, {-0.3, 0.4}); }
 };

@@ -91,7 +91,7 @@ struct Contract : Family {
     for (std::int64_t row = 0; row < batch * m; ++row)
       for (std::int64_t i = 0; i < k; ++i) {
         const double x = a[row * k + i];
-        const double* from = &b[(row / m * k + i) * n];
+        const double* from = b.data() + (row / m * k + i) * n;
         for (std::int64_t j = 0; j < n; ++j) y[row * n + j] += x * from[j];
       }
     return out;

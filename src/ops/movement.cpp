@@ -344,7 +344,7 @@ struct Concat : Family {
       c.require_same_dtype(0, i);
       if (c.shape(i).rank() != c.shape(0).rank() || !(c.shape(i).with(axis, 0) == c.shape(0).with(axis, 0)))
         c.fail(fmt::format("shapes differ beside axis {}: {}", a.axis, c.describe_inputs()));
-      total += c.shape(i)[axis];
+      if (__builtin_add_overflow(total, c.shape(i)[axis], &total)) c.fail("too many elements: " + c.describe_inputs());
     }
     c.result({c.in(0).dtype, c.shape(0).with(axis, total)});
   }
@@ -444,25 +444,27 @@ struct Tile : Family {
     return sizes;
   }
   static void infer(InferContext& c, Attrs& a) {
-    if (std::ssize(a.repeats) < c.shape(0).rank() || std::ssize(a.repeats) > 4) c.fail(fmt::format("{} repeats given for {} (at most 4 axes)", a.repeats.size(), c.describe_inputs()));
-    const Shape counts(a.repeats);
+    if (std::ssize(a.repeats) < c.shape(0).rank()) c.fail(fmt::format("{} repeats given for {}", a.repeats.size(), c.describe_inputs()));
+    const Shape counts(a.repeats);  // checks their number and signs
     Ints sizes = aligned(c.shape(0), a);
     for (std::size_t k = 0; k < sizes.size(); ++k)
       if (__builtin_mul_overflow(sizes[k], a.repeats[k], &sizes[k])) c.fail("too many elements");
     c.result({c.in(0).dtype, Shape(sizes)});
   }
-  // [a, b] -> [1, a, 1, b] -> [r0, a, r1, b] -> [r0 a, r1 b]
+  // Axis by axis, so that any rank fits: [outer, size * inner] -> [outer, 1, size * inner] -> [outer, r, size * inner]
   static Tensor expand(const ExpandContext& c, const Attrs& a) {
-    Ints spread, repeated, merged;
-    const Ints sizes = aligned(c.in(0).shape(), a);
+    Ints sizes = aligned(c.in(0).shape(), a);
+    Tensor x = reshape(c.in(0), sizes);
     for (std::size_t k = 0; k < sizes.size(); ++k) {
-      spread.insert(spread.end(), {1, sizes[k]});
-      repeated.insert(repeated.end(), {a.repeats[k], sizes[k]});
-      merged.push_back(a.repeats[k] * sizes[k]);
+      if (a.repeats[k] == 1) continue;
+      const auto axis = static_cast<std::ptrdiff_t>(k);
+      const std::int64_t outer = Shape(Ints(sizes.begin(), sizes.begin() + axis)).numel(), inner = Shape(Ints(sizes.begin() + axis, sizes.end())).numel();
+      sizes[k] *= a.repeats[k];
+      x = reshape(broadcast_to(reshape(x, {outer, 1, inner}), {outer, a.repeats[k], inner}), sizes);
     }
-    return reshape(broadcast_to(reshape(c.in(0), spread), repeated), merged);
+    return x;
   }
-  static std::vector<Sample> samples() { return {sample({floats({2, 3, 4})}, Attrs{{2, 1, 3}}), sample({floats({3})}, Attrs{{2, 2}}), sample({floats({1})}, Attrs{{1}})}; }
+  static std::vector<Sample> samples() { return {sample({floats({2, 3, 4})}, Attrs{{2, 1, 3}}), sample({floats({3})}, Attrs{{2, 2}}), sample({floats({1})}, Attrs{{1}}), sample({floats({2, 1, 3, 1, 2})}, Attrs{{2, 1, 1, 3, 2}})}; }
 };
 
 struct Iota : Family {

@@ -22,20 +22,23 @@ struct SoftmaxAttrs {
 void infer_softmax(InferContext& c, SoftmaxAttrs& a) {
   c.require_float(0);
   a.axis = c.axis(a.axis, c.shape(0).rank());
-  if (c.shape(0)[static_cast<int>(a.axis)] == 0) c.fail(fmt::format("axis {} has no elements: {}", a.axis, c.describe_inputs()));
   c.result(c.in(0));
 }
 
 std::vector<Sample> softmax_samples() {
   return {sample({floats({3, 7}, -4, 4)}, SoftmaxAttrs{-1}),   sample({floats({4, 4}, -4, 4)}, SoftmaxAttrs{0}), sample({floats({2, 3, 5}, -4, 4)}, SoftmaxAttrs{1}),
-          sample({floats({2, 1, 3}, -4, 4)}, SoftmaxAttrs{-2}), sample({floats({6}, 996, 1000)}, SoftmaxAttrs{0}), sample({floats({0, 3})}, SoftmaxAttrs{1})};
+          sample({floats({2, 1, 3}, -4, 4)}, SoftmaxAttrs{-2}), sample({floats({6}, 996, 1000)}, SoftmaxAttrs{0}), sample({floats({0, 3})}, SoftmaxAttrs{1}), sample({floats({3, 0})}, SoftmaxAttrs{1})};
 }
+
+// Nothing to share out: there is no maximum to be subtracted, and the result is as empty as x.
+bool has_no_elements(const Tensor& x, const SoftmaxAttrs& a) { return x.dim(static_cast<int>(a.axis)) == 0; }
 
 struct Softmax : Family {
   using Attrs = SoftmaxAttrs;
   static constexpr OpInfo info{"softmax", "(x) -> y", "exp(x) / sum(exp(x)) along the axis, without overflow.", "Softmax"};
   static void infer(InferContext& c, Attrs& a) { infer_softmax(c, a); }
   static Tensor expand(const ExpandContext& c, const Attrs& a) {
+    if (has_no_elements(c.in(0), a)) return c.in(0);
     const Tensor e = exp(c.in(0) - amax(c.in(0), {a.axis}, true));
     return e / sum(e, {a.axis}, true);
   }
@@ -51,6 +54,7 @@ struct LogSoftmax : Family {
   static void infer(InferContext& c, Attrs& a) { infer_softmax(c, a); }
   // The maximum is subtracted before the logarithm of the sum: the sum of both would round away the smaller one.
   static Tensor expand(const ExpandContext& c, const Attrs& a) {
+    if (has_no_elements(c.in(0), a)) return c.in(0);
     const Tensor centred = c.in(0) - amax(c.in(0), {a.axis}, true);
     return centred - log(sum(exp(centred), {a.axis}, true));
   }

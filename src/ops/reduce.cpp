@@ -178,14 +178,12 @@ struct Prod : Family {
 
 struct Logsumexp : Family {
   using Attrs = ReduceAttrs;
-  static constexpr OpInfo info{"logsumexp", "(x) -> y", "log(sum(exp(x))) over the axes, without overflow.", "ReduceLogSumExp"};
-  static void infer(InferContext& c, Attrs& a) {
-    infer_float_reduce(c, a);
-    require_elements(c, a.axes);
-  }
+  static constexpr OpInfo info{"logsumexp", "(x) -> y", "log(sum(exp(x))) over the axes, without overflow; -inf over no elements.", "ReduceLogSumExp"};
+  static void infer(InferContext& c, Attrs& a) { infer_float_reduce(c, a); }
   // An infinite maximum is not subtracted: inf - inf would be NaN.
   static Tensor expand(const ExpandContext& c, const Attrs& a) {
     const Tensor& x = c.in(0);
+    if (reduced_count(x.shape(), a.axes) == 0) return full_beside(x, reduced_shape(x.shape(), a.axes, a.keepdims), -INFINITY);
     const Tensor top = amax(x, a.axes, true), shift = where(is_finite(top), top, 0.0);
     const Tensor y = log(sum(exp(x - shift), a.axes, true)) + shift;
     return reshape(y, reduced_shape(x.shape(), a.axes, a.keepdims).vec());
@@ -196,7 +194,11 @@ struct Logsumexp : Family {
       return spread(g.dy(), shape, a.axes) * exp(g.in() - spread(g.out(), shape, a.axes));
     });
   }
-  static std::vector<Sample> samples() { return reduce_samples(-3, 3); }
+  static std::vector<Sample> samples() {
+    std::vector<Sample> all = reduce_samples(-3, 3);
+    all.push_back(sample({floats({0, 3})}, Attrs{{0}, false}));
+    return all;
+  }
 };
 
 struct Var : Family {
@@ -239,17 +241,18 @@ void infer_arg(InferContext& c, ArgAttrs& a) {
   c.result({i64, reduced_shape(c.shape(0), {a.axis}, a.keepdims)});
   require_elements(c, {a.axis});
 }
+bool is_nan(Number x) { return !x.integral && std::isnan(x.f); }
 // The position of the first element that no other beats; NaN beats all.
 Literal eval_arg(const EvalContext& c, const ArgAttrs& a, bool largest) {
   const Literal& in = c.in(0);
   Literal out(Type{i64, reduced_shape(in.shape(), {a.axis}, a.keepdims)});
-  std::vector<double> best(static_cast<std::size_t>(out.numel()));
+  std::vector<Number> best(static_cast<std::size_t>(out.numel()));
   Ints strides = reduced_shape(in.shape(), {a.axis}, true).strides();
   strides[a.axis] = 0;
   for_each_index(in.shape(), [&](const Index& index, std::int64_t flat) {
     const std::int64_t to = flat_of(index, strides);
-    const double value = in.at(flat);
-    const bool beats = !std::isnan(best[to]) && (std::isnan(value) || (largest ? value > best[to] : value < best[to]));
+    const Number value = in.is_float() ? Number(in.f()[flat]) : Number::of(in.i()[flat]);
+    const bool beats = !is_nan(best[to]) && (is_nan(value) || (largest ? ir::gt(value, best[to]) : ir::lt(value, best[to])).truthy());
     if (index[a.axis] == 0 || beats) best[to] = value, out.i()[to] = index[a.axis];
   });
   return out;

@@ -50,21 +50,28 @@ Graph parse_graph(std::string_view text, std::string_view file, const OpTable& o
 }
 
 namespace {
-// Turns plain numbers into scalar constants beside the tensors; the last tensor decides their dtype (the first may be a condition).
+// The last tensor that is no index or condition: plain numbers take its dtype.
+const Tensor* model_of_numbers(const OpDef& op, const std::vector<Operand>& inputs) {
+  for (auto k = static_cast<int>(inputs.size()); k-- > 0;)
+    if (inputs[k].is_tensor() && !op.is_index(k)) return &inputs[k].tensor();
+  return nullptr;
+}
+
+// Turns plain numbers into scalar constants beside the tensors.
 std::vector<Tensor> to_tensors(const OpDef& op, const std::vector<Operand>& inputs, const ir::Provenance& where) {
-  const auto model = std::find_if(inputs.rbegin(), inputs.rend(), [](const Operand& o) { return o.is_tensor(); });
-  if (model == inputs.rend()) ir::throw_type_error(op.name, where, "needs at least one tensor");
+  if (std::none_of(inputs.begin(), inputs.end(), [](const Operand& o) { return o.is_tensor(); })) ir::throw_type_error(op.name, where, "needs at least one tensor");
+  const Tensor* model = model_of_numbers(op, inputs);
   std::vector<Tensor> tensors;
-  for (const Operand& input : inputs) {
-    if (input.is_tensor()) {
-      tensors.push_back(input.tensor());
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    if (inputs[k].is_tensor()) {
+      tensors.push_back(inputs[k].tensor());
       continue;
     }
-    const DType dtype = model->tensor().dtype();
-    const double value = input.number();
-    if (!is_float(dtype) && value != static_cast<double>(static_cast<std::int64_t>(value)))
-      ir::throw_type_error(op.name, where, fmt::format("the number {} does not fit the dtype of {}", exact(value), model->tensor().type().str()));
-    tensors.push_back(model->tensor().graph()->append(ir::constant_op(), {}, {value, dtype, Ints{}}, where)[0]);
+    if (!inputs[k].is_number()) ir::throw_type_error(op.name, where, fmt::format("input {} is an empty handle", k));
+    const std::string number = exact(inputs[k].number());
+    if (model == nullptr) ir::throw_type_error(op.name, where, fmt::format("the number {} has no dtype, for no other input tells it; full_beside makes a tensor of numbers", number));
+    if (!can_hold(model->dtype(), inputs[k].number())) ir::throw_type_error(op.name, where, fmt::format("the number {} does not fit the dtype of {}", number, model->type().str()));
+    tensors.push_back(model->graph()->append(ir::constant_op(), {}, {inputs[k].number(), model->dtype(), Ints{}}, where)[0]);
   }
   return tensors;
 }

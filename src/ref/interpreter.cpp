@@ -69,6 +69,8 @@ class Evaluation {
       else results = {evaluate_pointwise(node, inputs)};
     } catch (const ValueError& error) {
       throw ValueError(ir::message_prefix(node.op->name, node.where) + error.what());
+    } catch (const TypeError& error) {  // a result that does not fit the memory
+      ir::throw_type_error(node.op->name, node.where, error.what());
     }
     for (std::size_t k = 0; k < node.results.size(); ++k)
       if (k >= results.size() || results[k].type() != node.results[k])
@@ -115,7 +117,10 @@ std::vector<Literal> evaluate(const Graph& graph, const std::vector<Tensor>& val
   for (const auto& [name, value] : bindings)
     if (!graph.find(name)) throw TypeError(fmt::format("the graph has no leaf named '{}'{}", name, did_you_mean(name, leaf_names(graph))));
   std::vector<ValueId> wanted;
-  for (const Tensor& t : values) wanted.push_back(t.id());
+  for (const Tensor& t : values) {
+    if (t.graph() != graph.data()) throw TypeError(fmt::format("value {} is {}", wanted.size(), t.valid() ? "of another graph (Graph::value gives its handle in a copy)" : "an empty handle"));
+    wanted.push_back(t.id());
+  }
   const Flat flat = flatten(graph, wanted);
   return Evaluation(*flat.graph.data(), bindings, seed).run(flat.values);
 }
@@ -166,7 +171,10 @@ const Literal& Session::value(std::string_view name) const {
 double Session::scalar(std::string_view name) const { return const_cast<Session*>(this)->bound(name, {LeafKind::scalar}, "scalar").f()[0]; }
 
 void Session::observe(const std::vector<Tensor>& tensors) {
-  for (const Tensor& t : tensors) observed_ids_.push_back(graph_.value(t.id()).id());
+  for (const Tensor& t : tensors) {
+    if (!t.valid()) throw TypeError("observe: an empty handle");
+    observed_ids_.push_back(graph_.value(t.id()).id());
+  }
 }
 
 void Session::step() { evaluate_all(true); }
