@@ -112,7 +112,8 @@ class Sweep {
       inputs.push_back(region.in_target(node.inputs[k]));
       wants.push_back(wanted(region, node, k));
     }
-    const std::vector<Tensor> found = vjp(region, id, nodes, inputs, results, upstream, wants);
+    check_derivative(region, id, nodes);
+    const std::vector<Tensor> found = vjp(node, inputs, results, upstream, wants);
     for (std::size_t k = 0; k < inputs.size(); ++k) {
       if (!found[k].valid()) continue;
       if (found[k].type() != inputs[k].type())
@@ -121,20 +122,28 @@ class Sweep {
     }
   }
 
-  static std::vector<Tensor> vjp(const Region& region, std::uint32_t id, const std::vector<std::uint32_t>& nodes, const std::vector<Tensor>& inputs,
-                                 const std::vector<Tensor>& results, const std::vector<Tensor>& upstream, const std::vector<bool>& wants) {
-    const Node& node = region.source.node(id);
-    if (!node.op->differentiable())
-      ir::throw_type_error(node.op->name, node.where, "has no derivative, but lies on the path " + describe_path(region, id, nodes));
+  // An op without a derivative is an error here, and so is one that turned a number into an integer or a bool which now comes back as a number.
+  static void check_derivative(const Region& region, std::uint32_t id, const std::vector<std::uint32_t>& nodes) {
+    const auto integral_source = [&](std::uint32_t at) -> std::optional<std::uint32_t> {
+      const Node& node = region.source.node(at);
+      for (int k = 0; k < static_cast<int>(node.inputs.size()); ++k)
+        if (wanted(region, node, k) && !is_float(region.source.type(node.inputs[k]).dtype)) return node.inputs[k].node;
+      return std::nullopt;
+    };
+    std::uint32_t culprit = id;
+    while (const std::optional<std::uint32_t> source = integral_source(culprit)) culprit = *source;
+    const Node& node = region.source.node(culprit);
+    if (culprit != id || !node.op->differentiable())
+      ir::throw_type_error(node.op->name, node.where, "has no derivative, but lies on the path " + describe_path(region, culprit, nodes));
+  }
+
+  static std::vector<Tensor> vjp(const Node& node, const std::vector<Tensor>& inputs, const std::vector<Tensor>& results, const std::vector<Tensor>& upstream,
+                                 const std::vector<bool>& wants) {
     bool rule_applies = node.op->grad != nullptr;
     for (std::size_t k = static_cast<std::size_t>(node.op->grad_results); k < upstream.size(); ++k) rule_applies &= !upstream[k].valid();
     if (!rule_applies) return through_definition(node, inputs, upstream, wants);
     ir::GradContext context(inputs, results, upstream, wants);
-    try {
-      node.op->grad(context, node.attrs);
-    } catch (const TypeError& error) {
-      ir::throw_type_error(node.op->name, node.where, std::string(error.what()) + ", but lies on the path " + describe_path(region, id, nodes));
-    }
+    node.op->grad(context, node.attrs);
     return context.gradients();
   }
 

@@ -137,8 +137,8 @@ TEST_F(BadPrograms, differentiation) {
   const Tensor m = mod(w, 2.0), e = exp(w), c = cast(gt(w, 0.0), f32), a = cast(argmax(w), f32);
   const auto failure = [&](const Tensor& loss) { return message_of<TypeError>([&] { differentiate(g, loss, {w}); }); };
   EXPECT_EQ(failure(sum(m)), at("mod", line, "has no derivative, but lies on the path w -> mod -> sum"));
-  EXPECT_EQ(failure(sum(c)), at("cast", line, "a cast from bool to f32 has no derivative, but lies on the path w -> gt -> cast -> sum"));
-  EXPECT_EQ(failure(sum(a)), at("cast", line, "a cast from i64 to f32 has no derivative, but lies on the path w -> argmax -> cast -> sum"));
+  EXPECT_EQ(failure(sum(c)), at("gt", line, "has no derivative, but lies on the path w -> gt -> cast -> sum"));
+  EXPECT_EQ(failure(sum(a)), at("argmax", line, "has no derivative, but lies on the path w -> argmax -> cast -> sum"));
   EXPECT_EQ(failure(e), fmt::format("differentiate: the loss must be a scalar, got f32[4,5] of exp (bad_programs_test.cpp:{})", line));
   EXPECT_EQ(message_of<TypeError>([&] { differentiate(g, sum(w), {foreign}); }), "differentiate: wrt[0] is not a value of the graph");
   EXPECT_EQ(message_of<TypeError>([&] { differentiate(g, sum(w), {w}, {.seed = w}); }), "differentiate: the seed must be f32[], got f32[4,5]");

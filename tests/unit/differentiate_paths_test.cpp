@@ -103,7 +103,7 @@ TEST_F(DifferentiatePaths, ops_without_derivative_off_the_path_are_no_error) {
 TEST_F(DifferentiatePaths, names_the_path_that_has_no_derivative) {
   const Tensor loss = sum(mod(p * 2.0, 0.7) * 3.0);
   EXPECT_THAT(message_of<TypeError>([&] { differentiate(g, loss, {p}); }), HasSubstr("has no derivative, but lies on the path p -> mul -> mod -> mul -> sum"));
-  EXPECT_THAT(message_of<TypeError>([&] { differentiate(g, sum(cast(gt(p, 0.0), f32)), {p}); }), HasSubstr("a cast from bool to f32 has no derivative, but lies on the path p -> gt -> cast -> sum"));
+  EXPECT_THAT(message_of<TypeError>([&] { differentiate(g, sum(cast(gt(p, 0.0), f32)), {p}); }), ::testing::AllOf(::testing::StartsWith("gt ("), HasSubstr("has no derivative, but lies on the path p -> gt -> cast -> sum")));
 }
 
 TEST_F(DifferentiatePaths, checks_its_arguments) {
