@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <bit>
 #include <new>
 
 #include "base/hash.h"
@@ -26,7 +25,7 @@ void check_count(const Shape& shape, std::size_t values) {
 }  // namespace
 
 Literal::Literal(Type type) : type_(std::move(type)) {
-  const auto refuse = [this] { throw TypeError(fmt::format("a host tensor of type {} does not fit the memory", type_.str())); };
+  const auto refuse = [this] { throw TypeError(fmt::format("a host tensor of type {} is too large for the memory", type_.str())); };
   if (numel() > max_elements()) refuse();
   try {
     if (is_float()) floats_.resize(static_cast<std::size_t>(numel()));
@@ -84,7 +83,7 @@ Literal Literal::reshaped(Shape shape) const {
 }
 
 bool operator==(const Literal& a, const Literal& b) {
-  const auto bits = [](double x, double y) { return std::bit_cast<std::uint64_t>(x) == std::bit_cast<std::uint64_t>(y); };
+  const auto bits = [](double x, double y) { return hash_double(x) == hash_double(y); };
   return a.type_ == b.type_ && a.ints_ == b.ints_ &&
          std::equal(a.floats_.begin(), a.floats_.end(), b.floats_.begin(), b.floats_.end(), bits);
 }

@@ -50,6 +50,17 @@ Graph parse_graph(std::string_view text, std::string_view file, const OpTable& o
 }
 
 namespace {
+void check_operands(const OpDef& op, const std::vector<Operand>& inputs, const ir::Provenance& where) {
+  const Operand* first = nullptr;
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    if (inputs[k].is_number()) continue;
+    if (!inputs[k].is_tensor()) ir::throw_type_error(op.name, where, fmt::format("input {} is an empty handle", k));
+    if (first != nullptr && inputs[k].tensor().graph() != first->tensor().graph()) ir::throw_type_error(op.name, where, "the inputs belong to different graphs");
+    if (first == nullptr) first = &inputs[k];
+  }
+  if (first == nullptr) ir::throw_type_error(op.name, where, "needs at least one tensor");
+}
+
 // The last tensor that is no index or condition: plain numbers take its dtype.
 const Tensor* model_of_numbers(const OpDef& op, const std::vector<Operand>& inputs) {
   for (auto k = static_cast<int>(inputs.size()); k-- > 0;)
@@ -59,30 +70,34 @@ const Tensor* model_of_numbers(const OpDef& op, const std::vector<Operand>& inpu
 
 // Turns plain numbers into scalar constants beside the tensors.
 std::vector<Tensor> to_tensors(const OpDef& op, const std::vector<Operand>& inputs, const ir::Provenance& where) {
-  if (std::none_of(inputs.begin(), inputs.end(), [](const Operand& o) { return o.is_tensor(); })) ir::throw_type_error(op.name, where, "needs at least one tensor");
   const Tensor* model = model_of_numbers(op, inputs);
   std::vector<Tensor> tensors;
-  for (std::size_t k = 0; k < inputs.size(); ++k) {
-    if (inputs[k].is_tensor()) {
-      tensors.push_back(inputs[k].tensor());
+  for (const Operand& input : inputs) {
+    if (input.is_tensor()) {
+      tensors.push_back(input.tensor());
       continue;
     }
-    if (!inputs[k].is_number()) ir::throw_type_error(op.name, where, fmt::format("input {} is an empty handle", k));
-    const std::string number = exact(inputs[k].number());
-    if (model == nullptr) ir::throw_type_error(op.name, where, fmt::format("the number {} has no dtype, for no other input tells it; full_beside makes a tensor of numbers", number));
-    if (!can_hold(model->dtype(), inputs[k].number())) ir::throw_type_error(op.name, where, fmt::format("the number {} does not fit the dtype of {}", number, model->type().str()));
-    tensors.push_back(model->graph()->append(ir::constant_op(), {}, {inputs[k].number(), model->dtype(), Ints{}}, where)[0]);
+    const double value = input.number();
+    if (model == nullptr) ir::throw_type_error(op.name, where, fmt::format("the number {} has no dtype, for no other input tells it; full_beside makes a tensor of numbers", exact(value)));
+    if (!can_hold(model->dtype(), value)) ir::throw_type_error(op.name, where, fmt::format("the number {} does not fit the dtype of {}", exact(value), model->type().str()));
+    tensors.push_back(model->graph()->append(ir::constant_op(), {}, {value, model->dtype(), Ints{}}, where)[0]);
   }
   return tensors;
 }
 
 void broadcast_all(const OpDef& op, std::vector<Tensor>& tensors, const ir::Provenance& where) {
   Shape common;
-  for (std::size_t k = 0; k < tensors.size(); ++k) {
-    if (broadcast_shapes(common, tensors[k].shape(), common)) continue;
-    std::vector<Type> types;
-    for (const Tensor& t : tensors) types.push_back(t.type());
-    ir::throw_type_error(op.name, where, "shapes do not broadcast: " + InferContext(op, types, {}).describe_inputs());
+  std::vector<Type> types;
+  for (const Tensor& t : tensors) types.push_back(t.type());
+  const auto described = [&] { return InferContext(op, types, {}).describe_inputs(); };
+  for (const Type& type : types) {
+    bool fits = false;
+    try {
+      fits = broadcast_shapes(common, type.shape, common);
+    } catch (const TypeError& error) {
+      ir::throw_type_error(op.name, where, fmt::format("{} ({})", error.what(), described()));
+    }
+    if (!fits) ir::throw_type_error(op.name, where, "shapes do not broadcast: " + described());
   }
   // A constant is made in the right shape at once.
   for (Tensor& t : tensors) {
@@ -97,9 +112,11 @@ std::vector<Tensor> apply(const OpDef& op, const std::vector<Operand>& inputs, A
   const ir::Provenance where = inputs.empty() ? ir::Provenance{} : ir::provenance(inputs[0].where());
   const auto owner = std::find_if(inputs.begin(), inputs.end(), [](const Operand& o) { return o.is_tensor(); });
   const ir::Provenance place = owner == inputs.end() ? where : owner->tensor().graph()->effective(where);
+  check_operands(op, inputs, place);
   std::vector<Tensor> tensors = to_tensors(op, inputs, place);
   ir::GraphData& graph = *tensors[0].graph();
-  if (op.pointwise && static_cast<int>(tensors.size()) >= op.min_inputs()) {
+  const auto count = static_cast<int>(tensors.size());
+  if (op.pointwise && count >= op.min_inputs() && count <= op.max_inputs()) {
     ir::GraphData::Scope scope(graph, place);
     broadcast_all(op, tensors, place);
   }

@@ -57,8 +57,9 @@ TEST(Autograd, A02_wrt_parameters_inputs_and_intermediate_values) {
 
 TEST(Autograd, A03_the_loss_must_be_a_scalar_and_its_own_gradient_is_one) {
   Graph g;
+  const std::string line = std::to_string(__LINE__ + 1);
   const Tensor p = g.parameter("p", {2, 3}), loss = sum(p);
-  EXPECT_EQ(message_of<TypeError>([&] { differentiate(g, p, {p}); }), "differentiate: the loss must be a scalar, got f32[2,3]");
+  EXPECT_EQ(message_of<TypeError>([&] { differentiate(g, p, {p}); }), "differentiate: the loss must be a scalar, got f32[2,3] of parameter (autograd_test.cpp:" + line + ")");
   EXPECT_EQ(gradients_of(g, loss, {loss})[0], std::vector<double>{1});
 }
 
