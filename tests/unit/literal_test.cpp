@@ -42,7 +42,7 @@ TEST(Literal, asking_for_the_other_kind_is_our_bug) {
 }
 
 TEST(Literal, is_refused_where_no_host_has_the_memory) {
-  EXPECT_EQ(message_of<TypeError>([] { Literal(Type{f32, {1 << 20, 1 << 20}}); }), "a host tensor of type f32[1048576,1048576] is too large");
+  EXPECT_EQ(message_of<TypeError>([] { Literal(Type{f32, {1 << 20, 1 << 20}}); }), "a host tensor of type f32[1048576,1048576] is too large for the memory");
 }
 
 TEST(Literal, compares_by_type_and_bits) {
