@@ -10,7 +10,6 @@ namespace pantala::ir {
 namespace {
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.' || is_digit(c); }
-std::string_view shown(std::string_view text) { return text.substr(0, 40); }
 }  // namespace
 
 void Lexer::fail(const Token& at, const std::string& message) const {

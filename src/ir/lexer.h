@@ -14,6 +14,9 @@ struct Token {
   int column = 1;
 };
 
+// As much of a text as a message shows.
+inline std::string_view shown(std::string_view text) { return text.substr(0, 40); }
+
 class Lexer {
  public:
   Lexer(std::string_view text, std::string_view file) : text_(text), file_(file) { advance(); }

@@ -47,11 +47,11 @@ class Parser {
   void node() {
     const Token name = lexer_.next();
     if (name.text.empty()) lexer_.fail(name, "a value needs a name after %");
-    if (values_.contains(name.text)) lexer_.fail(name, fmt::format("%{} is defined twice", name.text));
+    if (values_.contains(name.text)) lexer_.fail(name, fmt::format("%{} is defined twice", shown(name.text)));
     lexer_.expect("=");
     const Token word = lexer_.expect(Kind::word, "the name of an op");
     const OpDef* op = find_op_(word.text);
-    if (op == nullptr) lexer_.fail(word, fmt::format("there is no op '{}'{}", word.text, did_you_mean(word.text, op_names_)));
+    if (op == nullptr) lexer_.fail(word, fmt::format("there is no op '{}'{}", shown(word.text), did_you_mean(word.text, op_names_)));
     const std::vector<Tensor> inputs = arguments();
     std::vector<Tensor> results;
     const AttrValues attrs = attributes(*op, word);
@@ -73,10 +73,10 @@ class Parser {
   Tensor value() {
     const Token token = lexer_.expect(Kind::value, "a value such as %0");
     const auto it = values_.find(token.text);
-    if (it == values_.end()) lexer_.fail(token, fmt::format("%{} is not defined before its use", token.text));
+    if (it == values_.end()) lexer_.fail(token, fmt::format("%{} is not defined before its use", shown(token.text)));
     std::int64_t index = 0;
     if (lexer_.accept(":")) index = integer();
-    if (index < 0 || index >= std::ssize(it->second)) lexer_.fail(token, fmt::format("%{} has no result {}", token.text, index));
+    if (index < 0 || index >= std::ssize(it->second)) lexer_.fail(token, fmt::format("%{} has no result {}", shown(token.text), index));
     return it->second[index];
   }
 
@@ -102,7 +102,7 @@ class Parser {
   [[noreturn]] void unknown_attribute(const OpDef& op, const Token& name) {
     std::vector<std::string> names;
     for (const AttrSpec& spec : op.attrs) names.push_back(spec.name);
-    lexer_.fail(name, fmt::format("{} has no attribute '{}'{}", op.name, name.text, did_you_mean(name.text, names)));
+    lexer_.fail(name, fmt::format("{} has no attribute '{}'{}", op.name, shown(name.text), did_you_mean(name.text, names)));
   }
 
   AttrValue attribute(const AttrValue& kind) {
@@ -127,7 +127,7 @@ class Parser {
     std::int64_t result = 0;
     const char* end = token.text.data() + token.text.size();
     const auto [stop, error] = std::from_chars(token.text.data(), end, result);
-    if (error != std::errc{} || stop != end) lexer_.fail(token, fmt::format("'{}' is not a 64-bit integer", token.text.substr(0, 40)));
+    if (error != std::errc{} || stop != end) lexer_.fail(token, fmt::format("'{}' is not a 64-bit integer", shown(token.text)));
     return result;
   }
 
@@ -140,7 +140,7 @@ class Parser {
     double result = 0;
     const char* end = token.text.data() + token.text.size();
     const auto [stop, error] = std::from_chars(token.text.data(), end, result);
-    if (error != std::errc{} || stop != end) lexer_.fail(token, fmt::format("'{}' is not a number", token.text.substr(0, 40)));
+    if (error != std::errc{} || stop != end) lexer_.fail(token, fmt::format("'{}' is not a number", shown(token.text)));
     return result;
   }
 
@@ -157,7 +157,7 @@ class Parser {
   DType dtype() {
     const Token token = lexer_.expect(Kind::word, "a dtype");
     const std::optional<DType> found = parse_dtype(token.text);
-    if (!found) lexer_.fail(token, fmt::format("there is no dtype '{}'; known are f32, f64, f16, bf16, i32, i64, u8 and bool", token.text));
+    if (!found) lexer_.fail(token, fmt::format("there is no dtype '{}'; known are f32, f64, f16, bf16, i32, i64, u8 and bool", shown(token.text)));
     return *found;
   }
 
@@ -186,6 +186,8 @@ class Parser {
       }
     } else {
       integers = ints();
+      for (const std::int64_t value : integers)
+        if (wrap_to(t.dtype, value) != value) lexer_.fail(at, fmt::format("{} cannot hold {}", dtype_name(t.dtype), value));
     }
     try {
       return is_float(t.dtype) ? Literal::floats(t.shape, std::move(floats), t.dtype) : Literal::ints(t.shape, std::move(integers), t.dtype);
@@ -216,7 +218,7 @@ class Parser {
     }
     std::vector<std::string_view> known;
     for (const init::KindInfo& info : init::kinds()) known.push_back(info.name);
-    lexer_.fail(name, fmt::format("there is no initialiser '{}'; known are {}", name.text, fmt::join(known, ", ")));
+    lexer_.fail(name, fmt::format("there is no initialiser '{}'; known are {}", shown(name.text), fmt::join(known, ", ")));
   }
 
   void check_types(const Token& name, const std::vector<Tensor>& results) {

@@ -162,7 +162,7 @@ const OpDef& op_def() {
 template <class... Ops>
 std::vector<const OpDef*> family() { return {&op_def<Ops>()...}; }
 
-// All results of a node with these inputs. Plain numbers take the dtype of the last tensor; pointwise inputs are broadcast.
+// All results of a node with these inputs. Plain numbers take the dtype of the last tensor that is no index or condition; pointwise inputs are broadcast.
 template <class Op>
 std::vector<Tensor> make_all(const std::vector<Operand>& inputs, const attrs_t<Op>& attrs = {}) {
   return apply(op_def<Op>(), inputs, ir::to_values(attrs));

@@ -80,11 +80,11 @@ struct HuberAttrs {
   }
 };
 
-// A square up to delta and a line beyond. With m = min(|e|, delta) both are m (|e| - m/2): no branch is computed that is not taken, and the
-// slope at delta itself is delta from either side.
+// A square up to delta and a line beyond. With m, the error kept within +-delta, both are m (e - m/2): no branch is computed that is not
+// taken, and the second derivative at zero error is that of the square, where the magnitude has none.
 Tensor huber_elements(const Tensor& error, double delta, double scale) {
-  const Tensor size = abs(error), m = minimum(size, delta);
-  return (scale == 1 ? m : m / scale) * (size - m * 0.5);
+  const Tensor m = clamp(error, -delta, delta);
+  return (scale == 1 ? m : m / scale) * (error - m * 0.5);
 }
 
 struct HuberLoss : Family {

@@ -26,7 +26,7 @@ class OpTable {
 // Every op of the library.
 const OpTable& table();
 
-// Builds a node from operands: plain numbers become constants of the last tensor's dtype, and the inputs of pointwise ops are broadcast to
+// Builds a node from operands: plain numbers become constants of the dtype of the last tensor that is no index or condition, and the inputs of pointwise ops are broadcast to
 // their common shape (right-aligned). The place of the first operand is the place of the node.
 std::vector<Tensor> apply(const ir::OpDef& op, const std::vector<Operand>& inputs, ir::AttrValues attrs);
 // The same with attributes by name, as importers and test files give them.

@@ -49,11 +49,18 @@ TEST_F(BadPrograms, dtypes) {
   EXPECT_BAD(exp(n), "exp", "x must be a float tensor, got i32[2]");
   EXPECT_BAD(n + g.input("f", {2}), "add", "dtypes differ: a i32[2], b f32[2]");
   EXPECT_BAD(n * 0.5, "mul", "the number 0.5 does not fit the dtype of i32[2]");
+  EXPECT_BAD(gt(g.input("bytes", {2}, u8), -1), "gt", "the number -1 does not fit the dtype of u8[2]");
+  EXPECT_BAD(where(gt(x, 0.0), 2.0, 0.5), "where", "the number 2 has no dtype, for no other input tells it; full_beside makes a tensor of numbers");
   EXPECT_BAD(where(x, x, x), "where", "condition must be bool, got f32[2,3]");
   EXPECT_BAD(sum(gt(x, 0.0)), "sum", "needs numbers: x bool[2,3]");
   EXPECT_BAD(embedding(w, x), "embedding", "index must be i32 or i64, got f32[2,3]");
   EXPECT_BAD(g.constant(0.5, {2}, i64), "constant", "i64 cannot hold 0.5");
   EXPECT_BAD(g.parameter("p", {2}, init::normal(), i64), "parameter", "normal needs a float type, got i64[2]");
+}
+
+TEST_F(BadPrograms, more_than_the_memory) {
+  EXPECT_BAD(ref::evaluate(g, {sum(g.constant(1, {std::int64_t{1} << 40}))}, {}), "constant", "a host tensor of type f32[1099511627776] is too large for the memory");
+  EXPECT_BAD(ref::evaluate(g, {tile(g.constant(1, {3}), {std::int64_t{1} << 40})}, {}), "broadcast_to", "a host tensor of type f32[1,1099511627776,3] is too large for the memory");
 }
 
 TEST_F(BadPrograms, axes_and_attributes) {
