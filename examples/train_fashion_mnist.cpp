@@ -1,10 +1,11 @@
-// Trains a small network on Fashion-MNIST (60,000 images of clothing, 28 x 28, ten classes) and tests it on 10,000 others.
-// Progress goes to stderr, the result to stdout. The same seed gives the same result.
-#include <CLI/CLI.hpp>
+// Trains a small network on Fashion-MNIST (60,000 images of clothing, 28 x 28, ten classes) and
+// tests it on 10,000 others. Progress goes to stderr, the result to stdout. The same seed gives the
+// same result.
 #include <fmt/format.h>
 #include <pantala/pantala.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
@@ -42,37 +43,53 @@ struct Dataset {
   std::int64_t count() const { return static_cast<std::int64_t>(labels.size()); }
 };
 
-std::vector<std::uint8_t> read_bytes(const fs::path& folder, const std::string& name, const std::function<bool(const pn::Shape&)>& fits) {
+std::vector<std::uint8_t> read_bytes(const fs::path& folder, const std::string& name,
+                                     const std::function<bool(const pn::Shape&)>& fits) {
   for (const fs::path& path : {folder / (name + ".gz"), folder / name}) {
     if (!fs::exists(path)) continue;
     pn::io::IdxArray array = pn::io::read_idx(path);
     auto* bytes = std::get_if<std::vector<std::uint8_t>>(&array.values);
-    if (!bytes || !fits(array.shape)) throw UsageError(fmt::format("{} holds {}, which is not Fashion-MNIST", path.string(), pn::Type{array.dtype(), array.shape}.str()));
+    if (!bytes || !fits(array.shape))
+      throw UsageError(fmt::format("{} holds {}, which is not Fashion-MNIST", path.string(),
+                                   pn::Type{array.dtype(), array.shape}.str()));
     return std::move(*bytes);
   }
-  throw UsageError(fmt::format("there is no {}.gz in {}\nFashion-MNIST is the Debian package dataset-fashion-mnist (sudo apt install dataset-fashion-mnist),\n"
-                               "or name a folder that holds its four files: train_fashion_mnist FOLDER",
-                               name, folder.string()));
+  throw UsageError(
+      fmt::format("there is no {}.gz in {}\nFashion-MNIST is the Debian package "
+                  "dataset-fashion-mnist (sudo apt install dataset-fashion-mnist),\n"
+                  "or name a folder that holds its four files: train_fashion_mnist FOLDER",
+                  name, folder.string()));
 }
 
 Dataset load(const fs::path& folder, const std::string& split) {
   Dataset data;
-  data.pixels = read_bytes(folder, split + "-images-idx3-ubyte", [](const pn::Shape& s) { return s.rank() == 3 && s[1] == 28 && s[2] == 28; });
-  data.labels = read_bytes(folder, split + "-labels-idx1-ubyte", [](const pn::Shape& s) { return s.rank() == 1; });
+  data.pixels = read_bytes(folder, split + "-images-idx3-ubyte", [](const pn::Shape& s) {
+    return s.rank() == 3 && s[1] == 28 && s[2] == 28;
+  });
+  data.labels = read_bytes(folder, split + "-labels-idx1-ubyte",
+                           [](const pn::Shape& s) { return s.rank() == 1; });
   if (data.labels.empty() || data.pixels.size() != data.labels.size() * kPixels)
-    throw UsageError(fmt::format("{} has {} {} images and {} labels", folder.string(), data.pixels.size() / kPixels, split, data.labels.size()));
+    throw UsageError(fmt::format("{} has {} {} images and {} labels", folder.string(),
+                                 data.pixels.size() / kPixels, split, data.labels.size()));
   return data;
 }
 
-struct Batch { pn::Literal images, labels; };
+struct Batch {
+  pn::Literal images, labels;
+};
 
-// The items order[first], order[first + 1], ..., with pixels scaled to mean 0 and deviation 1 over the training set.
-Batch make_batch(const Dataset& data, const std::vector<std::int64_t>& order, std::int64_t first, std::int64_t size) {
+// The items order[first], order[first + 1], ..., with pixels scaled to mean 0 and deviation 1 over
+// the training set.
+Batch make_batch(const Dataset& data, const std::vector<std::int64_t>& order, std::int64_t first,
+                 std::int64_t size) {
   constexpr double kMean = 0.2860, kDeviation = 0.3530;
-  Batch batch{pn::Literal(pn::Type{pn::f32, {size, kPixels}}), pn::Literal(pn::Type{pn::i64, {size}})};
+  Batch batch{pn::Literal(pn::Type{pn::f32, {size, kPixels}}),
+              pn::Literal(pn::Type{pn::i64, {size}})};
   for (std::int64_t row = 0; row < size; ++row) {
     const std::int64_t item = order[first + row];
-    for (std::int64_t k = 0; k < kPixels; ++k) batch.images.f()[row * kPixels + k] = (data.pixels[item * kPixels + k] / 255.0 - kMean) / kDeviation;
+    for (std::int64_t k = 0; k < kPixels; ++k)
+      batch.images.f()[row * kPixels + k] =
+          (data.pixels[item * kPixels + k] / 255.0 - kMean) / kDeviation;
     batch.labels.i()[row] = data.labels[item];
   }
   return batch;
@@ -89,7 +106,9 @@ void shuffle(std::vector<std::int64_t>& order, std::mt19937_64& random) {
   for (std::size_t k = order.size(); k > 1; --k) std::swap(order[k - 1], order[random() % k]);
 }
 
-double seconds_since(std::chrono::steady_clock::time_point start) { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); }
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
 
 // One live line on a terminal, a plain line now and then elsewhere.
 class Progress {
@@ -101,13 +120,17 @@ class Progress {
     loss_ = keep * loss_ + (1 - keep) * loss;
     const bool last = step == steps_;
     const double now = seconds_since(start_);
-    if (!last && (terminal_ ? now - shown_ < 0.1 : step * 10 / steps_ == (step - 1) * 10 / steps_)) return;
+    if (!last && (terminal_ ? now - shown_ < 0.1 : step * 10 / steps_ == (step - 1) * 10 / steps_))
+      return;
     shown_ = now;
     const double rate = static_cast<double>(step * batch_) / now;
-    const std::string line = fmt::format("step {:>4}/{}  loss {:.4f}  {:.0f} images/s  {:.0f} s left", step, steps_, loss_, rate,
-                                         static_cast<double>((steps_ - step) * batch_) / rate);
-    if (terminal_) fmt::print(stderr, "\r{}\033[K{}", line, last ? "\n" : "");
-    else fmt::print(stderr, "{}\n", line);
+    const std::string line =
+        fmt::format("step {:>4}/{}  loss {:.4f}  {:.0f} images/s  {:.0f} s left", step, steps_,
+                    loss_, rate, static_cast<double>((steps_ - step) * batch_) / rate);
+    if (terminal_)
+      fmt::print(stderr, "\r{}\033[K{}", line, last ? "\n" : "");
+    else
+      fmt::print(stderr, "{}\n", line);
     std::fflush(stderr);
   }
   double seconds() const { return seconds_since(start_); }
@@ -119,10 +142,12 @@ class Progress {
   double loss_ = 0, shown_ = -1;
 };
 
-pn::zoo::Model make_model(std::int64_t batch) { return pn::zoo::mlp({.batch = batch, .inputs = kPixels, .hidden = {64}, .classes = kClasses}); }
+pn::zoo::Model make_model(std::int64_t batch) {
+  return pn::zoo::mlp({.batch = batch, .inputs = kPixels, .hidden = {64}, .classes = kClasses});
+}
 
-// Trains for the given number of epochs, each in an order of its own, while the learning rate falls along a cosine; images that do not fill a
-// batch are left out. Returns the images seen per second.
+// Trains for the given number of epochs, each in an order of its own, while the learning rate falls
+// along a cosine; images that do not fill a batch are left out. Returns the images seen per second.
 double train(pn::ref::Session& session, const Dataset& data, const Options& options) {
   const std::int64_t batches = data.count() / options.batch, steps = options.epochs * batches;
   const pn::Schedule schedule(pn::CosineSchedule{.T_max = steps});
@@ -137,18 +162,24 @@ double train(pn::ref::Session& session, const Dataset& data, const Options& opti
     session.set_scalar("optim.lr", schedule.lr(step, options.learning_rate));
     session.step();
     const double loss = session.output_scalar("loss");
-    if (!std::isfinite(loss)) throw Divergence(fmt::format("the loss of step {} is {}: try a smaller --lr", step + 1, loss));
+    if (!std::isfinite(loss))
+      throw Divergence(
+          fmt::format("the loss of step {} is {}: try a smaller --lr", step + 1, loss));
     progress.show(step + 1, loss);
   }
   return static_cast<double>(steps * options.batch) / progress.seconds();
 }
 
-// How many of the items first, first + 1, ... have their largest logit at their label, with the parameters of `trained`.
-std::int64_t count_correct(const pn::ref::Session& trained, const Dataset& data, const std::vector<std::int64_t>& order, std::int64_t first, std::int64_t size) {
+// How many of the items first, first + 1, ... have their largest logit at their label, with the
+// parameters of `trained`.
+std::int64_t count_correct(const pn::ref::Session& trained, const Dataset& data,
+                           const std::vector<std::int64_t>& order, std::int64_t first,
+                           std::int64_t size) {
   pn::zoo::Model model = make_model(size);
   Batch batch = make_batch(data, order, first, size);
   pn::ref::Bindings values{{"x", std::move(batch.images)}};
-  for (const pn::Leaf& leaf : model.graph.leaves(pn::LeafKind::parameter)) values[leaf.name] = trained.value(leaf.name);
+  for (const pn::Leaf& leaf : model.graph.leaves(pn::LeafKind::parameter))
+    values[leaf.name] = trained.value(leaf.name);
   const pn::Tensor prediction = pn::argmax(model.logits);
   const pn::Literal classes = pn::ref::evaluate(model.graph, {prediction}, values)[0];
   std::int64_t correct = 0;
@@ -159,21 +190,28 @@ std::int64_t count_correct(const pn::ref::Session& trained, const Dataset& data,
 double accuracy(const pn::ref::Session& trained, const Dataset& data) {
   const std::vector<std::int64_t> order = in_order(data.count());
   std::int64_t correct = 0;
-  for (std::int64_t first = 0; first < data.count(); first += 1000) correct += count_correct(trained, data, order, first, std::min<std::int64_t>(1000, data.count() - first));
+  for (std::int64_t first = 0; first < data.count(); first += 1000)
+    correct += count_correct(trained, data, order, first,
+                             std::min<std::int64_t>(1000, data.count() - first));
   return static_cast<double>(correct) / static_cast<double>(data.count());
 }
 
 void run(const Options& options) {
   const auto start = std::chrono::steady_clock::now();
   const Dataset training = load(options.folder, "train"), testing = load(options.folder, "t10k");
-  if (options.batch > training.count()) throw UsageError(fmt::format("--batch {} is more than the {} training images", options.batch, training.count()));
+  if (options.batch > training.count())
+    throw UsageError(fmt::format("--batch {} is more than the {} training images", options.batch,
+                                 training.count()));
   pn::zoo::Model model = make_model(options.batch);
-  const pn::TrainingStep step = pn::make_training_step(model.graph, model.loss, pn::optim::adam(options.learning_rate));
+  const pn::TrainingStep step =
+      pn::make_training_step(model.graph, model.loss, pn::optim::adam(options.learning_rate));
   pn::ref::Session session(step.graph, options.seed);
-  fmt::print(stderr, "784-64-10 network, {} x {} images in batches of {}, Adam from {}\n", options.epochs, training.count(), options.batch, options.learning_rate);
+  fmt::print(stderr, "784-64-10 network, {} x {} images in batches of {}, Adam from {}\n",
+             options.epochs, training.count(), options.batch, options.learning_rate);
   const double rate = train(session, training, options);
   const double share = accuracy(session, testing);
-  fmt::print("test accuracy {:.2f} % on {} images, {:.0f} images/s in training, {:.0f} s in all\n", 100 * share, testing.count(), rate, seconds_since(start));
+  fmt::print("test accuracy {:.2f} % on {} images, {:.0f} images/s in training, {:.0f} s in all\n",
+             100 * share, testing.count(), rate, seconds_since(start));
 }
 
 }  // namespace
@@ -182,15 +220,20 @@ int main(int argc, char** argv) {
   Options options;
   CLI::App app("Trains a 784-64-10 network on Fashion-MNIST.");
   app.add_option("folder", options.folder, "Folder with the four IDX files")->capture_default_str();
-  app.add_option("--epochs", options.epochs, "Passes over the training images")->check(CLI::Range(1, 1000))->capture_default_str();
-  app.add_option("--batch", options.batch, "Images per step")->check(CLI::Range(1, 60000))->capture_default_str();
-  app.add_option("--lr", options.learning_rate, "Learning rate of Adam")->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--seed", options.seed, "Of the first weights and of the order of the images")->capture_default_str();
+  app.add_option("--epochs", options.epochs, "Passes over the training images")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  app.add_option("--batch", options.batch, "Images per step")
+      ->check(CLI::Range(1, 60000))
+      ->capture_default_str();
+  app.add_option("--lr", options.learning_rate, "Learning rate of Adam")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--seed", options.seed, "Of the first weights and of the order of the images")
+      ->capture_default_str();
   try {
     app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+  } catch (const CLI::ParseError& error) { return app.exit(error) == 0 ? 0 : 2; }
   try {
     run(options);
     return 0;

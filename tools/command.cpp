@@ -47,15 +47,18 @@ void check_unknown(const CLI::App& app) {
   const std::string& word = unknown[0];
   if (word.starts_with("-")) {
     const std::string name = word.substr(0, word.find('='));
-    throw UsageError(fmt::format("unknown option '{}'{}", name, did_you_mean(name, option_names(verb))));
+    throw UsageError(
+        fmt::format("unknown option '{}'{}", name, did_you_mean(name, option_names(verb))));
   }
-  if (!used.empty()) throw UsageError(fmt::format("{}: unexpected argument '{}'", verb.get_name(), word));
+  if (!used.empty())
+    throw UsageError(fmt::format("{}: unexpected argument '{}'", verb.get_name(), word));
   std::vector<std::string> verbs;
   for (const Verb& known : kVerbs) verbs.emplace_back(known.name);
   throw UsageError(fmt::format("unknown verb '{}'{}", word, did_you_mean(word, verbs)));
 }
 
-// Reads the options of all verbs and returns the work of the one that was named; empty if help or the version was all that was asked for.
+// Reads the options of all verbs and returns the work of the one that was named; empty if help or
+// the version was all that was asked for.
 Run parse(CLI::App& app, int argc, char** argv) {
   std::vector<Run> runs;
   std::vector<CLI::App*> verbs;

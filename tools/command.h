@@ -1,4 +1,5 @@
-// The command line: verbs, their options, and what exit codes mean. Results go to stdout, messages and progress to stderr.
+// The command line: verbs, their options, and what exit codes mean. Results go to stdout, messages
+// and progress to stderr.
 #pragma once
 
 #include <functional>
@@ -18,7 +19,8 @@ inline constexpr int kExitInternal = 70;
 // Does the verb's work once its options have been read; returns the exit code.
 using Run = std::function<int()>;
 
-// Each verb describes its options on `verb` and returns its work. One file per verb: tools/verb_NAME.cpp.
+// Each verb describes its options on `verb` and returns its work. One file per verb:
+// tools/verb_NAME.cpp.
 Run fixtures_verb(CLI::App& verb);
 Run ops_verb(CLI::App& verb);
 

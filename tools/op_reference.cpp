@@ -29,18 +29,25 @@ Families by_family(const std::vector<const OpDef*>& ops) {
 }
 
 std::string_view kind_of_attribute(const AttrSpec& attr) {
-  constexpr std::string_view kNames[] = {"bool", "int", "float", "string", "ints", "dtype", "initializer", "tensor"};
+  constexpr std::string_view kNames[] = {"bool", "int",   "float",       "string",
+                                         "ints", "dtype", "initializer", "tensor"};
   return attr.choices.empty() ? kNames[attr.default_value.index()] : "choice";
 }
 
-std::string default_text(const AttrSpec& attr) { return attr.required ? "required" : ir::to_text(attr.default_value); }
+std::string default_text(const AttrSpec& attr) {
+  return attr.required ? "required" : ir::to_text(attr.default_value);
+}
 
 Json to_json(const AttrValue& value) {
   const auto one = [&](const auto& v) -> Json {
     using T = std::decay_t<decltype(v)>;
-    if constexpr (std::is_same_v<T, double>) return std::isfinite(v) ? Json(v) : Json(ir::to_text(value));
-    else if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, std::int64_t> || std::is_same_v<T, std::string> || std::is_same_v<T, ir::Ints>) return v;
-    else return ir::to_text(value);
+    if constexpr (std::is_same_v<T, double>)
+      return std::isfinite(v) ? Json(v) : Json(ir::to_text(value));
+    else if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, std::int64_t> ||
+                       std::is_same_v<T, std::string> || std::is_same_v<T, ir::Ints>)
+      return v;
+    else
+      return ir::to_text(value);
   };
   return std::visit(one, value);
 }
@@ -54,9 +61,11 @@ std::string properties(const OpDef& op) {
 }
 
 std::string as_text(const OpDef& op) {
-  std::string text = fmt::format("{}{}\n    {}\n    {} ({})\n", op.name, op.signature, op.doc, op.family, properties(op));
+  std::string text = fmt::format("{}{}\n    {}\n    {} ({})\n", op.name, op.signature, op.doc,
+                                 op.family, properties(op));
   for (const AttrSpec& attr : op.attrs) {
-    text += fmt::format("    {}: {} = {}  {}", attr.name, kind_of_attribute(attr), default_text(attr), attr.doc);
+    text += fmt::format("    {}: {} = {}  {}", attr.name, kind_of_attribute(attr),
+                        default_text(attr), attr.doc);
     if (!attr.choices.empty()) text += fmt::format(" [{}]", fmt::join(attr.choices, ", "));
     text += "\n";
   }
@@ -74,13 +83,16 @@ std::string cell(std::string_view text) {
 }
 
 std::string as_markdown(const OpDef& op) {
-  std::string text = fmt::format("### `{}{}`\n\n{} *{}.*\n", op.name, op.signature, op.doc, properties(op));
+  std::string text =
+      fmt::format("### `{}{}`\n\n{} *{}.*\n", op.name, op.signature, op.doc, properties(op));
   if (op.attrs.empty()) return text;
   text += "\n| attribute | kind | default | |\n|---|---|---|---|\n";
   for (const AttrSpec& attr : op.attrs) {
     std::string doc = attr.doc;
-    if (!attr.choices.empty()) doc += fmt::format("{}`{}`", doc.empty() ? "" : ": ", fmt::join(attr.choices, "`, `"));
-    text += fmt::format("| `{}` | {} | {} | {} |\n", attr.name, kind_of_attribute(attr), attr.required ? "required" : "`" + default_text(attr) + "`", cell(doc));
+    if (!attr.choices.empty())
+      doc += fmt::format("{}`{}`", doc.empty() ? "" : ": ", fmt::join(attr.choices, "`, `"));
+    text += fmt::format("| `{}` | {} | {} | {} |\n", attr.name, kind_of_attribute(attr),
+                        attr.required ? "required" : "`" + default_text(attr) + "`", cell(doc));
   }
   return text;
 }
@@ -95,9 +107,14 @@ Json as_json(const OpDef& op) {
     attributes.push_back(std::move(entry));
   }
   Json inputs = Json::array();
-  for (const ir::ArgSpec& input : op.inputs) inputs.push_back({{"name", input.name}, {"optional", input.optional}, {"variadic", input.variadic}});
-  return {{"name", op.name}, {"signature", op.signature}, {"doc", op.doc}, {"family", op.family}, {"kind", kind_of(op)},
-          {"differentiable", is_differentiable(op)}, {"onnx", op.onnx}, {"inputs", inputs}, {"results", op.results}, {"attributes", attributes}};
+  for (const ir::ArgSpec& input : op.inputs)
+    inputs.push_back(
+        {{"name", input.name}, {"optional", input.optional}, {"variadic", input.variadic}});
+  return {{"name", op.name},       {"signature", op.signature},
+          {"doc", op.doc},         {"family", op.family},
+          {"kind", kind_of(op)},   {"differentiable", is_differentiable(op)},
+          {"onnx", op.onnx},       {"inputs", inputs},
+          {"results", op.results}, {"attributes", attributes}};
 }
 
 constexpr std::string_view kMarkdownHead = R"(# Ops
@@ -122,7 +139,8 @@ bool is_differentiable(const OpDef& op) {
     std::vector<Operand> inputs;
     std::vector<Tensor> wrt;
     for (std::size_t k = 0; k < sample.inputs.size(); ++k) {
-      const Tensor input = graph.input(fmt::format("in{}", k), sample.inputs[k].shape, sample.inputs[k].dtype);
+      const Tensor input =
+          graph.input(fmt::format("in{}", k), sample.inputs[k].shape, sample.inputs[k].dtype);
       inputs.emplace_back(input);
       if (is_float(input.dtype()) && !op.is_index(static_cast<int>(k))) wrt.push_back(input);
     }
@@ -134,9 +152,7 @@ bool is_differentiable(const OpDef& op) {
     try {
       differentiate(graph, add_n(sums), wrt);
       return true;
-    } catch (const TypeError&) {
-      return false;
-    }
+    } catch (const TypeError&) { return false; }
   }
   return true;
 }

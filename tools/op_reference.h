@@ -1,4 +1,5 @@
-// The reference of the ops, made from the op table: there is no second description of an op anywhere.
+// The reference of the ops, made from the op table: there is no second description of an op
+// anywhere.
 #pragma once
 
 #include <string>

@@ -22,7 +22,9 @@ Run ops_verb(CLI::App& verb) {
   return [options] {
     std::vector<const ir::OpDef*> ops(ops::table().all().begin(), ops::table().all().end());
     if (!options->name.empty()) ops = {&ops::table().get(options->name)};
-    const ReferenceFormat format = options->json ? ReferenceFormat::json : options->markdown ? ReferenceFormat::markdown : ReferenceFormat::text;
+    const ReferenceFormat format = options->json       ? ReferenceFormat::json
+                                   : options->markdown ? ReferenceFormat::markdown
+                                                       : ReferenceFormat::text;
     fmt::print("{}", op_reference(ops, format));
     return 0;
   };

@@ -1,8 +1,10 @@
-// Gradient accumulation: sums the gradients of several micro-batches and hands out their mean, as if they had been one batch. This is the
-// stand-alone component, in double, for gradients that the host holds; compiled training accumulates on the device and follows the same rules.
+// Gradient accumulation: sums the gradients of several micro-batches and hands out their mean, as
+// if they had been one batch. This is the stand-alone component, in double, for gradients that the
+// host holds; compiled training accumulates on the device and follows the same rules.
 //
-// Means are weighted: a gradient that is the mean over n items is added with weight n, and the result is the mean over all items, however
-// they were split. With the default weight 1 every micro-batch counts the same.
+// Means are weighted: a gradient that is the mean over n items is added with weight n, and the
+// result is the mean over all items, however they were split. With the default weight 1 every
+// micro-batch counts the same.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +24,9 @@ namespace pantala {
 class ShapeMismatch : public TypeError {
  public:
   ShapeMismatch(std::string parameter, Shape expected, Shape got);
-  const std::string& parameter() const { return parameter_; }  // "" where a buffer is used on its own
+  const std::string& parameter() const {
+    return parameter_;
+  }  // "" where a buffer is used on its own
   const Shape& expected() const { return expected_; }
   const Shape& got() const { return got_; }
 
@@ -57,14 +61,17 @@ class NonFiniteGradient : public ValueError {
 // What becomes of a micro-batch that holds an infinite or undefined gradient.
 enum class NonFinite : std::uint8_t {
   error,     // NonFiniteGradient; nothing is added
-  skip,      // the whole micro-batch is left out: not added, not counted towards the window, only counted as skipped
-  propagate  // added like any other. With max_grad_norm the factor is still max / norm: 0 for an infinite norm, NaN for an undefined one
+  skip,      // the whole micro-batch is left out: not added, not counted towards the window, only
+             // counted as skipped
+  propagate  // added like any other. With max_grad_norm the factor is still max / norm: 0 for an
+             // infinite norm, NaN for an undefined one
 };
 
 struct AccumulationConfig {
   std::int64_t accumulation_steps = 4;  // micro-batches per update, at least 1
   bool normalize = true;                // the weighted mean; false: the weighted sum
-  std::optional<double> max_grad_norm;  // limit of the norm over all parameters together; positive and finite
+  std::optional<double>
+      max_grad_norm;  // limit of the norm over all parameters together; positive and finite
   NonFinite non_finite = NonFinite::error;
 
   // The defaults with another number of steps; less than 1 means 1.
@@ -77,8 +84,8 @@ class GradientBuffer {
  public:
   explicit GradientBuffer(Shape shape);
 
-  // Adds weight * gradient. ShapeMismatch for another shape; TypeError for a weight that is not positive and finite. An error leaves the buffer
-  // unchanged.
+  // Adds weight * gradient. ShapeMismatch for another shape; TypeError for a weight that is not
+  // positive and finite. An error leaves the buffer unchanged.
   void accumulate(std::span<const double> gradient, const Shape& shape, double weight = 1);
   // Values without a shape: as many as the buffer has.
   void accumulate(std::span<const double> gradient);
@@ -109,7 +116,8 @@ struct AccumulationStats {
   std::int64_t effective_batch_multiplier() const { return accumulation_steps; }
 };
 
-// Gradients by parameter name. Sorted, so that sums over parameters are taken in one order and have the same bits every time.
+// Gradients by parameter name. Sorted, so that sums over parameters are taken in one order and have
+// the same bits every time.
 using NamedGradients = std::map<std::string, Literal, std::less<>>;
 
 class GradientAccumulator {
@@ -120,17 +128,19 @@ class GradientAccumulator {
   // A name that is registered already stays as it is.
   void register_parameter(std::string_view name, const Shape& shape);
 
-  // Adds the gradient of one parameter. Judged in this order: UnknownParameter, AccumulatorFull, ShapeMismatch, NonFiniteGradient (a weight that
-  // is not positive and finite is a TypeError before all). False if the gradient was skipped for not being finite. Counts no micro-batch.
+  // Adds the gradient of one parameter. Judged in this order: UnknownParameter, AccumulatorFull,
+  // ShapeMismatch, NonFiniteGradient (a weight that is not positive and finite is a TypeError
+  // before all). False if the gradient was skipped for not being finite. Counts no micro-batch.
   bool accumulate(std::string_view name, const Literal& gradient, double weight = 1);
-  // Adds the gradients of one micro-batch: all of them, or none where one is refused. Parameters that are not named do not advance. Returns
-  // should_update().
+  // Adds the gradients of one micro-batch: all of them, or none where one is refused. Parameters
+  // that are not named do not advance. Returns should_update().
   bool step(const NamedGradients& gradients, double weight = 1);
 
   // Some parameter has all its micro-batches.
   bool should_update() const;
-  // What was accumulated so far: normalised by what each parameter received, then clipped. f64 literals for all registered parameters, zeros for
-  // one that received nothing. NoGradients if none received anything. Changes nothing.
+  // What was accumulated so far: normalised by what each parameter received, then clipped. f64
+  // literals for all registered parameters, zeros for one that received nothing. NoGradients if
+  // none received anything. Changes nothing.
   NamedGradients gradients() const;
   // Begins the next window and counts an update; registrations and the count of micro-batches stay.
   void reset();

@@ -8,9 +8,11 @@
 namespace pantala {
 
 struct DifferentiateOptions {
-  // The gradient of the loss with respect to itself: 1 unless given (a scalar of the loss's dtype, a value of the same graph).
+  // The gradient of the loss with respect to itself: 1 unless given (a scalar of the loss's dtype,
+  // a value of the same graph).
   Tensor seed;
-  // Gradients stop at stop_gradient, which is then erased. Keep the marks in order to differentiate the result again.
+  // Gradients stop at stop_gradient, which is then erased. Keep the marks in order to differentiate
+  // the result again.
   bool keep_stop_gradients = false;
 };
 
@@ -23,9 +25,11 @@ struct Gradients {
   std::vector<std::vector<ValueId>> values;  // per old node, its results in `graph`
 };
 
-// Differentiates the scalar `loss` with respect to `wrt`: parameters, inputs or intermediate values. What the loss does not reach gets zeros.
-// TypeError where the loss is no scalar, or an op without a derivative lies on a path from `wrt` to the loss. Outputs and updates of the
-// graph stay.
-Gradients differentiate(const Graph& graph, const Tensor& loss, const std::vector<Tensor>& wrt, const DifferentiateOptions& options = {});
+// Differentiates the scalar `loss` with respect to `wrt`: parameters, inputs or intermediate
+// values. What the loss does not reach gets zeros. TypeError where the loss is no scalar, or an op
+// without a derivative lies on a path from `wrt` to the loss. Outputs and updates of the graph
+// stay.
+Gradients differentiate(const Graph& graph, const Tensor& loss, const std::vector<Tensor>& wrt,
+                        const DifferentiateOptions& options = {});
 
 }  // namespace pantala

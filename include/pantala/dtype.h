@@ -1,4 +1,5 @@
-// Element types. f32 is the type of computation, f64 of reference and hyper-parameters; f16 and bf16 are storage types.
+// Element types. f32 is the type of computation, f64 of reference and hyper-parameters; f16 and
+// bf16 are storage types.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,8 @@ std::int64_t dtype_bytes(DType t);
 double round_to(DType t, double value);
 // Wraps an integer to the range of an integer type; bool becomes 0 or 1.
 std::int64_t wrap_to(DType t, std::int64_t value);
-// Whether a constant may have this value: integers must lie in the range of `t`, and within 2^53, where doubles are exact.
+// Whether a constant may have this value: integers must lie in the range of `t`, and within 2^53,
+// where doubles are exact.
 bool can_hold(DType t, double value);
 
 }  // namespace pantala

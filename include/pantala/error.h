@@ -1,5 +1,5 @@
-// The errors of Pantala. Bad input always ends in one of these, with a message that says what was wrong, where,
-// and what would be right; only our own bugs are InternalError. Nothing aborts.
+// The errors of Pantala. Bad input always ends in one of these, with a message that says what was
+// wrong, where, and what would be right; only our own bugs are InternalError. Nothing aborts.
 #pragma once
 
 #include <cstdint>

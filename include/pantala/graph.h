@@ -1,5 +1,6 @@
-// Graph: a hash-consed list of immutable nodes, each `{op, attributes, inputs, result types}`; inputs have smaller ids, so the
-// order of ids is an order of evaluation. Nodes are only ever appended. Copying a Graph copies its nodes, ids stay equal.
+// Graph: a hash-consed list of immutable nodes, each `{op, attributes, inputs, result types}`;
+// inputs have smaller ids, so the order of ids is an order of evaluation. Nodes are only ever
+// appended. Copying a Graph copies its nodes, ids stay equal.
 #pragma once
 
 #include <memory>
@@ -28,23 +29,28 @@ class Graph {
   Graph();
   Graph(const Graph& other);
   Graph& operator=(const Graph& other);
-  Graph(Graph&&) noexcept = default;
-  Graph& operator=(Graph&&) noexcept = default;
+  // What was moved from is an empty graph.
+  Graph(Graph&& other) noexcept;
+  Graph& operator=(Graph&& other) noexcept;
   explicit Graph(std::shared_ptr<ir::GraphData> data) : data_(std::move(data)) {}
 
   // Leaves. A name may be used once.
-  Tensor input(std::string_view name, const Shape& shape, DType dtype = f32, Where where = Where::current());
-  Tensor parameter(std::string_view name, const Shape& shape, const Initializer& init = init::zeros(), DType dtype = f32,
+  Tensor input(std::string_view name, const Shape& shape, DType dtype = f32,
+               Where where = Where::current());
+  Tensor parameter(std::string_view name, const Shape& shape,
+                   const Initializer& init = init::zeros(), DType dtype = f32,
                    Where where = Where::current());
   // Carried from step to step: moments, running statistics, counters.
-  Tensor state(std::string_view name, const Shape& shape, const Initializer& init = init::zeros(), DType dtype = f32,
-               Where where = Where::current());
+  Tensor state(std::string_view name, const Shape& shape, const Initializer& init = init::zeros(),
+               DType dtype = f32, Where where = Where::current());
   // A hyper-parameter: an f64 input with a value of its own, which can be set between steps.
   Tensor scalar(std::string_view name, double value, Where where = Where::current());
   // Every element equal, or all elements given.
-  Tensor constant(double value, const Shape& shape = {}, DType dtype = f32, Where where = Where::current());
+  Tensor constant(double value, const Shape& shape = {}, DType dtype = f32,
+                  Where where = Where::current());
   Tensor constant(Literal values, Where where = Where::current());
-  // Counters of the random ops, made on first use: the run's seed and the number of the micro-batch.
+  // Counters of the random ops, made on first use: the run's seed and the number of the
+  // micro-batch.
   Tensor rng_seed();
   Tensor rng_draw();
 

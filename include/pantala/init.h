@@ -1,5 +1,6 @@
-// Initialisers: how a parameter or a state gets its first value. The numbers come from a counter-based generator keyed
-// by (seed, name), so they depend neither on the order of creation nor on the device, and are rounded to the dtype.
+// Initialisers: how a parameter or a state gets its first value. The numbers come from a
+// counter-based generator keyed by (seed, name), so they depend neither on the order of creation
+// nor on the device, and are rounded to the dtype.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +15,22 @@ namespace pantala {
 
 struct Initializer {
   enum class Kind : std::uint8_t {
-    zeros, ones, constant, uniform, normal, truncated_normal,
-    xavier_uniform, xavier_normal, kaiming_uniform, kaiming_normal, orthogonal, data
+    zeros,
+    ones,
+    constant,
+    uniform,
+    normal,
+    truncated_normal,
+    xavier_uniform,
+    xavier_normal,
+    kaiming_uniform,
+    kaiming_normal,
+    orthogonal,
+    data
   };
   Kind kind = Kind::zeros;
-  double a = 0;                         // constant: value; uniform: low; normal: mean; xavier, orthogonal: gain; kaiming: slope
+  double a =
+      0;  // constant: value; uniform: low; normal: mean; xavier, orthogonal: gain; kaiming: slope
   double b = 0;                         // uniform: high; normal: standard deviation
   double low = -2, high = 2;            // truncated_normal: bounds
   std::shared_ptr<const Literal> data;  // Kind::data
@@ -44,7 +56,9 @@ Initializer from_data(Literal values);
 // The first value of the leaf `name`. TypeError where the shape does not fit the initialiser.
 Literal make(const Initializer& init, const Type& type, std::string_view name, std::uint64_t seed);
 // Elements that feed one output, and that one input feeds: [out, in, ...] as PyTorch counts.
-struct Fans { std::int64_t in = 1, out = 1; };
+struct Fans {
+  std::int64_t in = 1, out = 1;
+};
 Fans fans(const Shape& shape);
 }  // namespace init
 

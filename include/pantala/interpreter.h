@@ -1,5 +1,6 @@
-// The interpreter: evaluates any graph in double precision, obviously rather than fast. It is the truth that every device is tested against.
-// Floats of any dtype are held in double, casts between float types are identities, integers wrap to their type.
+// The interpreter: evaluates any graph in double precision, obviously rather than fast. It is the
+// truth that every device is tested against. Floats of any dtype are held in double, casts between
+// float types are identities, integers wrap to their type.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +15,14 @@
 
 namespace pantala::ref {
 
-// Values of leaves by name. Parameters and states that are missing take their first value under `seed`, scalars their own value.
+// Values of leaves by name. Parameters and states that are missing take their first value under
+// `seed`, scalars their own value.
 using Bindings = std::map<std::string, Literal, std::less<>>;
 
-// The values of the given tensors. TypeError for a missing input, a wrong type or an unknown name; ValueError for an index out of range.
-std::vector<Literal> evaluate(const Graph& graph, const std::vector<Tensor>& values, const Bindings& bindings, std::uint64_t seed = 0);
+// The values of the given tensors. TypeError for a missing input, a wrong type or an unknown name;
+// ValueError for an index out of range.
+std::vector<Literal> evaluate(const Graph& graph, const std::vector<Tensor>& values,
+                              const Bindings& bindings, std::uint64_t seed = 0);
 
 // Carries parameters, state and scalars of a graph from step to step.
 class Session {
@@ -46,7 +50,8 @@ class Session {
 
  private:
   void evaluate_all(bool with_updates);
-  Tensor leaf(std::string_view name, std::initializer_list<LeafKind> kinds, std::string_view what) const;
+  Tensor leaf(std::string_view name, std::initializer_list<LeafKind> kinds,
+              std::string_view what) const;
   void bind(std::string_view name, const Tensor& leaf, Literal value);
 
   Graph graph_;

@@ -13,4 +13,5 @@
 #include "pantala/ops/pool.h"
 #include "pantala/ops/random.h"
 #include "pantala/ops/reduce.h"
+#include "pantala/ops/slicing.h"
 #include "pantala/ops/update.h"

@@ -1,5 +1,6 @@
-// Learning-rate schedules: values that turn a number of optimizer steps into a rate. They know nothing of graphs: whoever runs the steps sets
-// the scalar `optim.lr` from them. Names, options and defaults are PyTorch's.
+// Learning-rate schedules: values that turn a number of optimizer steps into a rate. They know
+// nothing of graphs: whoever runs the steps sets the scalar `optim.lr` from them. Names, options
+// and defaults are PyTorch's.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,8 @@
 
 namespace pantala {
 
-// Options by name, as configs and recorded cases give them. All numbers are doubles here; whole numbers are checked where they are needed.
+// Options by name, as configs and recorded cases give them. All numbers are doubles here; whole
+// numbers are checked where they are needed.
 using OptionValue = std::variant<bool, double, std::string, std::vector<double>>;
 using NamedOptions = std::map<std::string, OptionValue, std::less<>>;
 
@@ -59,7 +61,8 @@ struct PolynomialSchedule {
   double power = 1;
   friend bool operator==(const PolynomialSchedule&, const PolynomialSchedule&) = default;
 };
-// Up to max_lr and down to almost nothing; the base rate plays no part. Past total_steps the last rate stays.
+// Up to max_lr and down to almost nothing; the base rate plays no part. Past total_steps the last
+// rate stays.
 struct OneCycleSchedule {
   double max_lr = 0;
   std::int64_t total_steps = 0;
@@ -73,27 +76,32 @@ struct OneCycleSchedule {
 struct CyclicSchedule {
   double base_lr = 0, max_lr = 0;
   std::int64_t step_size_up = 2000, step_size_down = 0;  // 0: as step_size_up
-  std::string mode = "triangular";                        // or "triangular2": halved each cycle, or "exp_range": times gamma ** step
+  std::string mode =
+      "triangular";  // or "triangular2": halved each cycle, or "exp_range": times gamma ** step
   double gamma = 1;
   friend bool operator==(const CyclicSchedule&, const CyclicSchedule&) = default;
 };
 
 class Schedule {
  public:
-  using Kind = std::variant<ConstantSchedule, StepSchedule, MultistepSchedule, ExponentialSchedule, CosineSchedule, CosineRestartsSchedule, LinearSchedule,
+  using Kind = std::variant<ConstantSchedule, StepSchedule, MultistepSchedule, ExponentialSchedule,
+                            CosineSchedule, CosineRestartsSchedule, LinearSchedule,
                             PolynomialSchedule, OneCycleSchedule, CyclicSchedule>;
 
   // The constant schedule.
   Schedule() = default;
   // TypeError for an option out of range.
   template <class K>
-    requires std::is_constructible_v<Kind, const K&> && (!std::is_same_v<K, Schedule>)
-  Schedule(const K& kind) : Schedule(Kind(kind), 0) {}
-  // By name: constant, step, multistep, exponential, cosine, cosine_restarts, linear, polynomial, one_cycle or cyclic; every one also takes
-  // warmup_steps. TypeError with the nearest name for unknown names, for missing options and for values out of range.
+  requires std::is_constructible_v<Kind, const K&> &&
+      (!std::is_same_v<K, Schedule>)Schedule(const K& kind)
+      : Schedule(Kind(kind), 0) {}
+  // By name: constant, step, multistep, exponential, cosine, cosine_restarts, linear, polynomial,
+  // one_cycle or cyclic; every one also takes warmup_steps. TypeError with the nearest name for
+  // unknown names, for missing options and for values out of range.
   static Schedule from_options(std::string_view name, const NamedOptions& options);
 
-  // In the first `steps` steps the rate is (step + 1) / steps of the schedule's first one; then the schedule runs from its beginning.
+  // In the first `steps` steps the rate is (step + 1) / steps of the schedule's first one; then the
+  // schedule runs from its beginning.
   Schedule with_warmup(std::int64_t steps) const;
 
   // The rate of optimizer step 0, 1, 2, ...; `base_lr` is the optimizer's own rate.
@@ -113,13 +121,14 @@ class Schedule {
 };
 std::ostream& operator<<(std::ostream& out, const Schedule& schedule);
 
-// Lowers the rate when a metric has stopped to improve. It reacts to what is reported, so it is an object with a state and no Schedule; for a
-// warm-up, hand its rate to `Schedule().with_warmup(n)` as the base rate.
+// Lowers the rate when a metric has stopped to improve. It reacts to what is reported, so it is an
+// object with a state and no Schedule; for a warm-up, hand its rate to `Schedule().with_warmup(n)`
+// as the base rate.
 struct PlateauOptions {
   std::string mode = "min";  // the metric is to become small; "max": large
   double factor = 0.1;
-  std::int64_t patience = 10;  // so many reports without improvement are allowed
-  double threshold = 1e-4;     // an improvement is larger than this
+  std::int64_t patience = 10;          // so many reports without improvement are allowed
+  double threshold = 1e-4;             // an improvement is larger than this
   std::string threshold_mode = "rel";  // a part of the best value, or "abs"
   std::int64_t cooldown = 0;           // reports that are ignored after a reduction
   double min_lr = 0;

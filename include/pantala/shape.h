@@ -1,5 +1,6 @@
-// Shape: up to 8 sizes, fixed storage, never negative, and a product of at most 2^60 (checked on construction,
-// so that no later computation with sizes can overflow). Type: an element type and a shape.
+// Shape: up to 8 sizes, fixed storage, never negative, and a product of at most 2^60 (checked on
+// construction, so that no later computation with sizes can overflow). Type: an element type and a
+// shape.
 #pragma once
 
 #include <array>
@@ -19,7 +20,8 @@ class Shape {
   static constexpr std::int64_t kMaxElements = std::int64_t{1} << 60;
 
   Shape() = default;
-  Shape(std::initializer_list<std::int64_t> sizes) : Shape(std::span(sizes.begin(), sizes.size())) {}
+  Shape(std::initializer_list<std::int64_t> sizes)
+      : Shape(std::span(sizes.begin(), sizes.size())) {}
   Shape(const std::vector<std::int64_t>& sizes) : Shape(std::span(sizes)) {}
   explicit Shape(std::span<const std::int64_t> sizes);
 

@@ -1,5 +1,6 @@
-// Tensor: a handle to one value of a graph. Operand: what an operator or op function accepts, a Tensor or a plain number,
-// with the place in the user's source where it was written; shape errors are reported at that place.
+// Tensor: a handle to one value of a graph. Operand: what an operator or op function accepts, a
+// Tensor or a plain number, with the place in the user's source where it was written; shape errors
+// are reported at that place.
 #pragma once
 
 #include <concepts>
@@ -15,7 +16,9 @@
 
 namespace pantala {
 
-namespace ir { class GraphData; }
+namespace ir {
+class GraphData;
+}
 
 using Where = std::source_location;
 
@@ -43,7 +46,9 @@ class Tensor {
   std::int64_t numel() const { return shape().numel(); }
 
   // The same value of the same graph.
-  friend bool operator==(const Tensor& a, const Tensor& b) { return a.graph_ == b.graph_ && a.id_ == b.id_; }
+  friend bool operator==(const Tensor& a, const Tensor& b) {
+    return a.graph_ == b.graph_ && a.id_ == b.id_;
+  }
 
  private:
   std::shared_ptr<ir::GraphData> graph_;
@@ -54,12 +59,13 @@ class Operand {
  public:
   Operand(const Tensor& tensor, Where where = Where::current()) : tensor_(tensor), where_(where) {}
   template <class Number>
-    requires std::is_arithmetic_v<Number>
-  Operand(Number number, Where where = Where::current())
+  requires std::is_arithmetic_v<Number> Operand(Number number, Where where = Where::current())
       : number_(static_cast<double>(number)), is_number_(true), where_(where) {}
 
   bool is_tensor() const { return tensor_.valid(); }
-  bool is_number() const { return is_number_; }  // an empty handle is neither: it must not pass for the number 0
+  bool is_number() const {
+    return is_number_;
+  }                              // an empty handle is neither: it must not pass for the number 0
   const Tensor& tensor() const;  // TypeError for a number or an empty handle
   double number() const { return number_; }
   Where where() const { return where_; }

@@ -1,4 +1,5 @@
-// The text form of a graph: prints and parses back to the same graph. Golden tests and bug reports use it.
+// The text form of a graph: prints and parses back to the same graph. Golden tests and bug reports
+// use it.
 #pragma once
 
 #include <string>

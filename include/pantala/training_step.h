@@ -1,5 +1,6 @@
-// The training step as one graph: a forward graph with a loss is differentiated and extended by an optimizer. One step of a session of the
-// result computes the loss and moves parameters, optimizer states, running statistics and counters on.
+// The training step as one graph: a forward graph with a loss is differentiated and extended by an
+// optimizer. One step of a session of the result computes the loss and moves parameters, optimizer
+// states, running statistics and counters on.
 #pragma once
 
 #include <map>
@@ -23,16 +24,21 @@ struct TrainingStepOptions {
 
 struct TrainingStep {
   Graph graph;
-  Tensor loss;                              // in `graph`
-  std::map<std::string, Tensor> gradients;  // by parameter, before clipping; frozen parameters have none
+  Tensor loss;  // in `graph`
+  std::map<std::string, Tensor>
+      gradients;  // by parameter, before clipping; frozen parameters have none
   std::optional<optim::Optimizer> optimizer;
   optim::Appended added;  // what the optimizer added; empty without one
 };
 
-// Only parameters that no group freezes are differentiated. The graph gets an output "loss" unless it has one of this name, and the counter of
-// the random ops, where there is one, advances by 1 a step. Without an optimizer nothing is updated by it and the gradients
-// are outputs `grad.<parameter>`. Outputs and updates of the given graph stay. TypeError where the loss is no scalar of the graph, a name is
-// unknown, nothing is left to train, or an option needs an optimizer.
-TrainingStep make_training_step(const Graph& graph, const Tensor& loss, const std::optional<optim::Optimizer>& optimizer, const TrainingStepOptions& options = {});
+// Only parameters that no group freezes are differentiated. The graph gets an output "loss" unless
+// it has one of this name, and the counter of the random ops, where there is one, advances by 1 a
+// step. Without an optimizer nothing is updated by it and the gradients are outputs
+// `grad.<parameter>`. Outputs and updates of the given graph stay. TypeError where the loss is no
+// scalar of the graph, a name is unknown, nothing is left to train, or an option needs an
+// optimizer.
+TrainingStep make_training_step(const Graph& graph, const Tensor& loss,
+                                const std::optional<optim::Optimizer>& optimizer,
+                                const TrainingStepOptions& options = {});
 
 }  // namespace pantala

@@ -6,8 +6,9 @@
 
 namespace pantala::zoo {
 
-// A model with its training loss. The graph's inputs are `input` ("x" unless the function says otherwise) and `labels` ("labels", i64), its
-// outputs "logits" and "loss". A copy has a graph of its own, and handles to it.
+// A model with its training loss. The graph's inputs are `input` ("x" unless the function says
+// otherwise) and `labels` ("labels", i64), its outputs "logits" and "loss". A copy has a graph of
+// its own, and handles to it.
 struct Model {
   Graph graph;
   Tensor input, labels, logits, loss;
@@ -29,8 +30,8 @@ struct MlpConfig {
 };
 Model mlp(const MlpConfig& config = {}, Where where = Where::current());
 
-// Two 3x3 convolutions (conv1 to 32, conv2 to 64 channels), each with ReLU and 2x2 max pooling, then fc1 to 128, ReLU, fc2; cross entropy.
-// x [batch, channels, size, size].
+// Two 3x3 convolutions (conv1 to 32, conv2 to 64 channels), each with ReLU and 2x2 max pooling,
+// then fc1 to 128, ReLU, fc2; cross entropy. x [batch, channels, size, size].
 struct LenetConfig {
   std::int64_t batch = 64;
   std::int64_t channels = 1;

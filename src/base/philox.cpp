@@ -16,13 +16,17 @@ PhiloxBlock philox4x32(PhiloxBlock c, std::array<std::uint32_t, 2> key) {
   return c;
 }
 
-// Key: the seed. Counter: block number (32 bits; its high half is mixed into the draw), stream, draw.
-std::uint32_t random_bits(std::uint64_t seed, std::uint64_t draw, std::uint32_t stream, std::uint64_t index) {
+// Key: the seed. Counter: block number (32 bits; its high half is mixed into the draw), stream,
+// draw.
+std::uint32_t random_bits(std::uint64_t seed, std::uint64_t draw, std::uint32_t stream,
+                          std::uint64_t index) {
   const std::uint64_t block = index / 4;
   const std::uint64_t wide = block >> 32;
   const std::uint64_t d = wide == 0 ? draw : draw ^ mix64(wide);
-  const PhiloxBlock counter = {static_cast<std::uint32_t>(block), stream, static_cast<std::uint32_t>(d), static_cast<std::uint32_t>(d >> 32)};
-  return philox4x32(counter, {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)})[index % 4];
+  const PhiloxBlock counter = {static_cast<std::uint32_t>(block), stream,
+                               static_cast<std::uint32_t>(d), static_cast<std::uint32_t>(d >> 32)};
+  return philox4x32(counter, {static_cast<std::uint32_t>(seed),
+                              static_cast<std::uint32_t>(seed >> 32)})[index % 4];
 }
 
 }  // namespace pantala

@@ -8,7 +8,8 @@
 
 namespace pantala {
 
-// The candidate nearest to `name` by edit distance, or "" if none is near enough to be a likely slip.
+// The candidate nearest to `name` by edit distance, or "" if none is near enough to be a likely
+// slip.
 std::string nearest(std::string_view name, std::span<const std::string> candidates);
 // "; did you mean 'relu'?" or "".
 std::string did_you_mean(std::string_view name, std::span<const std::string> candidates);

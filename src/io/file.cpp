@@ -45,11 +45,14 @@ void write_all(int descriptor, std::string_view content, const std::filesystem::
   }
 }
 
-// A new file in `folder` that no other process has, and its descriptor. Names left by a crashed process are passed over.
-std::pair<std::filesystem::path, int> create_beside(const std::filesystem::path& path, const std::filesystem::path& folder) {
+// A new file in `folder` that no other process has, and its descriptor. Names left by a crashed
+// process are passed over.
+std::pair<std::filesystem::path, int> create_beside(const std::filesystem::path& path,
+                                                    const std::filesystem::path& folder) {
   static std::atomic<unsigned> counter = 0;
   for (int attempt = 0; attempt < 1000; ++attempt) {
-    std::filesystem::path temporary = folder / fmt::format(".{}.{}-{}.tmp", path.filename().string(), ::getpid(), counter++);
+    std::filesystem::path temporary =
+        folder / fmt::format(".{}.{}-{}.tmp", path.filename().string(), ::getpid(), counter++);
     const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (descriptor >= 0) return {std::move(temporary), descriptor};
     if (errno != EEXIST) fail(path, "write", errno);
@@ -81,7 +84,9 @@ FileReader::~FileReader() {
 }
 
 FileReader::FileReader(FileReader&& other) noexcept
-    : path_(std::move(other.path_)), size_(other.size_), descriptor_(std::exchange(other.descriptor_, -1)) {}
+    : path_(std::move(other.path_)),
+      size_(other.size_),
+      descriptor_(std::exchange(other.descriptor_, -1)) {}
 
 FileReader& FileReader::operator=(FileReader&& other) noexcept {
   std::swap(path_, other.path_);
@@ -92,12 +97,14 @@ FileReader& FileReader::operator=(FileReader&& other) noexcept {
 
 void FileReader::read_at(std::uint64_t offset, std::span<char> out) const {
   if (offset > size_ || out.size() > size_ - offset)
-    throw IoError(fmt::format("{}: cannot read {} bytes at {}: the file has {}", path_.string(), out.size(), offset, size_));
+    throw IoError(fmt::format("{}: cannot read {} bytes at {}: the file has {}", path_.string(),
+                              out.size(), offset, size_));
   while (!out.empty()) {
     const ssize_t count = ::pread(descriptor_, out.data(), out.size(), static_cast<off_t>(offset));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) fail(path_, "read", errno);
-    if (count == 0) throw IoError(fmt::format("{}: the file became shorter while it was read", path_.string()));
+    if (count == 0)
+      throw IoError(fmt::format("{}: the file became shorter while it was read", path_.string()));
     offset += static_cast<std::uint64_t>(count);
     out = out.subspan(static_cast<std::size_t>(count));
   }
@@ -105,7 +112,9 @@ void FileReader::read_at(std::uint64_t offset, std::span<char> out) const {
 
 std::string read_file(const std::filesystem::path& path, std::uint64_t limit) {
   const FileReader file(path);
-  if (file.size() > limit) throw IoError(fmt::format("{}: the file has {} bytes, more than the limit of {}", path.string(), file.size(), limit));
+  if (file.size() > limit)
+    throw IoError(fmt::format("{}: the file has {} bytes, more than the limit of {}", path.string(),
+                              file.size(), limit));
   std::string content(file.size(), '\0');
   file.read_at(0, content);
   return content;

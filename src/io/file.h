@@ -1,4 +1,5 @@
-// Files: bounded reads and atomic writes. Every failure is an IoError that names the file and the system's reason.
+// Files: bounded reads and atomic writes. Every failure is an IoError that names the file and the
+// system's reason.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +36,8 @@ inline constexpr std::uint64_t kMaxTextBytes = std::uint64_t{64} << 20;
 // The whole file; IoError if it is larger than `limit` bytes, before any memory is taken.
 std::string read_file(const std::filesystem::path& path, std::uint64_t limit = kMaxTextBytes);
 
-// Replaces the file by `content` in one step: a temporary file in the same folder is written, synced and renamed, so that a crash leaves
-// either the old file or the new one.
+// Replaces the file by `content` in one step: a temporary file in the same folder is written,
+// synced and renamed, so that a crash leaves either the old file or the new one.
 void write_file(const std::filesystem::path& path, std::string_view content);
 
 }  // namespace pantala::io

@@ -1,6 +1,8 @@
-// The safetensors format, read only: eight bytes of header length, a JSON header {name: {dtype, shape, data_offsets}}, then the data. A model
-// may be split into several files that NAME.safetensors.index.json lists ({"weight_map": {tensor: file}}).
-// A file is checked completely when it is opened; nothing in it is trusted, and memory is taken only for what the file really holds.
+// The safetensors format, read only: eight bytes of header length, a JSON header {name: {dtype,
+// shape, data_offsets}}, then the data. A model may be split into several files that
+// NAME.safetensors.index.json lists ({"weight_map": {tensor: file}}). A file is checked completely
+// when it is opened; nothing in it is trusted, and memory is taken only for what the file really
+// holds.
 #pragma once
 
 #include <filesystem>
@@ -16,8 +18,8 @@ namespace pantala::io {
 
 class SafeTensors {
  public:
-  // NAME.safetensors, or NAME.safetensors.index.json, which is also taken where NAME.safetensors does not exist.
-  // IoError, ParseError, or UnsupportedError for dtypes that Pantala does not have.
+  // NAME.safetensors, or NAME.safetensors.index.json, which is also taken where NAME.safetensors
+  // does not exist. IoError, ParseError, or UnsupportedError for dtypes that Pantala does not have.
   explicit SafeTensors(const std::filesystem::path& path);
 
   std::vector<std::string> names() const;

@@ -1,6 +1,7 @@
-// Attributes: the compile-time arguments of an op. An op declares a plain struct with a `fields` function that names each member;
-// names, defaults, documentation, hashing, printing and parsing are all derived from it. A node stores the values in the order of
-// the fields. Doubles compare by bits: -0 is not +0.
+// Attributes: the compile-time arguments of an op. An op declares a plain struct with a `fields`
+// function that names each member; names, defaults, documentation, hashing, printing and parsing
+// are all derived from it. A node stores the values in the order of the fields. Doubles compare by
+// bits: -0 is not +0.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,8 @@ namespace pantala::ir {
 
 using Ints = std::vector<std::int64_t>;
 using LiteralPtr = std::shared_ptr<const Literal>;
-using AttrValue = std::variant<bool, std::int64_t, double, std::string, Ints, DType, Initializer, LiteralPtr>;
+using AttrValue =
+    std::variant<bool, std::int64_t, double, std::string, Ints, DType, Initializer, LiteralPtr>;
 using AttrValues = std::vector<AttrValue>;
 
 bool equal_bits(const AttrValue& a, const AttrValue& b);
@@ -70,7 +72,9 @@ enum class Field { optional, required };
 template <class Attrs>
 AttrValues to_values(const Attrs& attrs) {
   AttrValues values;
-  Attrs::fields([&](std::string_view, const auto& field, std::string_view, auto...) { values.push_back(to_value(field)); }, attrs);
+  Attrs::fields([&](std::string_view, const auto& field, std::string_view,
+                    auto...) { values.push_back(to_value(field)); },
+                attrs);
   return values;
 }
 
@@ -78,7 +82,9 @@ template <class Attrs>
 Attrs from_values(const AttrValues& values) {
   Attrs attrs;
   std::size_t k = 0;
-  Attrs::fields([&](std::string_view, auto& field, std::string_view, auto...) { from_value(values[k++], field); }, attrs);
+  Attrs::fields([&](std::string_view, auto& field, std::string_view,
+                    auto...) { from_value(values[k++], field); },
+                attrs);
   return attrs;
 }
 
@@ -88,7 +94,11 @@ std::vector<AttrSpec> specs_of() {
   const Attrs defaults;
   Attrs::fields(
       [&]<class T>(std::string_view name, const T& field, std::string_view doc, auto... flags) {
-        AttrSpec spec{std::string(name), to_value(field), ((flags == Field::required) || ...), std::string(doc), {}};
+        AttrSpec spec{std::string(name),
+                      to_value(field),
+                      ((flags == Field::required) || ...),
+                      std::string(doc),
+                      {}};
         if constexpr (std::is_enum_v<T> && !std::is_same_v<T, DType>)
           spec.choices.assign(std::begin(EnumNames<T>::names), std::end(EnumNames<T>::names));
         specs.push_back(std::move(spec));

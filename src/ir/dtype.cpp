@@ -11,10 +11,13 @@ struct Row {
   std::string_view name;
   std::int64_t bytes;
 };
-constexpr Row kRows[] = {{DType::f32, "f32", 4},   {DType::f64, "f64", 8}, {DType::f16, "f16", 2}, {DType::bf16, "bf16", 2},
-                         {DType::i32, "i32", 4},   {DType::i64, "i64", 8}, {DType::u8, "u8", 1},   {DType::boolean, "bool", 1}};
+constexpr Row kRows[] = {{DType::f32, "f32", 4}, {DType::f64, "f64", 8},
+                         {DType::f16, "f16", 2}, {DType::bf16, "bf16", 2},
+                         {DType::i32, "i32", 4}, {DType::i64, "i64", 8},
+                         {DType::u8, "u8", 1},   {DType::boolean, "bool", 1}};
 
-// Rounds to `bits` bits of mantissa with smallest normal exponent `min_exponent`, largest finite `largest`.
+// Rounds to `bits` bits of mantissa with smallest normal exponent `min_exponent`, largest finite
+// `largest`.
 double round_float(double value, int bits, int min_exponent, double largest) {
   if (!std::isfinite(value) || value == 0) return value;
   int exponent = 0;
@@ -36,19 +39,27 @@ std::optional<DType> parse_dtype(std::string_view name) {
 
 double round_to(DType t, double value) {
   switch (t) {
-    case DType::f32: return static_cast<double>(static_cast<float>(value));
-    case DType::f16: return round_float(value, 11, -14, 65504.0);
-    case DType::bf16: return round_float(value, 8, -126, 0x1.FEp127);
-    default: return value;
+    case DType::f32:
+      return static_cast<double>(static_cast<float>(value));
+    case DType::f16:
+      return round_float(value, 11, -14, 65504.0);
+    case DType::bf16:
+      return round_float(value, 8, -126, 0x1.FEp127);
+    default:
+      return value;
   }
 }
 
 std::int64_t wrap_to(DType t, std::int64_t value) {
   switch (t) {
-    case DType::i32: return static_cast<std::int32_t>(static_cast<std::uint32_t>(value));
-    case DType::u8: return static_cast<std::uint8_t>(value);
-    case DType::boolean: return value != 0;
-    default: return value;
+    case DType::i32:
+      return static_cast<std::int32_t>(static_cast<std::uint32_t>(value));
+    case DType::u8:
+      return static_cast<std::uint8_t>(value);
+    case DType::boolean:
+      return value != 0;
+    default:
+      return value;
   }
 }
 

@@ -8,7 +8,9 @@
 
 namespace pantala::ir {
 
-Provenance provenance(const Where& where) { return {base_name(where.file_name()), where.line(), {}}; }
+Provenance provenance(const Where& where) {
+  return {base_name(where.file_name()), where.line(), {}};
+}
 
 std::string message_prefix(std::string_view op, const Provenance& where) {
   std::string text(op);
@@ -29,7 +31,8 @@ bool same_node(const Node& a, const Node& b) {
 std::uint64_t hash_node(const Node& node) {
   std::uint64_t hash = fnv1a(node.op->name);
   for (const AttrValue& value : node.attrs) hash = hash_combine(hash, hash_of(value));
-  for (const ValueId& id : node.inputs) hash = hash_combine(hash, (std::uint64_t{id.node} << 16) + id.result);
+  for (const ValueId& id : node.inputs)
+    hash = hash_combine(hash, (std::uint64_t{id.node} << 16) + id.result);
   return hash;
 }
 
@@ -48,7 +51,8 @@ std::shared_ptr<GraphData> GraphData::clone() const {
 Provenance GraphData::effective(const Provenance& where) const {
   Provenance result = where;
   if (scopes_.empty()) return result;
-  // The outermost scope with a place is the one that the user wrote; the innermost label is the most telling.
+  // The outermost scope with a place is the one that the user wrote; the innermost label is the
+  // most telling.
   for (auto scope = scopes_.begin(); scope != scopes_.end(); ++scope) {
     if (scope->file.empty()) continue;
     result.file = scope->file;
@@ -69,32 +73,36 @@ void check_arity(const OpDef& op, std::size_t given, const Provenance& where) {
   const int least = op.min_inputs(), most = op.max_inputs();
   if (count >= least && (most < 0 || count <= most)) return;
   const std::string inputs = counted(static_cast<std::size_t>(most < 0 ? least : most), "input");
-  const std::string expected = most < 0 ? fmt::format("at least {}", inputs) : least == most ? inputs : fmt::format("{} to {}", least, inputs);
-  throw_type_error(op.name, where, fmt::format("takes {} {}, got {}", expected, op.signature, count));
+  const std::string expected = most < 0        ? fmt::format("at least {}", inputs)
+                               : least == most ? inputs
+                                               : fmt::format("{} to {}", least, inputs);
+  throw_type_error(op.name, where,
+                   fmt::format("takes {} {}, got {}", expected, op.signature, count));
 }
 }  // namespace
 
-std::vector<Tensor> GraphData::append(const OpDef& op, std::span<const Tensor> inputs, AttrValues attrs, const Provenance& given) {
+std::vector<Tensor> GraphData::append(const OpDef& op, std::span<const Tensor> inputs,
+                                      AttrValues attrs, const Provenance& given) {
   const Provenance where = effective(given);
   check_arity(op, inputs.size(), where);
   std::vector<Type> types;
   for (const Tensor& t : inputs) {
-    if (t.graph().get() != this) throw_type_error(op.name, where, "the inputs belong to different graphs");
+    if (t.graph().get() != this)
+      throw_type_error(op.name, where, "the inputs belong to different graphs");
     types.push_back(t.type());
   }
   InferContext context(op, types, std::move(attrs));
   try {
     op.infer(context);
-  } catch (const TypeError& error) {
-    throw_type_error(op.name, where, error.what());
-  }
+  } catch (const TypeError& error) { throw_type_error(op.name, where, error.what()); }
   if (op.sugar) {
     Scope scope(*this, where);
     std::vector<Tensor> results = op.expand(ExpandContext(inputs), context.attrs());
     for (std::size_t k = 0; k < context.results().size(); ++k)
       if (k >= results.size() || results[k].type() != context.results()[k])
-        throw InternalError(fmt::format("{}: the expansion gives {} where the shape rule says {}", op.name,
-                                        k < results.size() ? results[k].type().str() : "nothing", context.results()[k].str()));
+        throw InternalError(fmt::format(
+            "{}: the expansion gives {} where the shape rule says {}", op.name,
+            k < results.size() ? results[k].type().str() : "nothing", context.results()[k].str()));
     return results;
   }
   Node node{&op, std::move(context.attrs()), {}, std::move(context.results()), where};
@@ -118,11 +126,13 @@ std::uint32_t GraphData::intern(Node node) {
     if (!leaf_names_.emplace(name, id).second) {
       const Node& first = nodes_[leaf_names_.at(name)];
       throw_type_error(node.op->name, node.where,
-                       fmt::format("the name '{}' is used twice, first by {} ({}:{})", name, first.op->name, first.where.file, first.where.line));
+                       fmt::format("the name '{}' is used twice, first by {} ({}:{})", name,
+                                   first.op->name, first.where.file, first.where.line));
     }
     leaves_.push_back(id);
   }
-  if (const int stream = node.op->attr_index("stream"); stream >= 0) reserve_stream(std::get<std::int64_t>(node.attrs[stream]));
+  if (const int stream = node.op->attr_index("stream"); stream >= 0)
+    reserve_stream(std::get<std::int64_t>(node.attrs[stream]));
   nodes_.push_back(std::move(node));
   index_.emplace(hash, id);
   return id;
@@ -133,7 +143,9 @@ std::optional<std::uint32_t> GraphData::find_leaf(std::string_view name) const {
   return it == leaf_names_.end() ? std::nullopt : std::optional(it->second);
 }
 
-const std::string& GraphData::leaf_name(std::uint32_t node) const { return std::get<std::string>(nodes_[node].attrs[0]); }
+const std::string& GraphData::leaf_name(std::uint32_t node) const {
+  return std::get<std::string>(nodes_[node].attrs[0]);
+}
 
 Tensor GradContext::dy(int i) const {
   if (has_dy(i)) return upstream_[static_cast<std::size_t>(i)];

@@ -1,6 +1,7 @@
-// GraphData: the storage behind Graph and Tensor. append() is the only way to make a node: it applies the shape rule, expands sugar, and
-// returns the existing node when one with equal op, attributes and inputs is there. Source places and labels are kept for messages and are
-// no part of a node's identity.
+// GraphData: the storage behind Graph and Tensor. append() is the only way to make a node: it
+// applies the shape rule, expands sugar, and returns the existing node when one with equal op,
+// attributes and inputs is there. Source places and labels are kept for messages and are no part of
+// a node's identity.
 #pragma once
 
 #include <deque>
@@ -14,7 +15,8 @@
 
 namespace pantala::ir {
 
-// Where a node came from: the user's source line (or a text's line) and the label of the surrounding named block.
+// Where a node came from: the user's source line (or a text's line) and the label of the
+// surrounding named block.
 struct Provenance {
   std::string file;  // base name only
   std::uint32_t line = 0;
@@ -41,7 +43,8 @@ class GraphData : public std::enable_shared_from_this<GraphData> {
   Tensor tensor(ValueId id) { return {shared_from_this(), id}; }
 
   // Makes (or finds) a node; returns all its results. TypeErrors name the op and `where`.
-  std::vector<Tensor> append(const OpDef& op, std::span<const Tensor> inputs, AttrValues attrs, const Provenance& where);
+  std::vector<Tensor> append(const OpDef& op, std::span<const Tensor> inputs, AttrValues attrs,
+                             const Provenance& where);
 
   // Leaves by name, in order of creation.
   const std::vector<std::uint32_t>& leaves() const { return leaves_; }
@@ -56,10 +59,13 @@ class GraphData : public std::enable_shared_from_this<GraphData> {
   std::vector<std::pair<std::string, ValueId>> outputs;
   std::vector<std::pair<std::uint32_t, ValueId>> updates;  // leaf node, new value
 
-  // While one of these lives, nodes take its label and, if it has one, its place instead of their own.
+  // While one of these lives, nodes take its label and, if it has one, its place instead of their
+  // own.
   class Scope {
    public:
-    Scope(GraphData& graph, Provenance where) : graph_(graph) { graph_.scopes_.push_back(std::move(where)); }
+    Scope(GraphData& graph, Provenance where) : graph_(graph) {
+      graph_.scopes_.push_back(std::move(where));
+    }
     ~Scope() { graph_.scopes_.pop_back(); }
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
@@ -82,7 +88,8 @@ class GraphData : public std::enable_shared_from_this<GraphData> {
 
 // "matmul "fc2" (net.cpp:41): " in front of a message.
 std::string message_prefix(std::string_view op, const Provenance& where);
-[[noreturn]] void throw_type_error(std::string_view op, const Provenance& where, const std::string& message);
+[[noreturn]] void throw_type_error(std::string_view op, const Provenance& where,
+                                   const std::string& message);
 
 bool same_node(const Node& a, const Node& b);
 std::uint64_t hash_node(const Node& node);

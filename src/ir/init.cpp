@@ -19,7 +19,8 @@ namespace pantala {
 bool operator==(const Initializer& x, const Initializer& y) {
   const auto same = [](double a, double b) { return hash_double(a) == hash_double(b); };
   const bool data = x.data == y.data || (x.data && y.data && *x.data == *y.data);
-  return x.kind == y.kind && same(x.a, y.a) && same(x.b, y.b) && same(x.low, y.low) && same(x.high, y.high) && data;
+  return x.kind == y.kind && same(x.a, y.a) && same(x.b, y.b) && same(x.low, y.low) &&
+         same(x.high, y.high) && data;
 }
 
 namespace init {
@@ -41,7 +42,8 @@ class Draws {
   double unit(std::int64_t index, std::uint32_t lane = 0) const {
     return bits_to_unit(random_bits(seed_, 0, lane, static_cast<std::uint64_t>(index)));
   }
-  // Box-Muller. The radius is drawn from the middles of the 2^24 cells, so it is neither 0 (a zero row cannot be normalised) nor infinite.
+  // Box-Muller. The radius is drawn from the middles of the 2^24 cells, so it is neither 0 (a zero
+  // row cannot be normalised) nor infinite.
   double normal(std::int64_t index, std::uint32_t lane = 0) const {
     const double r = std::sqrt(-2 * std::log(unit(index, 2 * lane) + 0x1p-25));
     return r * std::cos(2 * std::numbers::pi * unit(index, 2 * lane + 1));
@@ -54,7 +56,8 @@ class Draws {
 // The share of the standard normal distribution above z, accurate in the upper tail.
 double upper_tail(double z) { return 0.5 * std::erfc(z / std::numbers::sqrt2); }
 
-// The standard normal distribution cut to [low, high], both above 0, at quantile u: found by bisection of the tail.
+// The standard normal distribution cut to [low, high], both above 0, at quantile u: found by
+// bisection of the tail.
 double tail_quantile(double low, double high, double u) {
   const double target = upper_tail(low) + u * (upper_tail(high) - upper_tail(low));
   for (int step = 0; step < 100; ++step) {
@@ -64,8 +67,8 @@ double tail_quantile(double low, double high, double u) {
   return low;
 }
 
-// Redrawn until it lies within the bounds, which are in units of the value, as in PyTorch. Bounds that are rarely hit lie in a tail, where
-// the distribution is inverted instead.
+// Redrawn until it lies within the bounds, which are in units of the value, as in PyTorch. Bounds
+// that are rarely hit lie in a tail, where the distribution is inverted instead.
 double truncated(const Initializer& i, const Draws& draws, std::int64_t index) {
   constexpr std::uint32_t kAttempts = 64;
   for (std::uint32_t lane = 0; lane < kAttempts; ++lane) {
@@ -74,16 +77,22 @@ double truncated(const Initializer& i, const Draws& draws, std::int64_t index) {
   }
   // Beyond 38 deviations no double is left of the tail: its mass sits at the bound.
   constexpr double kEnd = 38;
-  const double low = (i.low - i.a) / i.b, high = (i.high - i.a) / i.b, u = draws.unit(index, 2 * kAttempts);
-  if (low > 0 && low < kEnd) return std::clamp(i.a + i.b * tail_quantile(low, std::min(high, kEnd), u), i.low, i.high);
-  if (high < 0 && high > -kEnd) return std::clamp(i.a - i.b * tail_quantile(-high, std::min(-low, kEnd), u), i.low, i.high);
-  // A deviation of 0, bounds without mass, or a narrow window around the mean, where the distribution is flat.
+  const double low = (i.low - i.a) / i.b, high = (i.high - i.a) / i.b,
+               u = draws.unit(index, 2 * kAttempts);
+  if (low > 0 && low < kEnd)
+    return std::clamp(i.a + i.b * tail_quantile(low, std::min(high, kEnd), u), i.low, i.high);
+  if (high < 0 && high > -kEnd)
+    return std::clamp(i.a - i.b * tail_quantile(-high, std::min(-low, kEnd), u), i.low, i.high);
+  // A deviation of 0, bounds without mass, or a narrow window around the mean, where the
+  // distribution is flat.
   if (low <= 0 && high >= 0 && i.b > 0) return i.low + u * (i.high - i.low);
   return std::clamp(i.a, i.low, i.high);
 }
 
-// Rows of a [rows, columns] normal matrix made orthonormal by modified Gram-Schmidt (the shorter side is the orthonormal one).
-std::vector<double> orthogonal_matrix(std::int64_t rows, std::int64_t columns, double gain, const Draws& draws) {
+// Rows of a [rows, columns] normal matrix made orthonormal by modified Gram-Schmidt (the shorter
+// side is the orthonormal one).
+std::vector<double> orthogonal_matrix(std::int64_t rows, std::int64_t columns, double gain,
+                                      const Draws& draws) {
   const bool tall = rows > columns;
   const std::int64_t count = tall ? columns : rows, length = tall ? rows : columns;
   std::vector<double> v(static_cast<std::size_t>(count * length));
@@ -103,7 +112,8 @@ std::vector<double> orthogonal_matrix(std::int64_t rows, std::int64_t columns, d
   }
   std::vector<double> out(v.size());
   for (std::int64_t r = 0; r < rows; ++r)
-    for (std::int64_t c = 0; c < columns; ++c) out[r * columns + c] = gain * (tall ? v[c * length + r] : v[r * length + c]);
+    for (std::int64_t c = 0; c < columns; ++c)
+      out[r * columns + c] = gain * (tall ? v[c * length + r] : v[r * length + c]);
   return out;
 }
 }  // namespace
@@ -131,7 +141,9 @@ Initializer from_data(Literal values) {
 }
 
 Fans fans(const Shape& shape) {
-  if (shape.rank() < 2) throw TypeError(fmt::format("xavier and kaiming initialisers need at least 2 axes, got {}", shape.str()));
+  if (shape.rank() < 2)
+    throw TypeError(
+        fmt::format("xavier and kaiming initialisers need at least 2 axes, got {}", shape.str()));
   std::int64_t field = 1;
   for (int axis = 2; axis < shape.rank(); ++axis) field *= shape[axis];
   return {.in = shape[1] * field, .out = shape[0] * field};
@@ -139,11 +151,14 @@ Fans fans(const Shape& shape) {
 
 namespace {
 void require_finite(const Initializer& i, double value, std::string_view what) {
-  if (!std::isfinite(value)) throw TypeError(fmt::format("{}: {} must be finite, got {}", kind_text(i.kind), what, exact(value)));
+  if (!std::isfinite(value))
+    throw TypeError(
+        fmt::format("{}: {} must be finite, got {}", kind_text(i.kind), what, exact(value)));
 }
 void require_not_negative(const Initializer& i, double value, std::string_view what) {
   if (!(value >= 0) || !std::isfinite(value))
-    throw TypeError(fmt::format("{}: {} must be finite and not negative, got {}", kind_text(i.kind), what, exact(value)));
+    throw TypeError(fmt::format("{}: {} must be finite and not negative, got {}", kind_text(i.kind),
+                                what, exact(value)));
 }
 
 void check_arguments(const Initializer& i) {
@@ -151,27 +166,38 @@ void check_arguments(const Initializer& i) {
     case Kind::uniform:
       require_finite(i, i.a, "low");
       require_finite(i, i.b, "high");
-      if (i.a > i.b) throw TypeError(fmt::format("uniform: low {} must not be above high {}", exact(i.a), exact(i.b)));
+      if (i.a > i.b)
+        throw TypeError(
+            fmt::format("uniform: low {} must not be above high {}", exact(i.a), exact(i.b)));
       require_finite(i, i.b - i.a, "high - low");
       break;
     case Kind::truncated_normal:
-      if (!(i.low < i.high)) throw TypeError(fmt::format("truncated_normal: low {} must be below high {}", exact(i.low), exact(i.high)));
+      if (!(i.low < i.high))
+        throw TypeError(fmt::format("truncated_normal: low {} must be below high {}", exact(i.low),
+                                    exact(i.high)));
       [[fallthrough]];
     case Kind::normal:
       require_finite(i, i.a, "the mean");
       require_not_negative(i, i.b, "the standard deviation");
       break;
     case Kind::xavier_uniform:
-    case Kind::xavier_normal: require_not_negative(i, i.a, "the gain"); break;
+    case Kind::xavier_normal:
+      require_not_negative(i, i.a, "the gain");
+      break;
     case Kind::kaiming_uniform:
-    case Kind::kaiming_normal: require_finite(i, i.a, "the slope"); break;
-    case Kind::orthogonal: require_finite(i, i.a, "the gain"); break;
+    case Kind::kaiming_normal:
+      require_finite(i, i.a, "the slope");
+      break;
+    case Kind::orthogonal:
+      require_finite(i, i.a, "the gain");
+      break;
     case Kind::data:
       if (!i.data) throw TypeError("the initialiser has no data");
       break;
     case Kind::zeros:
     case Kind::ones:
-    case Kind::constant: break;
+    case Kind::constant:
+      break;
   }
 }
 
@@ -180,8 +206,10 @@ std::int64_t integer_value(const Initializer& i, DType dtype) {
   const double value = i.kind == Kind::ones ? 1 : i.kind == Kind::constant ? i.a : 0;
   // Beyond 2^53 a double does not name one integer.
   const bool whole = value == std::floor(value) && std::fabs(value) <= 0x1p53;
-  if (!whole || wrap_to(dtype, static_cast<std::int64_t>(value)) != static_cast<std::int64_t>(value))
-    throw TypeError(fmt::format("{}: {} cannot hold {}", kind_text(i.kind), dtype_name(dtype), exact(value)));
+  if (!whole ||
+      wrap_to(dtype, static_cast<std::int64_t>(value)) != static_cast<std::int64_t>(value))
+    throw TypeError(
+        fmt::format("{}: {} cannot hold {}", kind_text(i.kind), dtype_name(dtype), exact(value)));
   return static_cast<std::int64_t>(value);
 }
 }  // namespace
@@ -189,15 +217,19 @@ std::int64_t integer_value(const Initializer& i, DType dtype) {
 void check(const Initializer& i, const Type& type) {
   check_arguments(i);
   if (i.kind == Kind::data) {
-    if (i.data->type() != type) throw TypeError(fmt::format("data of type {} given for {}", i.data->type().str(), type.str()));
+    if (i.data->type() != type)
+      throw TypeError(
+          fmt::format("data of type {} given for {}", i.data->type().str(), type.str()));
     return;
   }
   if (!is_float(type.dtype)) {
-    if (i.kind > Kind::constant) throw TypeError(fmt::format("{} needs a float type, got {}", kind_text(i.kind), type.str()));
+    if (i.kind > Kind::constant)
+      throw TypeError(fmt::format("{} needs a float type, got {}", kind_text(i.kind), type.str()));
     integer_value(i, type.dtype);
   }
   if (i.kind >= Kind::xavier_uniform && i.kind <= Kind::kaiming_normal) fans(type.shape);
-  if (i.kind == Kind::orthogonal && type.shape.rank() < 2) throw TypeError(fmt::format("orthogonal: needs at least 2 axes, got {}", type.shape.str()));
+  if (i.kind == Kind::orthogonal && type.shape.rank() < 2)
+    throw TypeError(fmt::format("orthogonal: needs at least 2 axes, got {}", type.shape.str()));
 }
 
 Literal make(const Initializer& i, const Type& type, std::string_view name, std::uint64_t seed) {
@@ -212,29 +244,61 @@ Literal make(const Initializer& i, const Type& type, std::string_view name, std:
   const auto fill = [&](const std::function<double(std::int64_t)>& value) {
     for (std::int64_t k = 0; k < out.numel(); ++k) out.f()[k] = round_to(type.dtype, value(k));
   };
-  const auto symmetric = [&](double bound) { fill([&](std::int64_t k) { return (2 * draws.unit(k) - 1) * bound; }); };
-  const auto gaussian = [&](double mean, double std) { fill([&](std::int64_t k) { return mean + std * draws.normal(k); }); };
-  const auto fan = [&] { const Fans f = fans(type.shape); return Fans{std::max<std::int64_t>(f.in, 1), std::max<std::int64_t>(f.out, 1)}; };
-  const auto xavier_std = [&] { return i.a * std::sqrt(2.0 / static_cast<double>(fan().in + fan().out)); };
-  const auto kaiming_std = [&] { return std::sqrt(2.0 / (1 + i.a * i.a) / static_cast<double>(fan().in)); };
+  const auto symmetric = [&](double bound) {
+    fill([&](std::int64_t k) { return (2 * draws.unit(k) - 1) * bound; });
+  };
+  const auto gaussian = [&](double mean, double std) {
+    fill([&](std::int64_t k) { return mean + std * draws.normal(k); });
+  };
+  const auto fan = [&] {
+    const Fans f = fans(type.shape);
+    return Fans{std::max<std::int64_t>(f.in, 1), std::max<std::int64_t>(f.out, 1)};
+  };
+  const auto xavier_std = [&] {
+    return i.a * std::sqrt(2.0 / static_cast<double>(fan().in + fan().out));
+  };
+  const auto kaiming_std = [&] {
+    return std::sqrt(2.0 / (1 + i.a * i.a) / static_cast<double>(fan().in));
+  };
   switch (i.kind) {
-    case Kind::zeros: break;
-    case Kind::ones: fill([](std::int64_t) { return 1.0; }); break;
-    case Kind::constant: fill([&](std::int64_t) { return i.a; }); break;
-    case Kind::uniform: fill([&](std::int64_t k) { return i.a + (i.b - i.a) * draws.unit(k); }); break;
-    case Kind::normal: gaussian(i.a, i.b); break;
-    case Kind::truncated_normal: fill([&](std::int64_t k) { return truncated(i, draws, k); }); break;
-    case Kind::xavier_uniform: symmetric(std::sqrt(3.0) * xavier_std()); break;
-    case Kind::xavier_normal: gaussian(0, xavier_std()); break;
-    case Kind::kaiming_uniform: symmetric(std::sqrt(3.0) * kaiming_std()); break;
-    case Kind::kaiming_normal: gaussian(0, kaiming_std()); break;
+    case Kind::zeros:
+      break;
+    case Kind::ones:
+      fill([](std::int64_t) { return 1.0; });
+      break;
+    case Kind::constant:
+      fill([&](std::int64_t) { return i.a; });
+      break;
+    case Kind::uniform:
+      fill([&](std::int64_t k) { return i.a + (i.b - i.a) * draws.unit(k); });
+      break;
+    case Kind::normal:
+      gaussian(i.a, i.b);
+      break;
+    case Kind::truncated_normal:
+      fill([&](std::int64_t k) { return truncated(i, draws, k); });
+      break;
+    case Kind::xavier_uniform:
+      symmetric(std::sqrt(3.0) * xavier_std());
+      break;
+    case Kind::xavier_normal:
+      gaussian(0, xavier_std());
+      break;
+    case Kind::kaiming_uniform:
+      symmetric(std::sqrt(3.0) * kaiming_std());
+      break;
+    case Kind::kaiming_normal:
+      gaussian(0, kaiming_std());
+      break;
     case Kind::orthogonal: {
       const std::int64_t rows = type.shape[0], columns = rows == 0 ? 0 : out.numel() / rows;
       const std::vector<double> m = orthogonal_matrix(rows, columns, i.a, draws);
       fill([&](std::int64_t k) { return m[k]; });
       break;
     }
-    case Kind::data: fill([&](std::int64_t k) { return i.data->f()[k]; }); break;
+    case Kind::data:
+      fill([&](std::int64_t k) { return i.data->f()[k]; });
+      break;
   }
   return out;
 }

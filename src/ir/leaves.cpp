@@ -1,5 +1,5 @@
-// The leaf ops: what enters a graph from outside, and constants. Declared by hand here because ir/ stands below the op families;
-// they are part of the op table like any other op.
+// The leaf ops: what enters a graph from outside, and constants. Declared by hand here because ir/
+// stands below the op families; they are part of the op table like any other op.
 #include <fmt/format.h>
 
 #include <array>
@@ -58,7 +58,9 @@ struct ConstantAttrs {
 
 struct DataAttrs {
   LiteralPtr values;
-  static void fields(auto&& f, auto& a) { f("values", a.values, "type and elements", Field::required); }
+  static void fields(auto&& f, auto& a) {
+    f("values", a.values, "type and elements", Field::required);
+  }
 };
 
 void check_name(InferContext& c, const std::string& name) {
@@ -86,7 +88,8 @@ void infer_scalar(InferContext& c) {
 
 void infer_constant(InferContext& c) {
   const auto a = from_values<ConstantAttrs>(c.attrs());
-  if (!can_hold(a.dtype, a.value)) c.fail(fmt::format("{} cannot hold {}", dtype_name(a.dtype), exact(a.value)));
+  if (!can_hold(a.dtype, a.value))
+    c.fail(fmt::format("{} cannot hold {}", dtype_name(a.dtype), exact(a.value)));
   c.result({a.dtype, Shape(a.shape)});
 }
 
@@ -106,7 +109,9 @@ std::vector<Literal> eval_constant(const EvalContext& c, const AttrValues& attrs
   return {std::move(out)};
 }
 
-std::vector<Literal> eval_data(const EvalContext&, const AttrValues& attrs) { return {*std::get<LiteralPtr>(attrs[0])}; }
+std::vector<Literal> eval_data(const EvalContext&, const AttrValues& attrs) {
+  return {*std::get<LiteralPtr>(attrs[0])};
+}
 
 template <class Attrs>
 OpDef leaf(const char* name, const char* doc, void (*infer)(InferContext&), bool named) {
@@ -125,25 +130,32 @@ OpDef leaf(const char* name, const char* doc, void (*infer)(InferContext&), bool
 }  // namespace
 
 const OpDef& input_op() {
-  static const OpDef op = leaf<LeafAttrs>("input", "A value that is given anew for every step.", infer_leaf, true);
+  static const OpDef op =
+      leaf<LeafAttrs>("input", "A value that is given anew for every step.", infer_leaf, true);
   return op;
 }
 const OpDef& parameter_op() {
-  static const OpDef op = leaf<InitializedAttrs>("parameter", "A value that training changes; kept under its name.", infer_initialized, true);
+  static const OpDef op = leaf<InitializedAttrs>(
+      "parameter", "A value that training changes; kept under its name.", infer_initialized, true);
   return op;
 }
 const OpDef& state_op() {
   static const OpDef op = leaf<InitializedAttrs>(
-      "state", "A value that is carried from step to step: optimizer moments, running statistics, counters.", infer_initialized, true);
+      "state",
+      "A value that is carried from step to step: optimizer moments, running statistics, counters.",
+      infer_initialized, true);
   return op;
 }
 const OpDef& scalar_op() {
-  static const OpDef op = leaf<ScalarAttrs>("scalar", "A hyper-parameter: an f64 input with a value that can be set between steps.", infer_scalar, true);
+  static const OpDef op = leaf<ScalarAttrs>(
+      "scalar", "A hyper-parameter: an f64 input with a value that can be set between steps.",
+      infer_scalar, true);
   return op;
 }
 const OpDef& constant_op() {
   static const OpDef op = [] {
-    OpDef d = leaf<ConstantAttrs>("constant", "A tensor whose elements are all equal.", infer_constant, false);
+    OpDef d = leaf<ConstantAttrs>("constant", "A tensor whose elements are all equal.",
+                                  infer_constant, false);
     d.eval = eval_constant;
     d.onnx = "ConstantOfShape";
     return d;
@@ -152,7 +164,8 @@ const OpDef& constant_op() {
 }
 const OpDef& data_op() {
   static const OpDef op = [] {
-    OpDef d = leaf<DataAttrs>("data", "A constant tensor given element by element.", infer_data, false);
+    OpDef d =
+        leaf<DataAttrs>("data", "A constant tensor given element by element.", infer_data, false);
     d.eval = eval_data;
     d.onnx = "Constant";
     return d;
@@ -161,7 +174,8 @@ const OpDef& data_op() {
 }
 
 std::span<const OpDef* const> leaf_ops() {
-  static const std::array<const OpDef*, 6> all = {&input_op(), &parameter_op(), &state_op(), &scalar_op(), &constant_op(), &data_op()};
+  static const std::array<const OpDef*, 6> all = {&input_op(),  &parameter_op(), &state_op(),
+                                                  &scalar_op(), &constant_op(),  &data_op()};
   return all;
 }
 

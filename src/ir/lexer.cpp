@@ -9,7 +9,9 @@ namespace pantala::ir {
 
 namespace {
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.' || is_digit(c); }
+bool is_word(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.' || is_digit(c);
+}
 }  // namespace
 
 void Lexer::fail(const Token& at, const std::string& message) const {
@@ -17,8 +19,11 @@ void Lexer::fail(const Token& at, const std::string& message) const {
 }
 
 void Lexer::fail_expected(std::string_view expected) const {
-  if (token_.kind == Token::Kind::end) fail(token_, fmt::format("expected {}, found the end of the text", expected));
-  fail(token_, fmt::format("expected {}, found {}", expected, quoted(fmt::format("{}{}", token_.kind == Token::Kind::value ? "%" : "", shown(token_.text)))));
+  if (token_.kind == Token::Kind::end)
+    fail(token_, fmt::format("expected {}, found the end of the text", expected));
+  fail(token_, fmt::format("expected {}, found {}", expected,
+                           quoted(fmt::format("{}{}", token_.kind == Token::Kind::value ? "%" : "",
+                                              shown(token_.text)))));
 }
 
 Token Lexer::next() {
@@ -60,7 +65,9 @@ void Lexer::skip_space() {
 void Lexer::lex_string() {
   token_.kind = Token::Kind::string;
   ++position_, ++column_;
-  const auto hex = [](char c) { return is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; };
+  const auto hex = [](char c) {
+    return is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+  };
   while (at() != '"') {
     if (position_ >= text_.size() || at() == '\n') fail(token_, "the string has no end");
     if (at() != '\\') {
@@ -83,7 +90,7 @@ void Lexer::advance() {
   if (position_ >= text_.size()) return;
   const char c = at();
   if (c == '"') return lex_string();
-  if (is_digit(c) || (c == '-' && (is_digit(at(1)) || at(1) == 'i')) ) {
+  if (is_digit(c) || (c == '-' && (is_digit(at(1)) || at(1) == 'i'))) {
     token_.kind = Token::Kind::number;
     take();
     while (is_word(at()) || ((at() == '-' || at() == '+') && token_.text.back() == 'e')) take();

@@ -33,7 +33,9 @@ class Lexer {
   void advance();
   void skip_space();
   void lex_string();
-  char at(std::size_t offset = 0) const { return position_ + offset < text_.size() ? text_[position_ + offset] : '\0'; }
+  char at(std::size_t offset = 0) const {
+    return position_ + offset < text_.size() ? text_[position_ + offset] : '\0';
+  }
   void take() { token_.text += text_[position_++], ++column_; }
 
   std::string_view text_, file_;

@@ -12,32 +12,39 @@
 namespace pantala {
 
 namespace {
-// Elements take 8 bytes. What cannot fit the memory is refused before it is filled: the system would end the process, not the allocation.
+// Elements take 8 bytes. What cannot fit the memory is refused before it is filled: the system
+// would end the process, not the allocation.
 std::int64_t max_elements() {
-  static const auto bytes = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::int64_t>(sysconf(_SC_PAGE_SIZE));
+  static const auto bytes = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) *
+                            static_cast<std::int64_t>(sysconf(_SC_PAGE_SIZE));
   return bytes / 8;
 }
 
 void check_count(const Shape& shape, std::size_t values) {
   if (static_cast<std::size_t>(shape.numel()) != values)
-    throw TypeError(fmt::format("{} values given for shape {}, which has {}", values, shape.str(), shape.numel()));
+    throw TypeError(fmt::format("{} values given for shape {}, which has {}", values, shape.str(),
+                                shape.numel()));
 }
 }  // namespace
 
 Literal::Literal(Type type) : type_(std::move(type)) {
-  const auto refuse = [this] { throw TypeError(fmt::format("a host tensor of type {} is too large for the memory", type_.str())); };
+  const auto refuse = [this] {
+    throw TypeError(
+        fmt::format("a host tensor of type {} is too large for the memory", type_.str()));
+  };
   if (numel() > max_elements()) refuse();
   try {
-    if (is_float()) floats_.resize(static_cast<std::size_t>(numel()));
-    else ints_.resize(static_cast<std::size_t>(numel()));
-  } catch (const std::bad_alloc&) {
-    refuse();
-  }
+    if (is_float())
+      floats_.resize(static_cast<std::size_t>(numel()));
+    else
+      ints_.resize(static_cast<std::size_t>(numel()));
+  } catch (const std::bad_alloc&) { refuse(); }
 }
 
 Literal Literal::floats(Shape shape, std::vector<double> values, DType dtype) {
   check_count(shape, values.size());
-  if (!pantala::is_float(dtype)) throw TypeError(fmt::format("{} cannot hold floats", dtype_name(dtype)));
+  if (!pantala::is_float(dtype))
+    throw TypeError(fmt::format("{} cannot hold floats", dtype_name(dtype)));
   Literal literal(Type{dtype, {0}});
   literal.type_.shape = std::move(shape);
   literal.floats_ = std::move(values);
@@ -46,7 +53,8 @@ Literal Literal::floats(Shape shape, std::vector<double> values, DType dtype) {
 
 Literal Literal::ints(Shape shape, std::vector<std::int64_t> values, DType dtype) {
   check_count(shape, values.size());
-  if (pantala::is_float(dtype)) throw TypeError(fmt::format("{} cannot hold integers", dtype_name(dtype)));
+  if (pantala::is_float(dtype))
+    throw TypeError(fmt::format("{} cannot hold integers", dtype_name(dtype)));
   for (std::int64_t& v : values) v = wrap_to(dtype, v);
   Literal literal(Type{dtype, {0}});
   literal.type_.shape = std::move(shape);
@@ -68,7 +76,9 @@ std::span<std::int64_t> Literal::i() {
 }
 std::span<const std::int64_t> Literal::i() const { return const_cast<Literal*>(this)->i(); }
 
-double Literal::at(std::int64_t index) const { return is_float() ? floats_[index] : static_cast<double>(ints_[index]); }
+double Literal::at(std::int64_t index) const {
+  return is_float() ? floats_[index] : static_cast<double>(ints_[index]);
+}
 
 std::vector<double> Literal::to_doubles() const {
   if (is_float()) return floats_;
@@ -76,7 +86,8 @@ std::vector<double> Literal::to_doubles() const {
 }
 
 Literal Literal::reshaped(Shape shape) const {
-  if (shape.numel() != numel()) throw InternalError(fmt::format("{} cannot become {}", type_.str(), shape.str()));
+  if (shape.numel() != numel())
+    throw InternalError(fmt::format("{} cannot become {}", type_.str(), shape.str()));
   Literal copy = *this;
   copy.type_.shape = std::move(shape);
   return copy;

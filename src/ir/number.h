@@ -1,6 +1,6 @@
-// Number: one element as the interpreter sees it, a double or a 64-bit integer that wraps. Bodies of pointwise composites are written once,
-// generically, and instantiated on Number (their meaning) and on Tensor (their expansion); the functions here are therefore named
-// like the ops.
+// Number: one element as the interpreter sees it, a double or a 64-bit integer that wraps. Bodies
+// of pointwise composites are written once, generically, and instantiated on Number (their meaning)
+// and on Tensor (their expansion); the functions here are therefore named like the ops.
 #pragma once
 
 #include <cmath>
@@ -35,23 +35,25 @@ inline void unify(Number& a, Number& b) {
 inline Number wrap(std::uint64_t value) { return Number::of(static_cast<std::int64_t>(value)); }
 }  // namespace detail
 
-#define PANTALA_NUMBER_ARITHMETIC(OP)                                                                  \
-  inline Number operator OP(Number a, Number b) {                                                      \
-    detail::unify(a, b);                                                                               \
-    if (!a.integral) return a.f OP b.f;                                                                \
-    return detail::wrap(static_cast<std::uint64_t>(a.i) OP static_cast<std::uint64_t>(b.i));           \
+#define PANTALA_NUMBER_ARITHMETIC(OP)                                                        \
+  inline Number operator OP(Number a, Number b) {                                            \
+    detail::unify(a, b);                                                                     \
+    if (!a.integral) return a.f OP b.f;                                                      \
+    return detail::wrap(static_cast<std::uint64_t>(a.i) OP static_cast<std::uint64_t>(b.i)); \
   }
 PANTALA_NUMBER_ARITHMETIC(+)
 PANTALA_NUMBER_ARITHMETIC(-)
 PANTALA_NUMBER_ARITHMETIC(*)
 #undef PANTALA_NUMBER_ARITHMETIC
 inline Number operator/(Number a, Number b) { return a.real() / b.real(); }
-inline Number operator-(Number a) { return a.integral ? detail::wrap(0 - static_cast<std::uint64_t>(a.i)) : Number(-a.f); }
+inline Number operator-(Number a) {
+  return a.integral ? detail::wrap(0 - static_cast<std::uint64_t>(a.i)) : Number(-a.f);
+}
 
-#define PANTALA_NUMBER_COMPARE(NAME, OP)                                       \
-  inline Number NAME(Number a, Number b) {                                     \
-    detail::unify(a, b);                                                       \
-    return Number::of(a.integral ? a.i OP b.i : a.f OP b.f);                   \
+#define PANTALA_NUMBER_COMPARE(NAME, OP)                     \
+  inline Number NAME(Number a, Number b) {                   \
+    detail::unify(a, b);                                     \
+    return Number::of(a.integral ? a.i OP b.i : a.f OP b.f); \
   }
 PANTALA_NUMBER_COMPARE(lt, <)
 PANTALA_NUMBER_COMPARE(le, <=)
@@ -82,7 +84,8 @@ PANTALA_NUMBER_FUNCTION(erf, std::erf(x))
 PANTALA_NUMBER_FUNCTION(floor, std::floor(x))
 PANTALA_NUMBER_FUNCTION(ceil, std::ceil(x))
 PANTALA_NUMBER_FUNCTION(round, std::nearbyint(x))  // half to even
-PANTALA_NUMBER_FUNCTION(sigmoid, x >= 0 ? 1.0 / (1.0 + std::exp(-x)) : std::exp(x) / (1.0 + std::exp(x)))
+PANTALA_NUMBER_FUNCTION(sigmoid,
+                        x >= 0 ? 1.0 / (1.0 + std::exp(-x)) : std::exp(x) / (1.0 + std::exp(x)))
 #undef PANTALA_NUMBER_FUNCTION
 
 inline Number abs(Number a) {

@@ -17,10 +17,13 @@ bool OpDef::is_index(int input) const {
 }
 
 int OpDef::min_inputs() const {
-  return static_cast<int>(std::count_if(inputs.begin(), inputs.end(), [](const ArgSpec& a) { return !a.optional; }));
+  return static_cast<int>(
+      std::count_if(inputs.begin(), inputs.end(), [](const ArgSpec& a) { return !a.optional; }));
 }
 
-int OpDef::max_inputs() const { return !inputs.empty() && inputs.back().variadic ? -1 : static_cast<int>(inputs.size()); }
+int OpDef::max_inputs() const {
+  return !inputs.empty() && inputs.back().variadic ? -1 : static_cast<int>(inputs.size());
+}
 
 int OpDef::attr_index(std::string_view attr) const {
   for (std::size_t k = 0; k < attrs.size(); ++k)
@@ -44,8 +47,10 @@ std::vector<ArgSpec> parse_arguments(std::string_view text) {
     word.clear();
   };
   for (const char c : text) {
-    if (c == ' ' || c == '(' || c == ')' || c == ',') finish();
-    else word += c;
+    if (c == ' ' || c == '(' || c == ')' || c == ',')
+      finish();
+    else
+      word += c;
   }
   finish();
   return args;
@@ -54,16 +59,19 @@ std::vector<ArgSpec> parse_arguments(std::string_view text) {
 
 void parse_signature(OpDef& op) {
   const std::size_t arrow = op.signature.find("->");
-  if (arrow == std::string::npos) throw InternalError(fmt::format("op '{}' has no signature", op.name));
+  if (arrow == std::string::npos)
+    throw InternalError(fmt::format("op '{}' has no signature", op.name));
   op.inputs = parse_arguments(std::string_view(op.signature).substr(0, arrow));
-  for (const ArgSpec& arg : parse_arguments(std::string_view(op.signature).substr(arrow + 2))) op.results.push_back(arg.name);
+  for (const ArgSpec& arg : parse_arguments(std::string_view(op.signature).substr(arrow + 2)))
+    op.results.push_back(arg.name);
 }
 
 void InferContext::fail(const std::string& message) const { throw TypeError(message); }
 
 std::string InferContext::name_of(int i) const {
   const auto last = static_cast<int>(op_.inputs.size()) - 1;
-  if (i >= last && last >= 0 && op_.inputs[last].variadic) return fmt::format("{}[{}]", op_.inputs[last].name, i - last);
+  if (i >= last && last >= 0 && op_.inputs[last].variadic)
+    return fmt::format("{}[{}]", op_.inputs[last].name, i - last);
   return op_.inputs[i].name;
 }
 
@@ -74,23 +82,29 @@ std::string InferContext::describe_inputs() const {
 }
 
 void InferContext::require_float(int i) const {
-  if (!is_float(in(i).dtype)) fail(fmt::format("{} must be a float tensor, got {}", name_of(i), in(i).str()));
+  if (!is_float(in(i).dtype))
+    fail(fmt::format("{} must be a float tensor, got {}", name_of(i), in(i).str()));
 }
 void InferContext::require_integer(int i) const {
-  if (!is_integer(in(i).dtype)) fail(fmt::format("{} must be an integer tensor, got {}", name_of(i), in(i).str()));
+  if (!is_integer(in(i).dtype))
+    fail(fmt::format("{} must be an integer tensor, got {}", name_of(i), in(i).str()));
 }
 void InferContext::require_dtype(int i, DType dtype) const {
-  if (in(i).dtype != dtype) fail(fmt::format("{} must be {}, got {}", name_of(i), dtype_name(dtype), in(i).str()));
+  if (in(i).dtype != dtype)
+    fail(fmt::format("{} must be {}, got {}", name_of(i), dtype_name(dtype), in(i).str()));
 }
 void InferContext::require_rank(int i, int rank) const {
-  if (shape(i).rank() != rank) fail(fmt::format("{} must have {} axes, got {}", name_of(i), rank, in(i).str()));
+  if (shape(i).rank() != rank)
+    fail(fmt::format("{} must have {} axes, got {}", name_of(i), rank, in(i).str()));
 }
 void InferContext::require_shape(int i, const Shape& expected) const {
-  if (!(shape(i) == expected)) fail(fmt::format("{} must have shape {}, got {}", name_of(i), expected.str(), in(i).str()));
+  if (!(shape(i) == expected))
+    fail(fmt::format("{} must have shape {}, got {}", name_of(i), expected.str(), in(i).str()));
 }
 void InferContext::require_same_dtype(int i, int j) const {
   if (in(i).dtype != in(j).dtype)
-    fail(fmt::format("dtypes differ: {} {}, {} {}", name_of(i), in(i).str(), name_of(j), in(j).str()));
+    fail(fmt::format("dtypes differ: {} {}, {} {}", name_of(i), in(i).str(), name_of(j),
+                     in(j).str()));
 }
 
 std::int64_t InferContext::axis(std::int64_t axis, int rank) const {
@@ -109,7 +123,8 @@ Ints InferContext::axes(const Ints& axes, int rank) const {
     for (int a = 0; a < rank; ++a) result.push_back(a);
   std::sort(result.begin(), result.end());
   if (std::adjacent_find(result.begin(), result.end()) != result.end())
-    fail(fmt::format("axes [{}] name one axis twice ({})", fmt::join(axes, ","), describe_inputs()));
+    fail(
+        fmt::format("axes [{}] name one axis twice ({})", fmt::join(axes, ","), describe_inputs()));
   return result;
 }
 
@@ -120,17 +135,22 @@ AttrValue convert(const OpDef& op, const AttrSpec& spec, const AttrValue& given)
     if (!spec.choices.empty()) {
       const std::string& text = std::get<std::string>(given);
       if (std::find(spec.choices.begin(), spec.choices.end(), text) == spec.choices.end())
-        throw TypeError(fmt::format("attribute {} must be one of {}, got '{}'", spec.name, fmt::join(spec.choices, ", "), text));
+        throw TypeError(fmt::format("attribute {} must be one of {}, got '{}'", spec.name,
+                                    fmt::join(spec.choices, ", "), text));
     }
     return given;
   }
-  if (std::holds_alternative<double>(spec.default_value) && std::holds_alternative<std::int64_t>(given))
+  if (std::holds_alternative<double>(spec.default_value) &&
+      std::holds_alternative<std::int64_t>(given))
     return static_cast<double>(std::get<std::int64_t>(given));
-  if (std::holds_alternative<Ints>(spec.default_value) && std::holds_alternative<std::int64_t>(given))
+  if (std::holds_alternative<Ints>(spec.default_value) &&
+      std::holds_alternative<std::int64_t>(given))
     return Ints{std::get<std::int64_t>(given)};
-  if (std::holds_alternative<std::int64_t>(spec.default_value) && std::holds_alternative<Ints>(given) && std::get<Ints>(given).size() == 1)
+  if (std::holds_alternative<std::int64_t>(spec.default_value) &&
+      std::holds_alternative<Ints>(given) && std::get<Ints>(given).size() == 1)
     return std::get<Ints>(given)[0];
-  throw TypeError(fmt::format("attribute {} of {} must be {}, got {}", spec.name, op.name, kind_name(spec.default_value), to_text(given)));
+  throw TypeError(fmt::format("attribute {} of {} must be {}, got {}", spec.name, op.name,
+                              kind_name(spec.default_value), to_text(given)));
 }
 }  // namespace
 
@@ -143,14 +163,16 @@ AttrValues bind_attributes(const OpDef& op, const NamedAttrs& given) {
     if (k < 0) {
       std::vector<std::string> names;
       for (const AttrSpec& spec : op.attrs) names.push_back(spec.name);
-      throw TypeError(fmt::format("{} has no attribute '{}'{}", op.name, name, did_you_mean(name, names)));
+      throw TypeError(
+          fmt::format("{} has no attribute '{}'{}", op.name, name, did_you_mean(name, names)));
     }
     if (set[k]) throw TypeError(fmt::format("attribute {} is given twice", name));
     set[k] = true;
     values[k] = convert(op, op.attrs[k], value);
   }
   for (std::size_t k = 0; k < op.attrs.size(); ++k)
-    if (op.attrs[k].required && !set[k]) throw TypeError(fmt::format("attribute {} is missing", op.attrs[k].name));
+    if (op.attrs[k].required && !set[k])
+      throw TypeError(fmt::format("attribute {} is missing", op.attrs[k].name));
   return values;
 }
 

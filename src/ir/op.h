@@ -1,9 +1,11 @@
-// OpDef: everything that the system knows about one op, type-erased. The op families (src/ops) fill these entries from their
-// declarations; graph, printer, parser, autodiff, interpreter, documentation and the generated tests read them.
+// OpDef: everything that the system knows about one op, type-erased. The op families (src/ops) fill
+// these entries from their declarations; graph, printer, parser, autodiff, interpreter,
+// documentation and the generated tests read them.
 //
-// An op has one meaning: `scalar` (a function of numbers, applied to each element), `eval` (a function of whole tensors), or `expand`
-// (a definition in terms of other ops). An op with `scalar` and `expand` is a pointwise composite. A `sugar` op is expanded as soon as it
-// is built and never becomes a node.
+// An op has one meaning: `scalar` (a function of numbers, applied to each element), `eval` (a
+// function of whole tensors), or `expand` (a definition in terms of other ops). An op with `scalar`
+// and `expand` is a pointwise composite. A `sugar` op is expanded as soon as it is built and never
+// becomes a node.
 #pragma once
 
 #include <functional>
@@ -29,7 +31,8 @@ struct ArgSpec {
   bool variadic = false;
 };
 
-// The shape rule: reads input types and attributes, sets result types, may normalise attributes (negative axes, -1 sizes).
+// The shape rule: reads input types and attributes, sets result types, may normalise attributes
+// (negative axes, -1 sizes).
 class InferContext {
  public:
   InferContext(const OpDef& op, std::span<const Type> inputs, AttrValues attrs)
@@ -85,7 +88,8 @@ class ExpandContext {
 // The inputs of an op being interpreted, as literals.
 class EvalContext {
  public:
-  EvalContext(std::span<const Literal* const> inputs, std::span<const Type> results) : inputs_(inputs), results_(results) {}
+  EvalContext(std::span<const Literal* const> inputs, std::span<const Type> results)
+      : inputs_(inputs), results_(results) {}
   int count() const { return static_cast<int>(inputs_.size()); }
   bool has(int i) const { return i < count(); }
   const Literal& in(int i) const { return *inputs_[static_cast<std::size_t>(i)]; }
@@ -96,11 +100,16 @@ class EvalContext {
   std::span<const Type> results_;
 };
 
-// One node being differentiated: forward inputs and results, the upstream gradients, and where to put the gradients of the inputs.
+// One node being differentiated: forward inputs and results, the upstream gradients, and where to
+// put the gradients of the inputs.
 class GradContext {
  public:
-  GradContext(std::vector<Tensor> inputs, std::vector<Tensor> results, std::vector<Tensor> upstream, std::vector<bool> wanted)
-      : inputs_(std::move(inputs)), results_(std::move(results)), upstream_(std::move(upstream)), wanted_(std::move(wanted)),
+  GradContext(std::vector<Tensor> inputs, std::vector<Tensor> results, std::vector<Tensor> upstream,
+              std::vector<bool> wanted)
+      : inputs_(std::move(inputs)),
+        results_(std::move(results)),
+        upstream_(std::move(upstream)),
+        wanted_(std::move(wanted)),
         gradients_(inputs_.size()) {}
   int count() const { return static_cast<int>(inputs_.size()); }
   bool has(int i) const { return i < count(); }
@@ -123,7 +132,8 @@ class GradContext {
   std::vector<Tensor> gradients_;
 };
 
-// An example of an op's use; every generated suite (gradient check, shape rule, round trip, documentation) runs over these.
+// An example of an op's use; every generated suite (gradient check, shape rule, round trip,
+// documentation) runs over these.
 struct SampleInput {
   Shape shape;
   double low = -1, high = 1;  // floats are drawn from here
@@ -151,7 +161,8 @@ struct OpDef {
   bool pointwise = false;  // inputs may be broadcast when the op is built
   // Inputs that carry no derivative: conditions, indices, counters.
   std::vector<int> index_inputs;
-  // The gradient rule covers upstream gradients of the first so many results; with others the expansion is differentiated.
+  // The gradient rule covers upstream gradients of the first so many results; with others the
+  // expansion is differentiated.
   int grad_results = 1 << 20;
 
   void (*infer)(InferContext&) = nullptr;
@@ -164,7 +175,7 @@ struct OpDef {
   bool differentiable() const { return grad != nullptr || expand != nullptr; }
   bool is_index(int input) const;
   int min_inputs() const;
-  int max_inputs() const;  // -1: any number
+  int max_inputs() const;                       // -1: any number
   int attr_index(std::string_view name) const;  // -1: no such attribute
 };
 
@@ -174,7 +185,8 @@ using OpLookup = std::function<const OpDef*(std::string_view)>;
 // Turns "(x, bias?) -> y" into the argument lists of `op`.
 void parse_signature(OpDef& op);
 
-// Checks named attribute values against an op's fields, converts numbers where that is exact, fills in defaults.
+// Checks named attribute values against an op's fields, converts numbers where that is exact, fills
+// in defaults.
 using NamedAttrs = std::vector<std::pair<std::string, AttrValue>>;
 AttrValues bind_attributes(const OpDef& op, const NamedAttrs& given);
 

@@ -1,4 +1,5 @@
-// The parser of the text form. Attribute values are read by the kind of the op's field, so that -0, 1 and 1.0 mean what the field says.
+// The parser of the text form. Attribute values are read by the kind of the op's field, so that -0,
+// 1 and 1.0 mean what the field says.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -21,11 +22,17 @@ using Kind = Token::Kind;
 
 class Parser {
  public:
-  Parser(std::string_view text, std::string_view file, const OpLookup& find_op, std::span<const std::string> op_names)
-      : lexer_(text, file), file_(file), find_op_(find_op), op_names_(op_names), data_(graph_.data()) {}
+  Parser(std::string_view text, std::string_view file, const OpLookup& find_op,
+         std::span<const std::string> op_names)
+      : lexer_(text, file),
+        file_(file),
+        find_op_(find_op),
+        op_names_(op_names),
+        data_(graph_.data()) {}
 
   Graph run() {
-    if (lexer_.peek().kind != Kind::word || lexer_.peek().text != "graph") lexer_.fail_expected("'graph'");
+    if (lexer_.peek().kind != Kind::word || lexer_.peek().text != "graph")
+      lexer_.fail_expected("'graph'");
     lexer_.next();
     lexer_.expect("{");
     while (!lexer_.accept("}")) statement();
@@ -34,7 +41,9 @@ class Parser {
   }
 
  private:
-  Provenance place(const Token& token) const { return {base_name(file_), static_cast<std::uint32_t>(token.line), {}}; }
+  Provenance place(const Token& token) const {
+    return {base_name(file_), static_cast<std::uint32_t>(token.line), {}};
+  }
 
   void statement() {
     const Token& token = lexer_.peek();
@@ -47,11 +56,14 @@ class Parser {
   void node() {
     const Token name = lexer_.next();
     if (name.text.empty()) lexer_.fail(name, "a value needs a name after %");
-    if (values_.contains(name.text)) lexer_.fail(name, fmt::format("%{} is defined twice", shown(name.text)));
+    if (values_.contains(name.text))
+      lexer_.fail(name, fmt::format("%{} is defined twice", shown(name.text)));
     lexer_.expect("=");
     const Token word = lexer_.expect(Kind::word, "the name of an op");
     const OpDef* op = find_op_(word.text);
-    if (op == nullptr) lexer_.fail(word, fmt::format("there is no op '{}'{}", shown(word.text), did_you_mean(word.text, op_names_)));
+    if (op == nullptr)
+      lexer_.fail(word, fmt::format("there is no op '{}'{}", shown(word.text),
+                                    did_you_mean(word.text, op_names_)));
     const std::vector<Tensor> inputs = arguments();
     std::vector<Tensor> results;
     const AttrValues attrs = attributes(*op, word);
@@ -73,10 +85,12 @@ class Parser {
   Tensor value() {
     const Token token = lexer_.expect(Kind::value, "a value such as %0");
     const auto it = values_.find(token.text);
-    if (it == values_.end()) lexer_.fail(token, fmt::format("%{} is not defined before its use", shown(token.text)));
+    if (it == values_.end())
+      lexer_.fail(token, fmt::format("%{} is not defined before its use", shown(token.text)));
     std::int64_t index = 0;
     if (lexer_.accept(":")) index = integer();
-    if (index < 0 || index >= std::ssize(it->second)) lexer_.fail(token, fmt::format("%{} has no result {}", shown(token.text), index));
+    if (index < 0 || index >= std::ssize(it->second))
+      lexer_.fail(token, fmt::format("%{} has no result {}", shown(token.text), index));
     return it->second[index];
   }
 
@@ -94,22 +108,22 @@ class Parser {
     }
     try {
       return bind_attributes(op, given);
-    } catch (const TypeError& error) {
-      throw_type_error(op.name, place(where), error.what());
-    }
+    } catch (const TypeError& error) { throw_type_error(op.name, place(where), error.what()); }
   }
 
   [[noreturn]] void unknown_attribute(const OpDef& op, const Token& name) {
     std::vector<std::string> names;
     for (const AttrSpec& spec : op.attrs) names.push_back(spec.name);
-    lexer_.fail(name, fmt::format("{} has no attribute '{}'{}", op.name, shown(name.text), did_you_mean(name.text, names)));
+    lexer_.fail(name, fmt::format("{} has no attribute '{}'{}", op.name, shown(name.text),
+                                  did_you_mean(name.text, names)));
   }
 
   AttrValue attribute(const AttrValue& kind) {
     if (std::holds_alternative<bool>(kind)) return boolean_value();
     if (std::holds_alternative<std::int64_t>(kind)) return integer();
     if (std::holds_alternative<double>(kind)) return real();
-    if (std::holds_alternative<std::string>(kind)) return lexer_.expect(Kind::string, "a string").text;
+    if (std::holds_alternative<std::string>(kind))
+      return lexer_.expect(Kind::string, "a string").text;
     if (std::holds_alternative<Ints>(kind)) return ints();
     if (std::holds_alternative<DType>(kind)) return dtype();
     if (std::holds_alternative<Initializer>(kind)) return initializer();
@@ -118,7 +132,8 @@ class Parser {
 
   bool boolean_value() {
     const Token& token = lexer_.peek();
-    if (token.kind != Kind::word || (token.text != "true" && token.text != "false")) lexer_.fail_expected("true or false");
+    if (token.kind != Kind::word || (token.text != "true" && token.text != "false"))
+      lexer_.fail_expected("true or false");
     return lexer_.next().text == "true";
   }
 
@@ -127,12 +142,14 @@ class Parser {
     std::int64_t result = 0;
     const char* end = token.text.data() + token.text.size();
     const auto [stop, error] = std::from_chars(token.text.data(), end, result);
-    if (error != std::errc{} || stop != end) lexer_.fail(token, fmt::format("'{}' is not a 64-bit integer", shown(token.text)));
+    if (error != std::errc{} || stop != end)
+      lexer_.fail(token, fmt::format("'{}' is not a 64-bit integer", shown(token.text)));
     return result;
   }
 
   double real() {
-    if (lexer_.peek().kind != Kind::number && lexer_.peek().kind != Kind::word) lexer_.fail_expected("a number");
+    if (lexer_.peek().kind != Kind::number && lexer_.peek().kind != Kind::word)
+      lexer_.fail_expected("a number");
     const Token token = lexer_.next();
     if (token.text == "inf") return INFINITY;
     if (token.text == "-inf") return -INFINITY;
@@ -140,7 +157,8 @@ class Parser {
     double result = 0;
     const char* end = token.text.data() + token.text.size();
     const auto [stop, error] = std::from_chars(token.text.data(), end, result);
-    if (error != std::errc{} || stop != end) lexer_.fail(token, fmt::format("'{}' is not a number", shown(token.text)));
+    if (error != std::errc{} || stop != end)
+      lexer_.fail(token, fmt::format("'{}' is not a number", shown(token.text)));
     return result;
   }
 
@@ -157,7 +175,11 @@ class Parser {
   DType dtype() {
     const Token token = lexer_.expect(Kind::word, "a dtype");
     const std::optional<DType> found = parse_dtype(token.text);
-    if (!found) lexer_.fail(token, fmt::format("there is no dtype '{}'; known are f32, f64, f16, bf16, i32, i64, u8 and bool", shown(token.text)));
+    if (!found)
+      lexer_.fail(
+          token, fmt::format(
+                     "there is no dtype '{}'; known are f32, f64, f16, bf16, i32, i64, u8 and bool",
+                     shown(token.text)));
     return *found;
   }
 
@@ -167,9 +189,7 @@ class Parser {
     const Ints sizes = ints();
     try {
       return {element, Shape(sizes)};
-    } catch (const TypeError& error) {
-      lexer_.fail(at, error.what());
-    }
+    } catch (const TypeError& error) { lexer_.fail(at, error.what()); }
   }
 
   Literal literal() {
@@ -187,13 +207,13 @@ class Parser {
     } else {
       integers = ints();
       for (const std::int64_t value : integers)
-        if (wrap_to(t.dtype, value) != value) lexer_.fail(at, fmt::format("{} cannot hold {}", dtype_name(t.dtype), value));
+        if (wrap_to(t.dtype, value) != value)
+          lexer_.fail(at, fmt::format("{} cannot hold {}", dtype_name(t.dtype), value));
     }
     try {
-      return is_float(t.dtype) ? Literal::floats(t.shape, std::move(floats), t.dtype) : Literal::ints(t.shape, std::move(integers), t.dtype);
-    } catch (const TypeError& error) {
-      lexer_.fail(at, error.what());
-    }
+      return is_float(t.dtype) ? Literal::floats(t.shape, std::move(floats), t.dtype)
+                               : Literal::ints(t.shape, std::move(integers), t.dtype);
+    } catch (const TypeError& error) { lexer_.fail(at, error.what()); }
   }
 
   Initializer initializer() {
@@ -218,7 +238,8 @@ class Parser {
     }
     std::vector<std::string_view> known;
     for (const init::KindInfo& info : init::kinds()) known.push_back(info.name);
-    lexer_.fail(name, fmt::format("there is no initialiser '{}'; known are {}", shown(name.text), fmt::join(known, ", ")));
+    lexer_.fail(name, fmt::format("there is no initialiser '{}'; known are {}", shown(name.text),
+                                  fmt::join(known, ", ")));
   }
 
   void check_types(const Token& name, const std::vector<Tensor>& results) {
@@ -226,11 +247,18 @@ class Parser {
     do {
       const Token at = lexer_.peek();
       const Type stated = type();
-      if (k >= results.size()) lexer_.fail(at, fmt::format("%{} has {}, but more types are stated", name.text, counted(results.size(), "result")));
-      if (stated != results[k].type()) lexer_.fail(at, fmt::format("%{} is {}, not {}", name.text, results[k].type().str(), stated.str()));
+      if (k >= results.size())
+        lexer_.fail(at, fmt::format("%{} has {}, but more types are stated", name.text,
+                                    counted(results.size(), "result")));
+      if (stated != results[k].type())
+        lexer_.fail(
+            at, fmt::format("%{} is {}, not {}", name.text, results[k].type().str(), stated.str()));
       ++k;
     } while (lexer_.accept(","));
-    if (k != results.size()) lexer_.fail(name, fmt::format("%{} has {}, but {} stated", name.text, counted(results.size(), "result"), k == 1 ? "1 type is" : fmt::format("{} types are", k)));
+    if (k != results.size())
+      lexer_.fail(name, fmt::format("%{} has {}, but {} stated", name.text,
+                                    counted(results.size(), "result"),
+                                    k == 1 ? "1 type is" : fmt::format("{} types are", k)));
   }
 
   void output() {
@@ -257,7 +285,9 @@ class Parser {
     } catch (const TypeError& error) {
       const std::string_view what = error.what();
       const std::size_t colon = what.find("): ");
-      throw_type_error(at.text, place(at), std::string(colon == std::string_view::npos ? what : what.substr(colon + 3)));
+      throw_type_error(
+          at.text, place(at),
+          std::string(colon == std::string_view::npos ? what : what.substr(colon + 3)));
     }
   }
 
@@ -272,7 +302,8 @@ class Parser {
 
 }  // namespace
 
-Graph parse(std::string_view text, std::string_view file, const OpLookup& find_op, std::span<const std::string> op_names) {
+Graph parse(std::string_view text, std::string_view file, const OpLookup& find_op,
+            std::span<const std::string> op_names) {
   return Parser(text, file, find_op, op_names).run();
 }
 

@@ -8,7 +8,9 @@
 namespace pantala::ir {
 
 namespace {
-std::string value_text(ValueId id) { return id.result == 0 ? fmt::format("%{}", id.node) : fmt::format("%{}:{}", id.node, id.result); }
+std::string value_text(ValueId id) {
+  return id.result == 0 ? fmt::format("%{}", id.node) : fmt::format("%{}:{}", id.node, id.result);
+}
 
 std::string node_text(const Node& node, std::uint32_t id) {
   std::string text = fmt::format("  %{} = {}", id, node.op->name);
@@ -19,7 +21,8 @@ std::string node_text(const Node& node, std::uint32_t id) {
   }
   if (!node.attrs.empty()) {
     std::vector<std::string> attrs;
-    for (std::size_t k = 0; k < node.attrs.size(); ++k) attrs.push_back(fmt::format("{}={}", node.op->attrs[k].name, to_text(node.attrs[k])));
+    for (std::size_t k = 0; k < node.attrs.size(); ++k)
+      attrs.push_back(fmt::format("{}={}", node.op->attrs[k].name, to_text(node.attrs[k])));
     text += fmt::format(" {{{}}}", fmt::join(attrs, ", "));
   }
   std::vector<std::string> types;
@@ -44,8 +47,10 @@ std::string print(const GraphData& graph, bool locations) {
     if (locations) text += place_text(node.where);
     text += "\n";
   }
-  for (const auto& [name, id] : graph.outputs) text += fmt::format("  output {} = {}\n", quoted(name), value_text(id));
-  for (const auto& [leaf, id] : graph.updates) text += fmt::format("  update %{} = {}\n", leaf, value_text(id));
+  for (const auto& [name, id] : graph.outputs)
+    text += fmt::format("  output {} = {}\n", quoted(name), value_text(id));
+  for (const auto& [leaf, id] : graph.updates)
+    text += fmt::format("  update %{} = {}\n", leaf, value_text(id));
   return text + "}\n";
 }
 

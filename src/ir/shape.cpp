@@ -10,13 +10,17 @@
 namespace pantala {
 
 Shape::Shape(std::span<const std::int64_t> sizes) {
-  if (sizes.size() > kMaxRank) throw TypeError(fmt::format("a shape has at most {} axes, got {}", kMaxRank, sizes.size()));
-  // Zero sizes are left out of the product: a shape with a zero must not hide a product that would overflow elsewhere.
+  if (sizes.size() > kMaxRank)
+    throw TypeError(fmt::format("a shape has at most {} axes, got {}", kMaxRank, sizes.size()));
+  // Zero sizes are left out of the product: a shape with a zero must not hide a product that would
+  // overflow elsewhere.
   std::int64_t product = 1;
   for (const std::int64_t size : sizes) {
-    if (size < 0) throw TypeError(fmt::format("a size cannot be negative: [{}]", fmt::join(sizes, ",")));
+    if (size < 0)
+      throw TypeError(fmt::format("a size cannot be negative: [{}]", fmt::join(sizes, ",")));
     if (size != 0 && __builtin_mul_overflow(product, size, &product)) product = INT64_MAX;
-    if (product > kMaxElements) throw TypeError(fmt::format("too many elements: [{}]", fmt::join(sizes, ",")));
+    if (product > kMaxElements)
+      throw TypeError(fmt::format("too many elements: [{}]", fmt::join(sizes, ",")));
   }
   std::copy(sizes.begin(), sizes.end(), sizes_.begin());
   rank_ = static_cast<int>(sizes.size());
@@ -58,7 +62,9 @@ Shape Shape::insert(int axis, std::int64_t size) const {
 
 std::string Shape::str() const { return fmt::format("[{}]", fmt::join(begin(), end(), ",")); }
 
-bool operator==(const Shape& a, const Shape& b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
+bool operator==(const Shape& a, const Shape& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end());
+}
 
 bool broadcast_shapes(const Shape& a, const Shape& b, Shape& result) {
   const int rank = std::max(a.rank(), b.rank());

@@ -1,4 +1,5 @@
-// Printer and parser of the text form. The parser is handed the op table, because ir/ stands below the op families.
+// Printer and parser of the text form. The parser is handed the op table, because ir/ stands below
+// the op families.
 #pragma once
 
 #include <string>
@@ -10,6 +11,7 @@ namespace pantala::ir {
 
 std::string print(const GraphData& graph, bool locations);
 // Names of all ops, for the message about an unknown one.
-Graph parse(std::string_view text, std::string_view file, const OpLookup& find_op, std::span<const std::string> op_names);
+Graph parse(std::string_view text, std::string_view file, const OpLookup& find_op,
+            std::span<const std::string> op_names);
 
 }  // namespace pantala::ir

@@ -1,5 +1,6 @@
-// Layer: what the layer functions share. While one lives, every node that is made carries the layer's name and the line of the user's call
-// (the outermost layer's line, the innermost layer's name), and so does every error.
+// Layer: what the layer functions share. While one lives, every node that is made carries the
+// layer's name and the line of the user's call (the outermost layer's line, the innermost layer's
+// name), and so does every error.
 #pragma once
 
 #include <optional>
@@ -22,7 +23,8 @@ class Layer {
   // The dotted name of a part.
   std::string part(std::string_view suffix) const { return name_ + "." + std::string(suffix); }
   // Leaves under the layer's name; parameters have the dtype of x unless another is given.
-  Tensor parameter(std::string_view suffix, const IntList& sizes, const Initializer& init, std::optional<DType> dtype = {});
+  Tensor parameter(std::string_view suffix, const IntList& sizes, const Initializer& init,
+                   std::optional<DType> dtype = {});
   Tensor state(std::string_view suffix, const IntList& sizes, const Initializer& init, DType dtype);
 
   [[noreturn]] void fail(const std::string& message) const;
@@ -42,7 +44,8 @@ class Layer {
   ir::GraphData::Scope scope_;
 };
 
-// The first values of PyTorch's linear and convolution layers: uniform within 1 / sqrt(fan_in), weight and bias alike.
+// The first values of PyTorch's linear and convolution layers: uniform within 1 / sqrt(fan_in),
+// weight and bias alike.
 Initializer default_weight_init();
 Initializer default_bias_init(std::int64_t fan_in);
 

@@ -8,7 +8,9 @@
 namespace pantala::nn {
 
 namespace {
-struct Affine { std::optional<Tensor> weight, bias; };
+struct Affine {
+  std::optional<Tensor> weight, bias;
+};
 
 Affine affine(Layer& layer, std::int64_t size, bool weight, bool bias) {
   Affine result;
@@ -19,12 +21,14 @@ Affine affine(Layer& layer, std::int64_t size, bool weight, bool bias) {
 
 void require_last_axis(const Layer& layer) {
   layer.require_float();
-  if (layer.x().rank() < 1) layer.fail("x must have at least one axis, got " + layer.x().type().str());
+  if (layer.x().rank() < 1)
+    layer.fail("x must have at least one axis, got " + layer.x().type().str());
 }
 
 void require_channels(const Layer& layer) {
   layer.require_float();
-  if (layer.x().rank() < 2) layer.fail("x must have at least 2 axes [batch, channels, ...], got " + layer.x().type().str());
+  if (layer.x().rank() < 2)
+    layer.fail("x must have at least 2 axes [batch, channels, ...], got " + layer.x().type().str());
 }
 }  // namespace
 
@@ -40,16 +44,19 @@ Tensor rms_norm(std::string_view name, Operand x, const NormLayerOptions& option
   Layer layer("rms_norm", name, x);
   require_last_axis(layer);
   layer.require_eps(options.eps);
-  return pantala::rms_norm(x, affine(layer, layer.x().shape().back(), options.affine, false).weight, {.eps = options.eps});
+  return pantala::rms_norm(x, affine(layer, layer.x().shape().back(), options.affine, false).weight,
+                           {.eps = options.eps});
 }
 
-Tensor group_norm(std::string_view name, Operand x, std::int64_t groups, const NormLayerOptions& options) {
+Tensor group_norm(std::string_view name, Operand x, std::int64_t groups,
+                  const NormLayerOptions& options) {
   Layer layer("group_norm", name, x);
   require_channels(layer);
   layer.require_eps(options.eps);
   layer.require_positive(groups, "groups");
   const std::int64_t channels = layer.x().dim(1);
-  if (channels % groups != 0) layer.fail(fmt::format("{} channels do not divide into {} groups", channels, groups));
+  if (channels % groups != 0)
+    layer.fail(fmt::format("{} channels do not divide into {} groups", channels, groups));
   const Affine a = affine(layer, channels, options.affine, options.bias);
   return pantala::group_norm(x, groups, a.weight, a.bias, {.eps = options.eps});
 }
@@ -68,8 +75,10 @@ Tensor batch_norm(std::string_view name, Operand x, const BatchNormLayerOptions&
   const Tensor mean = layer.state("running_mean", {channels}, init::zeros(), dtype);
   const Tensor var = layer.state("running_var", {channels}, init::ones(), dtype);
   const Tensor batches = layer.state("num_batches_tracked", {}, init::zeros(), i64);
-  if (!options.training) return pantala::batch_norm_eval(x, *a.weight, *a.bias, mean, var, {.eps = options.eps});
-  const BatchNormResult result = pantala::batch_norm_train(x, *a.weight, *a.bias, mean, var, {.momentum = options.momentum, .eps = options.eps});
+  if (!options.training)
+    return pantala::batch_norm_eval(x, *a.weight, *a.bias, mean, var, {.eps = options.eps});
+  const BatchNormResult result = pantala::batch_norm_train(
+      x, *a.weight, *a.bias, mean, var, {.momentum = options.momentum, .eps = options.eps});
   layer.graph().update(mean, result.running_mean, x.where());
   layer.graph().update(var, result.running_var, x.where());
   layer.graph().update(batches, batches + 1, x.where());

@@ -9,9 +9,12 @@
 namespace pantala::ops {
 namespace {
 
-struct Family { static constexpr std::string_view kFamily = "arithmetic"; };
+struct Family {
+  static constexpr std::string_view kFamily = "arithmetic";
+};
 
-// --- arithmetic ------------------------------------------------------------------------------------------------------
+// --- arithmetic
+// ------------------------------------------------------------------------------------------------------
 struct Add : PointwiseNumeric, Family {
   static constexpr OpInfo info{"add", "(a, b) -> y", "a + b.", "Add"};
   static Number scalar(Number a, Number b) { return a + b; }
@@ -59,7 +62,9 @@ struct Pow : Pointwise, Family {
     const Tensor &x = g.in(0), &p = g.in(1);
     // x**0 is constant in x, and 0**p (p >= 0) is constant in p: both would be 0 * inf.
     g.give(0, [&] { return where(eq(p, 0.0), 0.0, g.dy() * p * pow(x, p - 1.0)); });
-    g.give(1, [&] { return g.dy() * where(logical_and(eq(x, 0.0), ge(p, 0.0)), 0.0, g.out() * log(x)); });
+    g.give(1, [&] {
+      return g.dy() * where(logical_and(eq(x, 0.0), ge(p, 0.0)), 0.0, g.out() * log(x));
+    });
   }
   static std::vector<Sample> samples() { return pointwise_samples({{0.5, 2}, {-2, 2}}); }
 };
@@ -67,12 +72,17 @@ struct Pow : Pointwise, Family {
 struct PowScalar : Pointwise, Family {
   struct Attrs {
     double exponent = 1;
-    static void fields(auto&& f, auto& a) { f("exponent", a.exponent, "the power", Field::required); }
+    static void fields(auto&& f, auto& a) {
+      f("exponent", a.exponent, "the power", Field::required);
+    }
   };
   static constexpr OpInfo info{"pow_scalar", "(x) -> y", "x ** exponent."};
   static Number scalar(Number x, const Attrs& a) { return std::pow(x.f, a.exponent); }
   static void grad(GradContext& g, const Attrs& a) {
-    g.give(0, [&] { return a.exponent == 0 ? zeros_like(g.in()) : g.dy() * a.exponent * pow_scalar(g.in(), a.exponent - 1); });
+    g.give(0, [&] {
+      return a.exponent == 0 ? zeros_like(g.in())
+                             : g.dy() * a.exponent * pow_scalar(g.in(), a.exponent - 1);
+    });
   }
   static std::vector<Sample> samples() {
     std::vector<Sample> all = pointwise_samples({{0.5, 2}}, {3.0});
@@ -84,7 +94,8 @@ struct PowScalar : Pointwise, Family {
 };
 
 struct Mod : PointwiseNumeric, Family {
-  static constexpr OpInfo info{"mod", "(a, b) -> y", "The remainder of a / b with the sign of a, as C's fmod and %.", "Mod"};
+  static constexpr OpInfo info{
+      "mod", "(a, b) -> y", "The remainder of a / b with the sign of a, as C's fmod and %.", "Mod"};
   static Number scalar(Number a, Number b) {
     if (!a.integral) return std::fmod(a.f, b.f);
     if (b.i == 0) throw ValueError("an integer is divided by zero");
@@ -93,11 +104,16 @@ struct Mod : PointwiseNumeric, Family {
   static std::vector<Sample> samples() { return pointwise_samples({{-5, 5}, {1, 2}}); }
 };
 
-// The gradient goes to the side that wins; equal sides share it. Beside a NaN no side loses, and both get all of it, as in PyTorch.
-Tensor winner_share(const Tensor& dy, const Tensor& loses, const Tensor& tied) { return where(tied, dy * 0.5, where(loses, 0.0, dy)); }
+// The gradient goes to the side that wins; equal sides share it. Beside a NaN no side loses, and
+// both get all of it, as in PyTorch.
+Tensor winner_share(const Tensor& dy, const Tensor& loses, const Tensor& tied) {
+  return where(tied, dy * 0.5, where(loses, 0.0, dy));
+}
 
 struct Maximum : PointwiseNumeric, Family {
-  static constexpr OpInfo info{"maximum", "(a, b) -> y", "The larger of a and b; NaN if either is. Ties share the gradient.", "Max"};
+  static constexpr OpInfo info{"maximum", "(a, b) -> y",
+                               "The larger of a and b; NaN if either is. Ties share the gradient.",
+                               "Max"};
   static Number scalar(Number a, Number b) { return ir::maximum(a, b); }
   static void grad(GradContext& g) {
     g.give(0, [&] { return winner_share(g.dy(), lt(g.in(0), g.in(1)), eq(g.in(0), g.in(1))); });
@@ -107,7 +123,9 @@ struct Maximum : PointwiseNumeric, Family {
 };
 
 struct Minimum : PointwiseNumeric, Family {
-  static constexpr OpInfo info{"minimum", "(a, b) -> y", "The smaller of a and b; NaN if either is. Ties share the gradient.", "Min"};
+  static constexpr OpInfo info{"minimum", "(a, b) -> y",
+                               "The smaller of a and b; NaN if either is. Ties share the gradient.",
+                               "Min"};
   static Number scalar(Number a, Number b) { return ir::minimum(a, b); }
   static void grad(GradContext& g) {
     g.give(0, [&] { return winner_share(g.dy(), gt(g.in(0), g.in(1)), eq(g.in(0), g.in(1))); });
@@ -117,14 +135,18 @@ struct Minimum : PointwiseNumeric, Family {
 };
 
 struct AddN : Family {
-  static constexpr OpInfo info{"add_n", "(xs...) -> y", "The sum of tensors of one type, added in the order given.", "Sum"};
+  static constexpr OpInfo info{"add_n", "(xs...) -> y",
+                               "The sum of tensors of one type, added in the order given.", "Sum"};
   static void infer(InferContext& c) { PointwiseNumeric::infer(c); }
   static Literal eval(const EvalContext& c) {
     Literal out = c.in(0);
     for (int i = 1; i < c.count(); ++i)
       for (std::int64_t k = 0; k < out.numel(); ++k) {
-        if (out.is_float()) out.f()[k] += c.in(i).f()[k];
-        else out.i()[k] = wrap_to(out.dtype(), (Number::of(out.i()[k]) + Number::of(c.in(i).i()[k])).i);
+        if (out.is_float())
+          out.f()[k] += c.in(i).f()[k];
+        else
+          out.i()[k] =
+              wrap_to(out.dtype(), (Number::of(out.i()[k]) + Number::of(c.in(i).i()[k])).i);
       }
     return out;
   }
@@ -132,20 +154,22 @@ struct AddN : Family {
     for (int i = 0; i < g.count(); ++i) g.give(i, [&] { return g.dy(); });
   }
   static std::vector<Sample> samples() {
-    return {sample({floats({2, 3}), floats({2, 3}), floats({2, 3})}), sample({floats({1})}), sample({floats({}), floats({})})};
+    return {sample({floats({2, 3}), floats({2, 3}), floats({2, 3})}), sample({floats({1})}),
+            sample({floats({}), floats({})})};
   }
 };
 
-// --- functions of one number -------------------------------------------------------------------------------------------
-// NAME, op, documentation, ONNX name, gradient in terms of x, y and dy, range of the samples.
-#define PANTALA_UNARY(STRUCT, NAME, DOC, ONNX, GRADIENT, LOW, HIGH)                  \
-  struct STRUCT : Pointwise, Family {                                                \
-    static constexpr OpInfo info{#NAME, "(x) -> y", DOC, ONNX};                      \
-    static Number scalar(Number x) { return ir::NAME(x); }                           \
-    static void grad(GradContext& g) {                                               \
-      [[maybe_unused]] const Tensor &x = g.in(), &y = g.out(), dy = g.dy();          \
-      g.give(0, [&] { return GRADIENT; });                                           \
-    }                                                                                \
+// --- functions of one number
+// ------------------------------------------------------------------------------------------- NAME,
+// op, documentation, ONNX name, gradient in terms of x, y and dy, range of the samples.
+#define PANTALA_UNARY(STRUCT, NAME, DOC, ONNX, GRADIENT, LOW, HIGH)                   \
+  struct STRUCT : Pointwise, Family {                                                 \
+    static constexpr OpInfo info{#NAME, "(x) -> y", DOC, ONNX};                       \
+    static Number scalar(Number x) { return ir::NAME(x); }                            \
+    static void grad(GradContext& g) {                                                \
+      [[maybe_unused]] const Tensor &x = g.in(), &y = g.out(), dy = g.dy();           \
+      g.give(0, [&] { return GRADIENT; });                                            \
+    }                                                                                 \
     static std::vector<Sample> samples() { return pointwise_samples({{LOW, HIGH}}); } \
   };
 
@@ -159,44 +183,56 @@ PANTALA_UNARY(Log2, log2, "The logarithm to base 2.", "", dy / (x * std::numbers
 PANTALA_UNARY(Log1p, log1p, "log(1 + x), exact near 0.", "", dy / (x + 1.0), -0.5, 2)
 PANTALA_UNARY(Sqrt, sqrt, "The square root.", "Sqrt", dy / (y * 2.0), 0.5, 2)
 PANTALA_UNARY(Rsqrt, rsqrt, "1 / sqrt(x).", "", dy * -0.5 * y / x, 0.5, 2)
-PANTALA_UNARY(Reciprocal, reciprocal, "1 / x.", "Reciprocal", -dy * y * y, 0.5, 2)
+PANTALA_UNARY(Reciprocal, reciprocal, "1 / x.", "Reciprocal", -dy* y* y, 0.5, 2)
 PANTALA_UNARY(Sin, sin, "The sine; x in radians.", "Sin", dy* cos(x), -3, 3)
-PANTALA_UNARY(Cos, cos, "The cosine; x in radians.", "Cos", -dy * sin(x), -3, 3)
+PANTALA_UNARY(Cos, cos, "The cosine; x in radians.", "Cos", -dy* sin(x), -3, 3)
 PANTALA_UNARY(Tanh, tanh, "The hyperbolic tangent.", "Tanh", dy*(1.0 - y * y), -2, 2)
-PANTALA_UNARY(Erf, erf, "The error function.", "Erf", dy* kTwoOverSqrtPi* exp(-(x * x)), -2, 2)
-PANTALA_UNARY(Floor, floor, "The largest integer not above x; its gradient is 0.", "Floor", zeros_like(x), 0.1, 0.9)
-PANTALA_UNARY(Ceil, ceil, "The smallest integer not below x; its gradient is 0.", "Ceil", zeros_like(x), 0.1, 0.9)
-PANTALA_UNARY(Round, round, "The nearest integer, halves to even; its gradient is 0.", "Round", zeros_like(x), 0.6, 1.4)
+PANTALA_UNARY(Erf, erf, "The error function.", "Erf", dy* kTwoOverSqrtPi* exp(-(x* x)), -2, 2)
+PANTALA_UNARY(Floor, floor, "The largest integer not above x; its gradient is 0.", "Floor",
+              zeros_like(x), 0.1, 0.9)
+PANTALA_UNARY(Ceil, ceil, "The smallest integer not below x; its gradient is 0.", "Ceil",
+              zeros_like(x), 0.1, 0.9)
+PANTALA_UNARY(Round, round, "The nearest integer, halves to even; its gradient is 0.", "Round",
+              zeros_like(x), 0.6, 1.4)
 #undef PANTALA_UNARY
 
 struct Neg : PointwiseNumeric, Family {
   static constexpr OpInfo info{"neg", "(x) -> y", "-x.", "Neg"};
   static Number scalar(Number x) { return -x; }
-  static void grad(GradContext& g) { g.give(0, [&] { return -g.dy(); }); }
+  static void grad(GradContext& g) {
+    g.give(0, [&] { return -g.dy(); });
+  }
   static std::vector<Sample> samples() { return pointwise_samples({{}}); }
 };
 
 struct Abs : PointwiseNumeric, Family {
   static constexpr OpInfo info{"abs", "(x) -> y", "The magnitude; the gradient at 0 is 0.", "Abs"};
   static Number scalar(Number x) { return ir::abs(x); }
-  static void grad(GradContext& g) { g.give(0, [&] { return g.dy() * sign(g.in()); }); }
+  static void grad(GradContext& g) {
+    g.give(0, [&] { return g.dy() * sign(g.in()); });
+  }
   static std::vector<Sample> samples() { return pointwise_samples({{}}); }
 };
 
 struct Sign : PointwiseNumeric, Family {
-  static constexpr OpInfo info{"sign", "(x) -> y", "-1, 0 or 1, and 0 for NaN; its gradient is 0.", "Sign"};
+  static constexpr OpInfo info{"sign", "(x) -> y", "-1, 0 or 1, and 0 for NaN; its gradient is 0.",
+                               "Sign"};
   static Number scalar(Number x) {
     if (x.integral) return Number::of((x.i > 0) - (x.i < 0));
     return static_cast<double>((x.f > 0) - (x.f < 0));
   }
-  static void grad(GradContext& g) { g.give(0, [&] { return zeros_like(g.in()); }); }
+  static void grad(GradContext& g) {
+    g.give(0, [&] { return zeros_like(g.in()); });
+  }
   static std::vector<Sample> samples() { return pointwise_samples({{}}); }
 };
 
 struct Square : Pointwise, Family {
   static constexpr OpInfo info{"square", "(x) -> y", "x * x."};
   static constexpr auto body = [](auto x) { return x * x; };
-  static void grad(GradContext& g) { g.give(0, [&] { return g.dy() * (g.in() * 2.0); }); }
+  static void grad(GradContext& g) {
+    g.give(0, [&] { return g.dy() * (g.in() * 2.0); });
+  }
   static std::vector<Sample> samples() { return pointwise_samples({{}}); }
 };
 
@@ -208,12 +244,16 @@ struct Clamp : Pointwise, Family {
       f("high", a.high, "upper bound");
     }
   };
-  static constexpr OpInfo info{"clamp", "(x) -> y", "x, but not below `low` nor above `high`; the gradient at the bounds is 0.", "Clip"};
+  static constexpr OpInfo info{
+      "clamp", "(x) -> y",
+      "x, but not below `low` nor above `high`; the gradient at the bounds is 0.", "Clip"};
   static void infer(InferContext& c, Attrs& a) {
     Pointwise::infer(c);
     if (!(a.low <= a.high)) c.fail(fmt::format("low {} must not be above high {}", a.low, a.high));
   }
-  static constexpr auto body = [](auto x, const Attrs& a) { return minimum(maximum(x, a.low), a.high); };
+  static constexpr auto body = [](auto x, const Attrs& a) {
+    return minimum(maximum(x, a.low), a.high);
+  };
   // The bounds themselves do not belong to the range, as for relu, and as in PyTorch from 2.15 on.
   static void grad(GradContext& g, const Attrs& a) {
     g.give(0, [&] {
@@ -226,12 +266,13 @@ struct Clamp : Pointwise, Family {
   static std::vector<Sample> samples() { return pointwise_samples({{}}, {-0.3, 0.4}); }
 };
 
-// --- comparisons and logic ---------------------------------------------------------------------------------------------
-#define PANTALA_COMPARE(STRUCT, NAME, DOC, ONNX)                                                 \
-  struct STRUCT : PointwiseTest, Family {                                                       \
-    static constexpr OpInfo info{#NAME, "(a, b) -> y", DOC, ONNX};                               \
-    static Number scalar(Number a, Number b) { return ir::NAME(a, b); }                          \
-    static std::vector<Sample> samples() { return pointwise_samples({{}, {}}); }                 \
+// --- comparisons and logic
+// ---------------------------------------------------------------------------------------------
+#define PANTALA_COMPARE(STRUCT, NAME, DOC, ONNX)                                 \
+  struct STRUCT : PointwiseTest, Family {                                        \
+    static constexpr OpInfo info{#NAME, "(a, b) -> y", DOC, ONNX};               \
+    static Number scalar(Number a, Number b) { return ir::NAME(a, b); }          \
+    static std::vector<Sample> samples() { return pointwise_samples({{}, {}}); } \
   };
 PANTALA_COMPARE(Lt, lt, "a < b, as a bool.", "Less")
 PANTALA_COMPARE(Le, le, "a <= b, as a bool.", "LessOrEqual")
@@ -279,7 +320,9 @@ struct IsFinite : Pointwise, Family {
 };
 
 struct Where : Pointwise, Family {
-  static constexpr OpInfo info{"where", "(condition, a, b) -> y", "a where the condition holds, else b. The condition carries no gradient.", "Where"};
+  static constexpr OpInfo info{
+      "where", "(condition, a, b) -> y",
+      "a where the condition holds, else b. The condition carries no gradient.", "Where"};
   static constexpr std::array<int, 1> kIndexInputs{0};
   static void infer(InferContext& c) {
     c.require_dtype(0, boolean);
@@ -294,24 +337,34 @@ struct Where : Pointwise, Family {
     g.give(2, [&] { return where(g.in(0), 0.0, g.dy()); });
   }
   static std::vector<Sample> samples() {
-    return {sample({bools({2, 3}), floats({2, 3}), floats({2, 3})}), sample({bools({}), floats({}), floats({})}), sample({bools({1, 4}), floats({1, 4}), floats({1, 4})})};
+    return {sample({bools({2, 3}), floats({2, 3}), floats({2, 3})}),
+            sample({bools({}), floats({}), floats({})}),
+            sample({bools({1, 4}), floats({1, 4}), floats({1, 4})})};
   }
 };
 
 struct Cast : Pointwise, Family {
   struct Attrs {
     DType dtype = f32;
-    static void fields(auto&& f, auto& a) { f("dtype", a.dtype, "the new element type", Field::required); }
+    static void fields(auto&& f, auto& a) {
+      f("dtype", a.dtype, "the new element type", Field::required);
+    }
   };
-  static constexpr OpInfo info{"cast", "(x) -> y", "The same numbers in another dtype; floats become integers by truncation, bools by != 0.", "Cast"};
+  static constexpr OpInfo info{
+      "cast", "(x) -> y",
+      "The same numbers in another dtype; floats become integers by truncation, bools by != 0.",
+      "Cast"};
   static void infer(InferContext& c, Attrs& a) { c.result({a.dtype, c.shape(0)}); }
   static Literal eval(const EvalContext& c, const Attrs& a) {
     Literal out(Type{a.dtype, c.in(0).shape()});
     for (std::int64_t k = 0; k < out.numel(); ++k) {
       const double real = c.in(0).is_float() ? c.in(0).f()[k] : 0;
-      if (out.is_float()) out.f()[k] = c.in(0).at(k);
-      else if (a.dtype == boolean) out.i()[k] = c.in(0).is_float() ? real != 0 : c.in(0).i()[k] != 0;
-      else out.i()[k] = wrap_to(a.dtype, c.in(0).is_float() ? truncate(real) : c.in(0).i()[k]);
+      if (out.is_float())
+        out.f()[k] = c.in(0).at(k);
+      else if (a.dtype == boolean)
+        out.i()[k] = c.in(0).is_float() ? real != 0 : c.in(0).i()[k] != 0;
+      else
+        out.i()[k] = wrap_to(a.dtype, c.in(0).is_float() ? truncate(real) : c.in(0).i()[k]);
     }
     return out;
   }
@@ -326,8 +379,9 @@ struct Cast : Pointwise, Family {
     g.give(0, [&] { return cast(g.dy(), g.in().dtype()); });
   }
   static std::vector<Sample> samples() {
-    return {sample({floats({2, 3})}, Attrs{f64}), sample({ints({3}, -5, 5, i32)}, Attrs{f32}), sample({floats({4}, -3, 3)}, Attrs{i64}),
-            sample({ints({4}, -1, 2)}, Attrs{boolean}), sample({ints({4}, 200, 300)}, Attrs{u8})};
+    return {sample({floats({2, 3})}, Attrs{f64}), sample({ints({3}, -5, 5, i32)}, Attrs{f32}),
+            sample({floats({4}, -3, 3)}, Attrs{i64}), sample({ints({4}, -1, 2)}, Attrs{boolean}),
+            sample({ints({4}, 200, 300)}, Attrs{u8})};
   }
 };
 
@@ -351,9 +405,10 @@ struct StopGradient : Family {
 }  // namespace
 
 std::vector<const OpDef*> arithmetic_ops() {
-  return family<Add, Sub, Mul, Div, Pow, PowScalar, Mod, Maximum, Minimum, AddN, Exp, Exp2, Expm1, Log, Log2, Log1p, Sqrt, Rsqrt, Reciprocal, Sin, Cos, Tanh, Erf,
-                Floor, Ceil, Round, Neg, Abs, Sign, Square, Clamp, Lt, Le, Gt, Ge, Eq, Ne, LogicalAnd, LogicalOr, LogicalNot, IsFinite, Where, Cast, Identity,
-                StopGradient>();
+  return family<Add, Sub, Mul, Div, Pow, PowScalar, Mod, Maximum, Minimum, AddN, Exp, Exp2, Expm1,
+                Log, Log2, Log1p, Sqrt, Rsqrt, Reciprocal, Sin, Cos, Tanh, Erf, Floor, Ceil, Round,
+                Neg, Abs, Sign, Square, Clamp, Lt, Le, Gt, Ge, Eq, Ne, LogicalAnd, LogicalOr,
+                LogicalNot, IsFinite, Where, Cast, Identity, StopGradient>();
 }
 
 }  // namespace pantala::ops
@@ -410,8 +465,12 @@ Tensor logical_and(Operand a, Operand b) { return make<LogicalAnd>({a, b}); }
 Tensor logical_or(Operand a, Operand b) { return make<LogicalOr>({a, b}); }
 Tensor logical_not(Operand a) { return make<LogicalNot>({a}); }
 Tensor is_finite(Operand x) { return make<IsFinite>({x}); }
-Tensor where(Operand condition, Operand a, Operand b) { return make<ops::Where>({condition, a, b}); }
-Tensor cast(Operand x, DType dtype) { return x.tensor().dtype() == dtype ? x.tensor() : make<Cast>({x}, {dtype}); }
+Tensor where(Operand condition, Operand a, Operand b) {
+  return make<ops::Where>({condition, a, b});
+}
+Tensor cast(Operand x, DType dtype) {
+  return x.tensor().dtype() == dtype ? x.tensor() : make<Cast>({x}, {dtype});
+}
 Tensor identity(Operand x) { return make<Identity>({x}); }
 Tensor stop_gradient(Operand x) { return make<StopGradient>({x}); }
 

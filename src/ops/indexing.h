@@ -1,4 +1,5 @@
-// Helpers for the meanings of ops that move or combine whole tensors: walking over indices in row-major order.
+// Helpers for the meanings of ops that move or combine whole tensors: walking over indices in
+// row-major order.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,8 @@ void for_each_index(const Shape& shape, F&& f) {
   const std::int64_t count = shape.numel();
   for (std::int64_t flat = 0; flat < count; ++flat) {
     f(static_cast<const Index&>(index), flat);
-    for (int axis = shape.rank() - 1; axis >= 0 && ++index[axis] == shape[axis]; --axis) index[axis] = 0;
+    for (int axis = shape.rank() - 1; axis >= 0 && ++index[axis] == shape[axis]; --axis)
+      index[axis] = 0;
   }
 }
 
@@ -28,14 +30,18 @@ inline std::int64_t flat_of(const Index& index, const std::vector<std::int64_t>&
   return flat;
 }
 
-// A literal whose element at each index is the source element that `source(index)` names, or `fill` where it names none (negative).
+// A literal whose element at each index is the source element that `source(index)` names, or `fill`
+// where it names none (negative).
 template <class F>
 Literal gather_from(const Literal& in, const Shape& shape, F&& source, double fill = 0) {
   Literal out(Type{in.dtype(), shape});
   for_each_index(shape, [&](const Index& index, std::int64_t flat) {
     const std::int64_t from = source(index);
-    if (out.is_float()) out.f()[flat] = from < 0 ? fill : in.f()[from];
-    else out.i()[flat] = from < 0 ? wrap_to(in.dtype(), static_cast<std::int64_t>(fill)) : in.i()[from];
+    if (out.is_float())
+      out.f()[flat] = from < 0 ? fill : in.f()[from];
+    else
+      out.i()[flat] =
+          from < 0 ? wrap_to(in.dtype(), static_cast<std::int64_t>(fill)) : in.i()[from];
   });
   return out;
 }

@@ -15,16 +15,23 @@ struct EnumNames<Reduction> {
 
 namespace pantala::ops {
 
-struct LossFamily { static constexpr std::string_view kFamily = "loss"; };
+struct LossFamily {
+  static constexpr std::string_view kFamily = "loss";
+};
 
-void reduction_field(auto&& f, auto& a) { f("reduction", a.reduction, "mean, sum, or none: the elements (rows for class losses) as they are"); }
+void reduction_field(auto&& f, auto& a) {
+  f("reduction", a.reduction,
+    "mean, sum, or none: the elements (rows for class losses) as they are");
+}
 
 struct LossAttrs {
   Reduction reduction = Reduction::mean;
   static void fields(auto&& f, auto& a) { reduction_field(f, a); }
 };
 
-inline Type reduced_type(DType dtype, const Shape& elements, Reduction reduction) { return {dtype, reduction == Reduction::none ? elements : Shape{}}; }
+inline Type reduced_type(DType dtype, const Shape& elements, Reduction reduction) {
+  return {dtype, reduction == Reduction::none ? elements : Shape{}};
+}
 
 // The mean is over `count` things: elements, or rows of classes.
 inline Tensor reduced(const Tensor& x, Reduction reduction, std::int64_t count) {
@@ -33,7 +40,8 @@ inline Tensor reduced(const Tensor& x, Reduction reduction, std::int64_t count) 
 }
 
 // An optional last input.
-inline std::vector<Operand> with_weight(std::vector<Operand> inputs, const std::optional<Tensor>& weight) {
+inline std::vector<Operand> with_weight(std::vector<Operand> inputs,
+                                        const std::optional<Tensor>& weight) {
   if (weight) inputs.emplace_back(*weight);
   return inputs;
 }

@@ -1,5 +1,6 @@
-// Random numbers. The one primitive gives 32 bits per element as a pure function of (seed, draw, stream, element); numbers and masks are made of
-// them by ordinary ops. The stream number is an attribute: it tells apart ops that would otherwise be one node.
+// Random numbers. The one primitive gives 32 bits per element as a pure function of (seed, draw,
+// stream, element); numbers and masks are made of them by ordinary ops. The stream number is an
+// attribute: it tells apart ops that would otherwise be one node.
 #include <fmt/format.h>
 
 #include <array>
@@ -13,7 +14,9 @@
 namespace pantala::ops {
 namespace {
 
-struct Family { static constexpr std::string_view kFamily = "random"; };
+struct Family {
+  static constexpr std::string_view kFamily = "random";
+};
 
 // seed and draw: the inputs that stand at `first` and behind it
 void check_counters(InferContext& c, int first, std::int64_t stream) {
@@ -22,7 +25,8 @@ void check_counters(InferContext& c, int first, std::int64_t stream) {
     c.require_rank(i, 0);
   }
   // The generator's counter has 32 bits for the stream.
-  if (stream < 0 || stream > std::int64_t{UINT32_MAX}) c.fail(fmt::format("stream {} is out of range [0, 2^32)", stream));
+  if (stream < 0 || stream > std::int64_t{UINT32_MAX})
+    c.fail(fmt::format("stream {} is out of range [0, 2^32)", stream));
 }
 
 void require_finite(InferContext& c, std::string_view name, double value) {
@@ -30,7 +34,8 @@ void require_finite(InferContext& c, std::string_view name, double value) {
 }
 
 void require_float_dtype(InferContext& c, DType dtype) {
-  if (!is_float(dtype)) c.fail(fmt::format("dtype must be a float type, got {}", dtype_name(dtype)));
+  if (!is_float(dtype))
+    c.fail(fmt::format("dtype must be a float type, got {}", dtype_name(dtype)));
 }
 
 struct RandomBits : Family {
@@ -42,45 +47,62 @@ struct RandomBits : Family {
       f("stream", a.stream, "which of the independent streams", Field::required);
     }
   };
-  static constexpr OpInfo info{"random_bits", "(seed, draw) -> bits", "32 random bits per element, as i32 (Philox4x32-10)."};
+  static constexpr OpInfo info{"random_bits", "(seed, draw) -> bits",
+                               "32 random bits per element, as i32 (Philox4x32-10)."};
   static constexpr std::array<int, 2> kIndexInputs{0, 1};
   static void infer(InferContext& c, Attrs& a) {
     check_counters(c, 0, a.stream);
     c.result({i32, Shape(a.shape)});
   }
   static Literal eval(const EvalContext& c, const Attrs& a) {
-    const auto seed = static_cast<std::uint64_t>(c.in(0).i()[0]), draw = static_cast<std::uint64_t>(c.in(1).i()[0]);
+    const auto seed = static_cast<std::uint64_t>(c.in(0).i()[0]),
+               draw = static_cast<std::uint64_t>(c.in(1).i()[0]);
     Literal out(c.result_type());
     for (std::int64_t k = 0; k < out.numel(); ++k)
-      out.i()[k] = wrap_to(i32, std::int64_t{pantala::random_bits(seed, draw, static_cast<std::uint32_t>(a.stream), static_cast<std::uint64_t>(k))});
+      out.i()[k] = wrap_to(
+          i32, std::int64_t{pantala::random_bits(seed, draw, static_cast<std::uint32_t>(a.stream),
+                                                 static_cast<std::uint64_t>(k))});
     return out;
   }
   static std::vector<Sample> samples() {
     const std::vector<SampleInput> counters{ints({}, 0, 100), ints({}, 0, 100)};
-    return {sample(counters, Attrs{{2, 3, 5}, 0}), sample(counters, Attrs{{}, 7}), sample(counters, Attrs{{1}, std::int64_t{UINT32_MAX}}), sample(counters, Attrs{{0, 4}, 1})};
+    return {sample(counters, Attrs{{2, 3, 5}, 0}), sample(counters, Attrs{{}, 7}),
+            sample(counters, Attrs{{1}, std::int64_t{UINT32_MAX}}),
+            sample(counters, Attrs{{0, 4}, 1})};
   }
 };
 
 struct BitsToUnit : Pointwise, Family {
   struct Attrs {
     DType dtype = f32;
-    static void fields(auto&& f, auto& a) { f("dtype", a.dtype, "f32 or f64, which hold 24 bits exactly"); }
+    static void fields(auto&& f, auto& a) {
+      f("dtype", a.dtype, "f32 or f64, which hold 24 bits exactly");
+    }
   };
-  static constexpr OpInfo info{"bits_to_unit", "(bits) -> y", "The top 24 of 32 bits as a number in [0, 1): a multiple of 2^-24."};
+  static constexpr OpInfo info{"bits_to_unit", "(bits) -> y",
+                               "The top 24 of 32 bits as a number in [0, 1): a multiple of 2^-24."};
   static void infer(InferContext& c, Attrs& a) {
     c.require_dtype(0, i32);
-    if (a.dtype != f32 && a.dtype != f64) c.fail(fmt::format("dtype must be f32 or f64, got {}", dtype_name(a.dtype)));
+    if (a.dtype != f32 && a.dtype != f64)
+      c.fail(fmt::format("dtype must be f32 or f64, got {}", dtype_name(a.dtype)));
     c.result({a.dtype, c.shape(0)});
   }
-  static Number scalar(Number bits, const Attrs&) { return bits_to_unit(static_cast<std::uint32_t>(bits.i)); }
+  static Number scalar(Number bits, const Attrs&) {
+    return bits_to_unit(static_cast<std::uint32_t>(bits.i));
+  }
   static std::vector<Sample> samples() {
-    return {sample({ints({2, 3}, -1000000000, 1000000000, i32)}, Attrs{f32}), sample({ints({}, -10, 10, i32)}, Attrs{f64}), sample({ints({0}, 0, 1, i32)}, Attrs{f32})};
+    return {sample({ints({2, 3}, -1000000000, 1000000000, i32)}, Attrs{f32}),
+            sample({ints({}, -10, 10, i32)}, Attrs{f64}),
+            sample({ints({0}, 0, 1, i32)}, Attrs{f32})};
   }
 };
 
-// Numbers in [0, 1) of the given shape; f16 and bf16 are computed in f32, because rounding to them could give 1.
-Tensor unit_numbers(const Tensor& seed, const Tensor& draw, const Shape& shape, std::int64_t stream, DType dtype) {
-  return make<BitsToUnit>({make<RandomBits>({seed, draw}, {shape.vec(), stream})}, {dtype == f64 ? f64 : f32});
+// Numbers in [0, 1) of the given shape; f16 and bf16 are computed in f32, because rounding to them
+// could give 1.
+Tensor unit_numbers(const Tensor& seed, const Tensor& draw, const Shape& shape, std::int64_t stream,
+                    DType dtype) {
+  return make<BitsToUnit>({make<RandomBits>({seed, draw}, {shape.vec(), stream})},
+                          {dtype == f64 ? f64 : f32});
 }
 
 struct RandomUniform : Family {
@@ -97,7 +119,9 @@ struct RandomUniform : Family {
       f("dtype", a.dtype, "element type");
     }
   };
-  static constexpr OpInfo info{"random_uniform", "(seed, draw) -> y", "Numbers spread evenly over [low, high), in steps of (high - low) * 2^-24.", "RandomUniform"};
+  static constexpr OpInfo info{
+      "random_uniform", "(seed, draw) -> y",
+      "Numbers spread evenly over [low, high), in steps of (high - low) * 2^-24.", "RandomUniform"};
   static constexpr std::array<int, 2> kIndexInputs{0, 1};
   static void infer(InferContext& c, Attrs& a) {
     check_counters(c, 0, a.stream);
@@ -114,7 +138,10 @@ struct RandomUniform : Family {
   }
   static std::vector<Sample> samples() {
     const std::vector<SampleInput> counters{ints({}, 0, 100), ints({}, 0, 100)};
-    return {sample(counters, Attrs{{2, 3, 5}, 0, -2, 3, f32}), sample(counters, Attrs{{}, 1, 0, 1, f64}), sample(counters, Attrs{{1, 4}, 2, 0.5, 0.5, f16}), sample(counters, Attrs{{0}, 3, 0, 1, bf16})};
+    return {sample(counters, Attrs{{2, 3, 5}, 0, -2, 3, f32}),
+            sample(counters, Attrs{{}, 1, 0, 1, f64}),
+            sample(counters, Attrs{{1, 4}, 2, 0.5, 0.5, f16}),
+            sample(counters, Attrs{{0}, 3, 0, 1, bf16})};
   }
 };
 
@@ -132,7 +159,9 @@ struct RandomNormal : Family {
       f("dtype", a.dtype, "element type");
     }
   };
-  static constexpr OpInfo info{"random_normal", "(seed, draw) -> y", "Normally distributed numbers (Box-Muller, up to 5.8 standard deviations).", "RandomNormal"};
+  static constexpr OpInfo info{
+      "random_normal", "(seed, draw) -> y",
+      "Normally distributed numbers (Box-Muller, up to 5.8 standard deviations).", "RandomNormal"};
   static constexpr std::array<int, 2> kIndexInputs{0, 1};
   static void infer(InferContext& c, Attrs& a) {
     check_counters(c, 0, a.stream);
@@ -144,17 +173,23 @@ struct RandomNormal : Family {
     Shape{2, shape.numel()};  // the definition draws two numbers per element
     c.result({a.dtype, shape});
   }
-  // Two numbers per element from one stream: [2, elements]. The logarithm is taken of 1 - u, which is never 0.
+  // Two numbers per element from one stream: [2, elements]. The logarithm is taken of 1 - u, which
+  // is never 0.
   static Tensor expand(const ExpandContext& c, const Attrs& a) {
     const std::int64_t count = Shape(a.shape).numel();
     const Tensor pairs = unit_numbers(c.in(0), c.in(1), {2, count}, a.stream, a.dtype);
-    const auto half = [&](std::int64_t k) { return reshape(slice_axis(pairs, 0, k, k + 1), a.shape); };
+    const auto half = [&](std::int64_t k) {
+      return reshape(slice_axis(pairs, 0, k, k + 1), a.shape);
+    };
     const Tensor radius = sqrt(log(1.0 - half(0)) * -2.0), angle = half(1) * (2 * std::numbers::pi);
     return cast(radius * cos(angle) * a.std + a.mean, a.dtype);
   }
   static std::vector<Sample> samples() {
     const std::vector<SampleInput> counters{ints({}, 0, 100), ints({}, 0, 100)};
-    return {sample(counters, Attrs{{2, 3, 5}, 0, -2, 3, f32}), sample(counters, Attrs{{}, 1, 0, 1, f64}), sample(counters, Attrs{{1, 4}, 2, 0.5, 0, f16}), sample(counters, Attrs{{0, 2}, 3, 0, 1, f32})};
+    return {sample(counters, Attrs{{2, 3, 5}, 0, -2, 3, f32}),
+            sample(counters, Attrs{{}, 1, 0, 1, f64}),
+            sample(counters, Attrs{{1, 4}, 2, 0.5, 0, f16}),
+            sample(counters, Attrs{{0, 2}, 3, 0, 1, f32})};
   }
 };
 
@@ -167,7 +202,10 @@ struct Dropout : Family {
       f("stream", a.stream, "which of the independent streams", Field::required);
     }
   };
-  static constexpr OpInfo info{"dropout", "(x, seed, draw) -> y", "Each element is zeroed with probability p; the others are scaled by 1 / (1 - p).", "Dropout"};
+  static constexpr OpInfo info{
+      "dropout", "(x, seed, draw) -> y",
+      "Each element is zeroed with probability p; the others are scaled by 1 / (1 - p).",
+      "Dropout"};
   static constexpr std::array<int, 2> kIndexInputs{1, 2};
   static void infer(InferContext& c, Attrs& a) {
     c.require_float(0);
@@ -175,15 +213,19 @@ struct Dropout : Family {
     if (!(a.p >= 0 && a.p < 1)) c.fail(fmt::format("p must be in [0, 1), got {}", exact(a.p)));
     c.result(c.in(0));
   }
-  // Unit numbers are multiples of 2^-24, so p may be rounded up to the next of them: the comparison stays the same and is exact in f32.
+  // Unit numbers are multiples of 2^-24, so p may be rounded up to the next of them: the comparison
+  // stays the same and is exact in f32.
   static Tensor expand(const ExpandContext& c, const Attrs& a) {
     const Tensor& x = c.in(0);
     const Tensor unit = unit_numbers(c.in(1), c.in(2), x.shape(), a.stream, f32);
     return where(ge(unit, std::ceil(a.p * 0x1p24) * 0x1p-24), x * (1 / (1 - a.p)), 0.0);
   }
   static std::vector<Sample> samples() {
-    const auto with = [](Shape shape, const Attrs& a) { return sample({floats(std::move(shape)), ints({}, 0, 100), ints({}, 0, 100)}, a); };
-    return {with({4, 6}, {0.5, 0}), with({3, 3}, {0.1, 5}), with({}, {0.25, 1}), with({1, 7}, {0, 2}), with({0, 2}, {0.9, 3}), with({2, 3, 5}, {0.7, 4})};
+    const auto with = [](Shape shape, const Attrs& a) {
+      return sample({floats(std::move(shape)), ints({}, 0, 100), ints({}, 0, 100)}, a);
+    };
+    return {with({4, 6}, {0.5, 0}), with({3, 3}, {0.1, 5}), with({}, {0.25, 1}),
+            with({1, 7}, {0, 2}),   with({0, 2}, {0.9, 3}), with({2, 3, 5}, {0.7, 4})};
   }
 };
 
@@ -191,12 +233,17 @@ struct Dropout : Family {
 struct Counters {
   Operand seed, draw;
   std::int64_t stream;
-  Counters(Graph& graph, Where where) : seed(graph.rng_seed(), where), draw(graph.rng_draw(), where), stream(graph.data()->next_stream()) {}
+  Counters(Graph& graph, Where where)
+      : seed(graph.rng_seed(), where),
+        draw(graph.rng_draw(), where),
+        stream(graph.data()->next_stream()) {}
 };
 
 }  // namespace
 
-std::vector<const OpDef*> random_ops() { return family<RandomBits, BitsToUnit, RandomUniform, RandomNormal, Dropout>(); }
+std::vector<const OpDef*> random_ops() {
+  return family<RandomBits, BitsToUnit, RandomUniform, RandomNormal, Dropout>();
+}
 
 }  // namespace pantala::ops
 
@@ -208,11 +255,13 @@ Tensor random_bits(Graph& graph, const Shape& shape, Where where) {
   const Counters c(graph, where);
   return make<RandomBits>({c.seed, c.draw}, {shape.vec(), c.stream});
 }
-Tensor random_uniform(Graph& graph, const Shape& shape, double low, double high, DType dtype, Where where) {
+Tensor random_uniform(Graph& graph, const Shape& shape, double low, double high, DType dtype,
+                      Where where) {
   const Counters c(graph, where);
   return make<RandomUniform>({c.seed, c.draw}, {shape.vec(), c.stream, low, high, dtype});
 }
-Tensor random_normal(Graph& graph, const Shape& shape, double mean, double std, DType dtype, Where where) {
+Tensor random_normal(Graph& graph, const Shape& shape, double mean, double std, DType dtype,
+                     Where where) {
   const Counters c(graph, where);
   return make<RandomNormal>({c.seed, c.draw}, {shape.vec(), c.stream, mean, std, dtype});
 }

@@ -10,7 +10,9 @@
 namespace pantala::ops {
 namespace {
 
-struct Family { static constexpr std::string_view kFamily = "reduce"; };
+struct Family {
+  static constexpr std::string_view kFamily = "reduce";
+};
 
 struct ReduceAttrs {
   Ints axes;
@@ -21,13 +23,17 @@ struct ReduceAttrs {
   }
 };
 
-bool reduces(const Ints& axes, std::int64_t axis) { return std::binary_search(axes.begin(), axes.end(), axis); }
+bool reduces(const Ints& axes, std::int64_t axis) {
+  return std::binary_search(axes.begin(), axes.end(), axis);
+}
 
 Shape reduced_shape(const Shape& shape, const Ints& axes, bool keep) {
   Ints sizes;
   for (int axis = 0; axis < shape.rank(); ++axis) {
-    if (!reduces(axes, axis)) sizes.push_back(shape[axis]);
-    else if (keep) sizes.push_back(1);
+    if (!reduces(axes, axis))
+      sizes.push_back(shape[axis]);
+    else if (keep)
+      sizes.push_back(1);
   }
   return Shape(sizes);
 }
@@ -50,7 +56,8 @@ void infer_float_reduce(InferContext& c, ReduceAttrs& a) {
 }
 
 void require_elements(InferContext& c, const Ints& axes) {
-  if (reduced_count(c.shape(0), axes) == 0 && c.results()[0].shape.numel() != 0) c.fail("an empty axis has no extreme: " + c.describe_inputs());
+  if (reduced_count(c.shape(0), axes) == 0 && c.results()[0].shape.numel() != 0)
+    c.fail("an empty axis has no extreme: " + c.describe_inputs());
 }
 
 // Folds the elements of each output position in row-major order of the input.
@@ -61,13 +68,18 @@ Literal fold(const Literal& in, const Ints& axes, bool keep, Number start, F&& c
   Ints strides(kept);
   for (const std::int64_t axis : axes) strides[axis] = 0;
   for (std::int64_t k = 0; k < out.numel(); ++k) {
-    if (out.is_float()) out.f()[k] = start.real();
-    else out.i()[k] = start.i;
+    if (out.is_float())
+      out.f()[k] = start.real();
+    else
+      out.i()[k] = start.i;
   }
   for_each_index(in.shape(), [&](const Index& index, std::int64_t flat) {
     const std::int64_t to = flat_of(index, strides);
-    if (out.is_float()) out.f()[to] = combine(Number(out.f()[to]), Number(in.f()[flat])).f;
-    else out.i()[to] = wrap_to(in.dtype(), combine(Number::of(out.i()[to]), Number::of(in.i()[flat])).i);
+    if (out.is_float())
+      out.f()[to] = combine(Number(out.f()[to]), Number(in.f()[flat])).f;
+    else
+      out.i()[to] =
+          wrap_to(in.dtype(), combine(Number::of(out.i()[to]), Number::of(in.i()[flat])).i);
   });
   return out;
 }
@@ -79,8 +91,12 @@ Tensor spread(const Tensor& reduced, const Shape& shape, const Ints& axes) {
 
 std::vector<Sample> reduce_samples(double low = -1, double high = 1) {
   const auto in = [&](Shape shape) { return floats(std::move(shape), low, high); };
-  return {sample({in({5})}, ReduceAttrs{{0}, false}),        sample({in({4, 6})}, ReduceAttrs{{1}, true}),  sample({in({3, 3})}, ReduceAttrs{{0}, false}),
-          sample({in({2, 3, 4, 5})}, ReduceAttrs{{1, 3}, false}), sample({in({2, 3})}, ReduceAttrs{{}, false}), sample({in({1, 7, 1})}, ReduceAttrs{{-2}, false}),
+  return {sample({in({5})}, ReduceAttrs{{0}, false}),
+          sample({in({4, 6})}, ReduceAttrs{{1}, true}),
+          sample({in({3, 3})}, ReduceAttrs{{0}, false}),
+          sample({in({2, 3, 4, 5})}, ReduceAttrs{{1, 3}, false}),
+          sample({in({2, 3})}, ReduceAttrs{{}, false}),
+          sample({in({1, 7, 1})}, ReduceAttrs{{-2}, false}),
           sample({in({})}, ReduceAttrs{{}, false})};
 }
 
@@ -89,7 +105,8 @@ struct Sum : Family {
   static constexpr OpInfo info{"sum", "(x) -> y", "The sum over the axes.", "ReduceSum"};
   static void infer(InferContext& c, Attrs& a) { infer_reduce(c, a); }
   static Literal eval(const EvalContext& c, const Attrs& a) {
-    return fold(c.in(0), a.axes, a.keepdims, c.in(0).is_float() ? Number(0.0) : Number::of(0), [](Number x, Number y) { return x + y; });
+    return fold(c.in(0), a.axes, a.keepdims, c.in(0).is_float() ? Number(0.0) : Number::of(0),
+                [](Number x, Number y) { return x + y; });
   }
   static void grad(GradContext& g, const Attrs& a) {
     g.give(0, [&] { return spread(g.dy(), g.in().shape(), a.axes); });
@@ -113,14 +130,18 @@ void extreme_grad(GradContext& g, const Ints& axes) {
 
 struct Amax : Family {
   using Attrs = ReduceAttrs;
-  static constexpr OpInfo info{"amax", "(x) -> y", "The largest element along the axes; NaN if there is one. Equal elements share the gradient.", "ReduceMax"};
+  static constexpr OpInfo info{
+      "amax", "(x) -> y",
+      "The largest element along the axes; NaN if there is one. Equal elements share the gradient.",
+      "ReduceMax"};
   static void infer(InferContext& c, Attrs& a) {
     infer_reduce(c, a);
     require_elements(c, a.axes);
   }
   static Literal eval(const EvalContext& c, const Attrs& a) {
     const Number start = c.in(0).is_float() ? Number(-INFINITY) : Number::of(INT64_MIN);
-    return fold(c.in(0), a.axes, a.keepdims, start, [](Number x, Number y) { return ir::maximum(x, y); });
+    return fold(c.in(0), a.axes, a.keepdims, start,
+                [](Number x, Number y) { return ir::maximum(x, y); });
   }
   static void grad(GradContext& g, const Attrs& a) { extreme_grad(g, a.axes); }
   static std::vector<Sample> samples() { return reduce_samples(); }
@@ -128,14 +149,18 @@ struct Amax : Family {
 
 struct Amin : Family {
   using Attrs = ReduceAttrs;
-  static constexpr OpInfo info{"amin", "(x) -> y", "The smallest element along the axes; NaN if there is one. Equal elements share the gradient.", "ReduceMin"};
+  static constexpr OpInfo info{"amin", "(x) -> y",
+                               "The smallest element along the axes; NaN if there is one. Equal "
+                               "elements share the gradient.",
+                               "ReduceMin"};
   static void infer(InferContext& c, Attrs& a) {
     infer_reduce(c, a);
     require_elements(c, a.axes);
   }
   static Literal eval(const EvalContext& c, const Attrs& a) {
     const Number start = c.in(0).is_float() ? Number(INFINITY) : Number::of(INT64_MAX);
-    return fold(c.in(0), a.axes, a.keepdims, start, [](Number x, Number y) { return ir::minimum(x, y); });
+    return fold(c.in(0), a.axes, a.keepdims, start,
+                [](Number x, Number y) { return ir::minimum(x, y); });
   }
   static void grad(GradContext& g, const Attrs& a) { extreme_grad(g, a.axes); }
   static std::vector<Sample> samples() { return reduce_samples(); }
@@ -146,7 +171,8 @@ struct Mean : Family {
   static constexpr OpInfo info{"mean", "(x) -> y", "The mean over the axes.", "ReduceMean"};
   static void infer(InferContext& c, Attrs& a) { infer_float_reduce(c, a); }
   static Tensor expand(const ExpandContext& c, const Attrs& a) {
-    return sum(c.in(0), a.axes, a.keepdims) / static_cast<double>(reduced_count(c.in(0).shape(), a.axes));
+    return sum(c.in(0), a.axes, a.keepdims) /
+           static_cast<double>(reduced_count(c.in(0).shape(), a.axes));
   }
   static std::vector<Sample> samples() { return reduce_samples(); }
 };
@@ -155,7 +181,8 @@ struct Prod : Family {
   using Attrs = ReduceAttrs;
   static constexpr OpInfo info{"prod", "(x) -> y", "The product over the axes.", "ReduceProd"};
   static void infer(InferContext& c, Attrs& a) { infer_float_reduce(c, a); }
-  // Halves multiplied with each other until one element is left: the gradient, through mul, is exact even where elements are 0.
+  // Halves multiplied with each other until one element is left: the gradient, through mul, is
+  // exact even where elements are 0.
   static Tensor expand(const ExpandContext& c, const Attrs& a) {
     const Shape& shape = c.in(0).shape();
     Ints order;
@@ -178,12 +205,16 @@ struct Prod : Family {
 
 struct Logsumexp : Family {
   using Attrs = ReduceAttrs;
-  static constexpr OpInfo info{"logsumexp", "(x) -> y", "log(sum(exp(x))) over the axes, without overflow; -inf over no elements.", "ReduceLogSumExp"};
+  static constexpr OpInfo info{
+      "logsumexp", "(x) -> y",
+      "log(sum(exp(x))) over the axes, without overflow; -inf over no elements.",
+      "ReduceLogSumExp"};
   static void infer(InferContext& c, Attrs& a) { infer_float_reduce(c, a); }
   // An infinite maximum is not subtracted: inf - inf would be NaN.
   static Tensor expand(const ExpandContext& c, const Attrs& a) {
     const Tensor& x = c.in(0);
-    if (reduced_count(x.shape(), a.axes) == 0) return full_beside(x, reduced_shape(x.shape(), a.axes, a.keepdims), -INFINITY);
+    if (reduced_count(x.shape(), a.axes) == 0)
+      return full_beside(x, reduced_shape(x.shape(), a.axes, a.keepdims), -INFINITY);
     const Tensor top = amax(x, a.axes, true), shift = where(is_finite(top), top, 0.0);
     const Tensor y = log(sum(exp(x - shift), a.axes, true)) + shift;
     return reshape(y, reduced_shape(x.shape(), a.axes, a.keepdims).vec());
@@ -211,7 +242,8 @@ struct Var : Family {
       f("keepdims", a.keepdims, "keep the axes with size 1");
     }
   };
-  static constexpr OpInfo info{"var", "(x) -> y", "The variance over the axes, in two passes (no cancellation)."};
+  static constexpr OpInfo info{"var", "(x) -> y",
+                               "The variance over the axes, in two passes (no cancellation)."};
   static void infer(InferContext& c, Attrs& a) {
     ReduceAttrs r{a.axes, a.keepdims};
     infer_float_reduce(c, r);
@@ -220,10 +252,13 @@ struct Var : Family {
   static Tensor expand(const ExpandContext& c, const Attrs& a) {
     const Tensor centred = c.in(0) - mean(c.in(0), a.axes, true);
     const std::int64_t n = reduced_count(c.in(0).shape(), a.axes) - (a.unbiased ? 1 : 0);
-    return sum(centred * centred, a.axes, a.keepdims) / static_cast<double>(std::max<std::int64_t>(n, 0));
+    return sum(centred * centred, a.axes, a.keepdims) /
+           static_cast<double>(std::max<std::int64_t>(n, 0));
   }
   static std::vector<Sample> samples() {
-    return {sample({floats({3, 5})}, Attrs{{1}, false, false}), sample({floats({3, 4, 5})}, Attrs{{0, 2}, true, true}), sample({floats({4})}, Attrs{{}, true, false})};
+    return {sample({floats({3, 5})}, Attrs{{1}, false, false}),
+            sample({floats({3, 4, 5})}, Attrs{{0, 2}, true, true}),
+            sample({floats({4})}, Attrs{{}, true, false})};
   }
 };
 
@@ -252,7 +287,9 @@ Literal eval_arg(const EvalContext& c, const ArgAttrs& a, bool largest) {
   for_each_index(in.shape(), [&](const Index& index, std::int64_t flat) {
     const std::int64_t to = flat_of(index, strides);
     const Number value = in.is_float() ? Number(in.f()[flat]) : Number::of(in.i()[flat]);
-    const bool beats = !is_nan(best[to]) && (is_nan(value) || (largest ? ir::gt(value, best[to]) : ir::lt(value, best[to])).truthy());
+    const bool beats =
+        !is_nan(best[to]) &&
+        (is_nan(value) || (largest ? ir::gt(value, best[to]) : ir::lt(value, best[to])).truthy());
     if (index[a.axis] == 0 || beats) best[to] = value, out.i()[to] = index[a.axis];
   });
   return out;
@@ -260,18 +297,26 @@ Literal eval_arg(const EvalContext& c, const ArgAttrs& a, bool largest) {
 
 struct Argmax : Family {
   using Attrs = ArgAttrs;
-  static constexpr OpInfo info{"argmax", "(x) -> y", "The position of the largest element along an axis, the first of equals, as i64.", "ArgMax"};
+  static constexpr OpInfo info{
+      "argmax", "(x) -> y",
+      "The position of the largest element along an axis, the first of equals, as i64.", "ArgMax"};
   static void infer(InferContext& c, Attrs& a) { infer_arg(c, a); }
   static Literal eval(const EvalContext& c, const Attrs& a) { return eval_arg(c, a, true); }
-  static std::vector<Sample> samples() { return {sample({floats({4, 9})}, Attrs{1, false}), sample({floats({3, 3})}, Attrs{0, true})}; }
+  static std::vector<Sample> samples() {
+    return {sample({floats({4, 9})}, Attrs{1, false}), sample({floats({3, 3})}, Attrs{0, true})};
+  }
 };
 
 struct Argmin : Family {
   using Attrs = ArgAttrs;
-  static constexpr OpInfo info{"argmin", "(x) -> y", "The position of the smallest element along an axis, the first of equals, as i64.", "ArgMin"};
+  static constexpr OpInfo info{
+      "argmin", "(x) -> y",
+      "The position of the smallest element along an axis, the first of equals, as i64.", "ArgMin"};
   static void infer(InferContext& c, Attrs& a) { infer_arg(c, a); }
   static Literal eval(const EvalContext& c, const Attrs& a) { return eval_arg(c, a, false); }
-  static std::vector<Sample> samples() { return {sample({floats({4, 9})}, Attrs{1, false}), sample({floats({3, 3})}, Attrs{0, true})}; }
+  static std::vector<Sample> samples() {
+    return {sample({floats({4, 9})}, Attrs{1, false}), sample({floats({3, 3})}, Attrs{0, true})};
+  }
 };
 
 struct Cumsum : Family {
@@ -291,26 +336,38 @@ struct Cumsum : Family {
   }
   static Literal eval(const EvalContext& c, const Attrs& a) {
     Literal out = c.in(0);
-    const std::int64_t size = out.shape()[static_cast<int>(a.axis)], stride = out.shape().strides()[a.axis];
-    for_each_index(out.shape().with(static_cast<int>(a.axis), std::min<std::int64_t>(size, 1)), [&](const Index& index, std::int64_t) {
-      const std::int64_t base = flat_of(index, out.shape().strides());
-      for (std::int64_t k = 1; k < size; ++k) {
-        const std::int64_t at = base + (a.reverse ? size - 1 - k : k) * stride, previous = at + (a.reverse ? stride : -stride);
-        if (out.is_float()) out.f()[at] += out.f()[previous];
-        else out.i()[at] = wrap_to(out.dtype(), (Number::of(out.i()[at]) + Number::of(out.i()[previous])).i);
-      }
-    });
+    const std::int64_t size = out.shape()[static_cast<int>(a.axis)],
+                       stride = out.shape().strides()[a.axis];
+    for_each_index(out.shape().with(static_cast<int>(a.axis), std::min<std::int64_t>(size, 1)),
+                   [&](const Index& index, std::int64_t) {
+                     const std::int64_t base = flat_of(index, out.shape().strides());
+                     for (std::int64_t k = 1; k < size; ++k) {
+                       const std::int64_t at = base + (a.reverse ? size - 1 - k : k) * stride,
+                                          previous = at + (a.reverse ? stride : -stride);
+                       if (out.is_float())
+                         out.f()[at] += out.f()[previous];
+                       else
+                         out.i()[at] =
+                             wrap_to(out.dtype(),
+                                     (Number::of(out.i()[at]) + Number::of(out.i()[previous])).i);
+                     }
+                   });
     return out;
   }
   static void grad(GradContext& g, const Attrs& a) {
     g.give(0, [&] { return cumsum(g.dy(), a.axis, !a.reverse); });
   }
-  static std::vector<Sample> samples() { return {sample({floats({3, 8})}, Attrs{1, false}), sample({floats({4, 4})}, Attrs{0, true}), sample({floats({1})}, Attrs{0, false})}; }
+  static std::vector<Sample> samples() {
+    return {sample({floats({3, 8})}, Attrs{1, false}), sample({floats({4, 4})}, Attrs{0, true}),
+            sample({floats({1})}, Attrs{0, false})};
+  }
 };
 
 }  // namespace
 
-std::vector<const OpDef*> reduce_ops() { return family<Sum, Amax, Amin, Mean, Prod, Logsumexp, Var, Argmax, Argmin, Cumsum>(); }
+std::vector<const OpDef*> reduce_ops() {
+  return family<Sum, Amax, Amin, Mean, Prod, Logsumexp, Var, Argmax, Argmin, Cumsum>();
+}
 
 }  // namespace pantala::ops
 
@@ -318,15 +375,35 @@ namespace pantala {
 
 using namespace ops;
 
-Tensor sum(Operand x, const IntList& axes, bool keepdims) { return make<Sum>({x}, {axes, keepdims}); }
-Tensor mean(Operand x, const IntList& axes, bool keepdims) { return make<Mean>({x}, {axes, keepdims}); }
-Tensor amax(Operand x, const IntList& axes, bool keepdims) { return make<Amax>({x}, {axes, keepdims}); }
-Tensor amin(Operand x, const IntList& axes, bool keepdims) { return make<Amin>({x}, {axes, keepdims}); }
-Tensor prod(Operand x, const IntList& axes, bool keepdims) { return make<Prod>({x}, {axes, keepdims}); }
-Tensor logsumexp(Operand x, const IntList& axes, bool keepdims) { return make<Logsumexp>({x}, {axes, keepdims}); }
-Tensor var(Operand x, const IntList& axes, const VarOptions& o) { return make<Var>({x}, {axes, o.unbiased, o.keepdims}); }
-Tensor argmax(Operand x, std::int64_t axis, bool keepdims) { return make<Argmax>({x}, {axis, keepdims}); }
-Tensor argmin(Operand x, std::int64_t axis, bool keepdims) { return make<Argmin>({x}, {axis, keepdims}); }
-Tensor cumsum(Operand x, std::int64_t axis, bool reverse) { return make<Cumsum>({x}, {axis, reverse}); }
+Tensor sum(Operand x, const IntList& axes, bool keepdims) {
+  return make<Sum>({x}, {axes, keepdims});
+}
+Tensor mean(Operand x, const IntList& axes, bool keepdims) {
+  return make<Mean>({x}, {axes, keepdims});
+}
+Tensor amax(Operand x, const IntList& axes, bool keepdims) {
+  return make<Amax>({x}, {axes, keepdims});
+}
+Tensor amin(Operand x, const IntList& axes, bool keepdims) {
+  return make<Amin>({x}, {axes, keepdims});
+}
+Tensor prod(Operand x, const IntList& axes, bool keepdims) {
+  return make<Prod>({x}, {axes, keepdims});
+}
+Tensor logsumexp(Operand x, const IntList& axes, bool keepdims) {
+  return make<Logsumexp>({x}, {axes, keepdims});
+}
+Tensor var(Operand x, const IntList& axes, const VarOptions& o) {
+  return make<Var>({x}, {axes, o.unbiased, o.keepdims});
+}
+Tensor argmax(Operand x, std::int64_t axis, bool keepdims) {
+  return make<Argmax>({x}, {axis, keepdims});
+}
+Tensor argmin(Operand x, std::int64_t axis, bool keepdims) {
+  return make<Argmin>({x}, {axis, keepdims});
+}
+Tensor cumsum(Operand x, std::int64_t axis, bool reverse) {
+  return make<Cumsum>({x}, {axis, reverse});
+}
 
 }  // namespace pantala

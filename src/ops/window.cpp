@@ -20,20 +20,30 @@ Span WindowAxis::outputs_inside(std::int64_t k, std::int64_t count) const {
   return {begin, std::max(begin, std::min(end, count))};
 }
 
-ir::Ints per_axis(const ir::InferContext& c, std::string_view name, const ir::Ints& given, int axes, std::int64_t least) {
-  const ir::Ints list = given.size() == 1 ? ir::Ints(static_cast<std::size_t>(axes), given[0]) : given;
-  if (std::ssize(list) != axes) c.fail(fmt::format("{} needs one entry or {}, got [{}] ({})", name, axes, fmt::join(given, ","), c.describe_inputs()));
+ir::Ints per_axis(const ir::InferContext& c, std::string_view name, const ir::Ints& given, int axes,
+                  std::int64_t least) {
+  const ir::Ints list =
+      given.size() == 1 ? ir::Ints(static_cast<std::size_t>(axes), given[0]) : given;
+  if (std::ssize(list) != axes)
+    c.fail(fmt::format("{} needs one entry or {}, got [{}] ({})", name, axes, fmt::join(given, ","),
+                       c.describe_inputs()));
   for (const std::int64_t entry : list)
-    if (entry < least || entry > kMostWindow) c.fail(fmt::format("{} must be between {} and {}, got [{}]", name, least, kMostWindow, fmt::join(given, ",")));
+    if (entry < least || entry > kMostWindow)
+      c.fail(fmt::format("{} must be between {} and {}, got [{}]", name, least, kMostWindow,
+                         fmt::join(given, ",")));
   return list;
 }
 
-std::int64_t checked_outputs(const ir::InferContext& c, int axis, const WindowAxis& window, bool round_up) {
-  if (window.kernel < 1) c.fail(fmt::format("the kernel is empty along axis {}: {}", axis, c.describe_inputs()));
-  if (window.size > kMostWindow || window.kernel > kMostWindow) c.fail(fmt::format("axis {} is longer than {}: {}", axis, kMostWindow, c.describe_inputs()));
+std::int64_t checked_outputs(const ir::InferContext& c, int axis, const WindowAxis& window,
+                             bool round_up) {
+  if (window.kernel < 1)
+    c.fail(fmt::format("the kernel is empty along axis {}: {}", axis, c.describe_inputs()));
+  if (window.size > kMostWindow || window.kernel > kMostWindow)
+    c.fail(fmt::format("axis {} is longer than {}: {}", axis, kMostWindow, c.describe_inputs()));
   const std::int64_t outputs = window.outputs(round_up);
   if (outputs < 1)
-    c.fail(fmt::format("a window of {} is larger than the padded input of {} along axis {}: {}", window.extent(), window.padded(), axis, c.describe_inputs()));
+    c.fail(fmt::format("a window of {} is larger than the padded input of {} along axis {}: {}",
+                       window.extent(), window.padded(), axis, c.describe_inputs()));
   return outputs;
 }
 

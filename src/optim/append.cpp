@@ -1,5 +1,6 @@
-// Extending a graph by an optimizer. What depends on scalars and on the counter alone (bias corrections, the product of NAdam's momenta) is built
-// once in f64; each parameter then gets one update op.
+// Extending a graph by an optimizer. What depends on scalars and on the counter alone (bias
+// corrections, the product of NAdam's momenta) is built once in f64; each parameter then gets one
+// update op.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,10 +17,14 @@ namespace {
 
 ValueRef ref(const Tensor& t) { return {t.id(), t.type()}; }
 
-std::optional<LeafKind> kind_of_leaf(const Tensor& t) { return ir::leaf_kind(*t.graph()->node(t.id().node).op); }
+std::optional<LeafKind> kind_of_leaf(const Tensor& t) {
+  return ir::leaf_kind(*t.graph()->node(t.id().node).op);
+}
 
 // Parameters and states can be updated; other values are only read.
-bool is_updatable(const Tensor& t) { return kind_of_leaf(t) == LeafKind::parameter || kind_of_leaf(t) == LeafKind::state; }
+bool is_updatable(const Tensor& t) {
+  return kind_of_leaf(t) == LeafKind::parameter || kind_of_leaf(t) == LeafKind::state;
+}
 
 // The name of a leaf; other values are called by their position.
 std::string weight_name(const Tensor& t, std::size_t position) {
@@ -27,52 +32,69 @@ std::string weight_name(const Tensor& t, std::size_t position) {
 }
 
 void check_owner(const Graph& graph, const Tensor& t, std::size_t entry, std::string_view what) {
-  if (!t.valid() || t.graph() != graph.data()) throw TypeError(fmt::format("optim: entry {}: the {} is not a value of the graph", entry, what));
+  if (!t.valid() || t.graph() != graph.data())
+    throw TypeError(
+        fmt::format("optim: entry {}: the {} is not a value of the graph", entry, what));
 }
 
-void check_lists(const Graph& graph, const std::vector<Tensor>& weights, const std::vector<Tensor>& gradients, const std::vector<bool>& frozen) {
+void check_lists(const Graph& graph, const std::vector<Tensor>& weights,
+                 const std::vector<Tensor>& gradients, const std::vector<bool>& frozen) {
   if (weights.size() != gradients.size()) {
     const bool more_weights = weights.size() > gradients.size();
-    throw TypeError(fmt::format("optim: {} weights but {} gradients; entry {} has no {}", weights.size(), gradients.size(), std::min(weights.size(), gradients.size()),
-                                more_weights ? "gradient" : "weight"));
+    throw TypeError(fmt::format(
+        "optim: {} weights but {} gradients; entry {} has no {}", weights.size(), gradients.size(),
+        std::min(weights.size(), gradients.size()), more_weights ? "gradient" : "weight"));
   }
   for (std::size_t k = 0; k < weights.size(); ++k) {
     check_owner(graph, weights[k], k, "weight");
     if (frozen[k]) continue;
     check_owner(graph, gradients[k], k, "gradient");
     if (!is_float(weights[k].dtype()))
-      throw TypeError(fmt::format("optim: entry {} ('{}'): a weight must be a float tensor, got {}", k, weight_name(weights[k], k), weights[k].type().str()));
+      throw TypeError(fmt::format("optim: entry {} ('{}'): a weight must be a float tensor, got {}",
+                                  k, weight_name(weights[k], k), weights[k].type().str()));
     if (weights[k].type() != gradients[k].type())
-      throw TypeError(fmt::format("optim: entry {} ('{}'): the weight is {}, its gradient {}", k, weight_name(weights[k], k), weights[k].type().str(), gradients[k].type().str()));
+      throw TypeError(fmt::format("optim: entry {} ('{}'): the weight is {}, its gradient {}", k,
+                                  weight_name(weights[k], k), weights[k].type().str(),
+                                  gradients[k].type().str()));
   }
 }
 
 // Names of the states that each parameter has.
 std::vector<std::string> state_names(const Optimizer& o) {
   switch (o.kind()) {
-    case Kind::sgd: return o.value("momentum") != 0 ? std::vector<std::string>{"buffer"} : std::vector<std::string>{};
+    case Kind::sgd:
+      return o.value("momentum") != 0 ? std::vector<std::string>{"buffer"}
+                                      : std::vector<std::string>{};
     case Kind::adam:
-    case Kind::adamw: return o.flag("amsgrad") ? std::vector<std::string>{"m", "v", "max_v"} : std::vector<std::string>{"m", "v"};
+    case Kind::adamw:
+      return o.flag("amsgrad") ? std::vector<std::string>{"m", "v", "max_v"}
+                               : std::vector<std::string>{"m", "v"};
     case Kind::rmsprop: {
       std::vector<std::string> names{"v"};
       if (o.flag("centered")) names.emplace_back("average");
       if (o.value("momentum") != 0) names.emplace_back("buffer");
       return names;
     }
-    case Kind::adagrad: return {"sum"};
-    case Kind::adadelta: return {"v", "delta"};
-    case Kind::adamax: return {"m", "u"};
-    case Kind::lion: return {"m"};
+    case Kind::adagrad:
+      return {"sum"};
+    case Kind::adadelta:
+      return {"v", "delta"};
+    case Kind::adamax:
+      return {"m", "u"};
+    case Kind::lion:
+      return {"m"};
     case Kind::nadam:
     case Kind::radam:
-    case Kind::lamb: return {"m", "v"};
+    case Kind::lamb:
+      return {"m", "v"};
   }
   throw InternalError("optim: unknown kind");
 }
 
 class Appender {
  public:
-  Appender(Graph& graph, const Optimizer& optimizer, const AppendOptions& options) : graph_(graph), optimizer_(optimizer), options_(options) {
+  Appender(Graph& graph, const Optimizer& optimizer, const AppendOptions& options)
+      : graph_(graph), optimizer_(optimizer), options_(options) {
     for (const auto& [name, value] : optimizer.scalars()) add_scalar(name, value);
     const Tensor count = add_state("optim.step", Type{i64, {}}, init::zeros());
     const Tensor t = count + 1;
@@ -80,24 +102,29 @@ class Appender {
     is_first_ = eq(t, 1);
     t_ = cast(t, f64);
     if (optimizer.kind() == Kind::nadam) append_momentum_schedule();
-    if (options.clip.value) add_scalar("optim.clip_value", checked("clip_value", *options.clip.value));
+    if (options.clip.value)
+      add_scalar("optim.clip_value", checked("clip_value", *options.clip.value));
     if (options.clip.norm) add_scalar("optim.clip_norm", checked("clip_norm", *options.clip.norm));
     if (options.ema_decay) add_scalar("optim.ema_decay", checked("ema_decay", *options.ema_decay));
     for (std::size_t k = 0; k < options.groups.size(); ++k) {
       const ParameterGroup& group = options.groups[k];
       if (group.frozen) continue;
       add_scalar(fmt::format("optim.group{}.lr_factor", k), checked("lr_factor", group.lr_factor));
-      if (group.weight_decay) add_scalar(fmt::format("optim.group{}.weight_decay", k), checked("weight_decay", *group.weight_decay));
+      if (group.weight_decay)
+        add_scalar(fmt::format("optim.group{}.weight_decay", k),
+                   checked("weight_decay", *group.weight_decay));
     }
   }
 
   // `weights` and `gradients` are those that are not frozen.
-  std::vector<Tensor> run(const std::vector<Tensor>& weights, std::vector<Tensor> gradients, const std::vector<std::string>& names) {
+  std::vector<Tensor> run(const std::vector<Tensor>& weights, std::vector<Tensor> gradients,
+                          const std::vector<std::string>& names) {
     report_norms(gradients, names);
     if (options_.clip.value) limit_values(gradients);
     if (options_.clip.norm) limit_norm(gradients);
     std::vector<Tensor> fresh;
-    for (std::size_t k = 0; k < weights.size(); ++k) fresh.push_back(append_weight(weights[k], gradients[k], names[k]));
+    for (std::size_t k = 0; k < weights.size(); ++k)
+      fresh.push_back(append_weight(weights[k], gradients[k], names[k]));
     return fresh;
   }
   Appended& added() { return added_; }
@@ -107,7 +134,9 @@ class Appender {
     scalars_.emplace(name, graph_.scalar(name, value));
     added_.scalar_names.push_back(name);
   }
-  const Tensor& scalar(std::string_view name) const { return scalars_.at(fmt::format("optim.{}", name)); }
+  const Tensor& scalar(std::string_view name) const {
+    return scalars_.at(fmt::format("optim.{}", name));
+  }
 
   Tensor add_state(const std::string& name, const Type& type, const Initializer& init) {
     added_.state_names.push_back(name);
@@ -123,8 +152,10 @@ class Appender {
     return sqrt(squares.size() == 1 ? squares[0] : add_n(squares));
   }
   void report_norms(const std::vector<Tensor>& gradients, const std::vector<std::string>& names) {
-    for (std::size_t k = 0; options_.gradient_norms && k < gradients.size(); ++k) graph_.output("grad_norm." + names[k], sqrt(squared_norm(gradients[k])));
-    if (options_.global_norm || options_.clip.norm) graph_.output("grad_norm", total_norm(gradients));
+    for (std::size_t k = 0; options_.gradient_norms && k < gradients.size(); ++k)
+      graph_.output("grad_norm." + names[k], sqrt(squared_norm(gradients[k])));
+    if (options_.global_norm || options_.clip.norm)
+      graph_.output("grad_norm", total_norm(gradients));
   }
   void limit_values(std::vector<Tensor>& gradients) const {
     for (Tensor& g : gradients) {
@@ -142,10 +173,13 @@ class Appender {
   // 1 - beta^t.
   Tensor correction(std::string_view beta) const { return 1.0 - pow(scalar(beta), t_); }
 
-  // NAdam's momentum grows with the step: mu_t = beta1 (1 - 0.96^(t momentum_decay) / 2). The product of all so far is one more state, in
-  // f64 (PyTorch keeps it in f32 whatever the weights are, which shows in the ninth digit).
+  // NAdam's momentum grows with the step: mu_t = beta1 (1 - 0.96^(t momentum_decay) / 2). The
+  // product of all so far is one more state, in f64 (PyTorch keeps it in f32 whatever the weights
+  // are, which shows in the ninth digit).
   void append_momentum_schedule() {
-    const auto mu = [&](const Tensor& t) { return scalar("beta1") * (1.0 - 0.5 * pow(0.96, t * scalar("momentum_decay"))); };
+    const auto mu = [&](const Tensor& t) {
+      return scalar("beta1") * (1.0 - 0.5 * pow(0.96, t * scalar("momentum_decay")));
+    };
     const Tensor now = mu(t_), next = mu(t_ + 1.0);
     const Tensor old_product = add_state("optim.mu_product", Type{f64, {}}, init::ones());
     const Tensor product = old_product * now;
@@ -159,15 +193,19 @@ class Appender {
     const Tensor& beta2 = scalar("beta2");
     const Tensor longest = 2.0 / (1.0 - beta2) - 1.0;
     const Tensor length = longest - 2.0 * t_ * pow(beta2, t_) / correction("beta2");
-    const Tensor squared = (length - 4.0) * (length - 2.0) * longest / ((longest - 4.0) * (longest - 2.0) * length);
+    const Tensor squared =
+        (length - 4.0) * (length - 2.0) * longest / ((longest - 4.0) * (longest - 2.0) * length);
     return where(gt(length, 5.0), sqrt(maximum(squared, 0.0)), 0.0);
   }
 
   // --- one parameter
   Tensor append_weight(const Tensor& weight, const Tensor& gradient, const std::string& name) {
     std::vector<Tensor> states;
-    const Initializer first = optimizer_.kind() == Kind::adagrad ? init::constant(optimizer_.value("initial_accumulator_value")) : init::zeros();
-    for (const std::string& state : state_names(optimizer_)) states.push_back(add_state(fmt::format("optim.{}.{}", state, name), weight.type(), first));
+    const Initializer first = optimizer_.kind() == Kind::adagrad
+                                  ? init::constant(optimizer_.value("initial_accumulator_value"))
+                                  : init::zeros();
+    for (const std::string& state : state_names(optimizer_))
+      states.push_back(add_state(fmt::format("optim.{}.{}", state, name), weight.type(), first));
     Tensor lr = scalar("lr"), decay = scalar("weight_decay");
     if (const ParameterGroup* group = find_group(options_.groups, name)) {
       const std::string prefix = fmt::format("group{}.", group - options_.groups.data());
@@ -181,44 +219,65 @@ class Appender {
     return result.weight;
   }
 
-  UpdateResult update(const Tensor& w, const Tensor& g, const std::vector<Tensor>& states, const Tensor& lr, const Tensor& decay) const {
+  UpdateResult update(const Tensor& w, const Tensor& g, const std::vector<Tensor>& states,
+                      const Tensor& lr, const Tensor& decay) const {
     const Optimizer& o = optimizer_;
     const auto s = [&](std::string_view name) { return scalar(name); };
     switch (o.kind()) {
       case Kind::sgd:
         if (o.value("momentum") == 0) return sgd_update(w, g, states, {lr, decay});
         // The first step has no past to be damped against.
-        return sgd_update(w, g, states, {lr, decay, s("momentum"), where(is_first_, 1.0, 1.0 - s("dampening"))}, {.momentum = true, .nesterov = o.flag("nesterov")});
+        return sgd_update(w, g, states,
+                          {lr, decay, s("momentum"), where(is_first_, 1.0, 1.0 - s("dampening"))},
+                          {.momentum = true, .nesterov = o.flag("nesterov")});
       case Kind::adam:
       case Kind::adamw:
-        return adam_update(w, g, states, {lr, s("beta1"), s("beta2"), s("eps"), decay, correction("beta1"), correction("beta2")},
-                           {.decoupled = o.kind() == Kind::adamw, .amsgrad = o.flag("amsgrad")});
+        return adam_update(
+            w, g, states,
+            {lr, s("beta1"), s("beta2"), s("eps"), decay, correction("beta1"), correction("beta2")},
+            {.decoupled = o.kind() == Kind::adamw, .amsgrad = o.flag("amsgrad")});
       case Kind::rmsprop: {
         std::vector<Tensor> scalars{lr, s("alpha"), s("eps"), decay};
         const bool momentum = o.value("momentum") != 0;
         if (momentum) scalars.push_back(s("momentum"));
-        return rmsprop_update(w, g, states, scalars, {.centered = o.flag("centered"), .momentum = momentum});
+        return rmsprop_update(w, g, states, scalars,
+                              {.centered = o.flag("centered"), .momentum = momentum});
       }
-      case Kind::adagrad: return adagrad_update(w, g, states, {lr / (1.0 + (t_ - 1.0) * s("lr_decay")), s("eps"), decay});
-      case Kind::adadelta: return adadelta_update(w, g, states, {lr, s("rho"), s("eps"), decay});
+      case Kind::adagrad:
+        return adagrad_update(w, g, states,
+                              {lr / (1.0 + (t_ - 1.0) * s("lr_decay")), s("eps"), decay});
+      case Kind::adadelta:
+        return adadelta_update(w, g, states, {lr, s("rho"), s("eps"), decay});
       case Kind::nadam:
-        return nadam_update(w, g, states, {lr, s("beta1"), s("beta2"), s("eps"), decay, correction("beta2"), gradient_gain_, momentum_gain_},
+        return nadam_update(w, g, states,
+                            {lr, s("beta1"), s("beta2"), s("eps"), decay, correction("beta2"),
+                             gradient_gain_, momentum_gain_},
                             {.decoupled = o.flag("decoupled_weight_decay")});
       case Kind::radam:
-        return radam_update(w, g, states, {lr, s("beta1"), s("beta2"), s("eps"), decay, correction("beta1"), correction("beta2"), rectification()},
+        return radam_update(w, g, states,
+                            {lr, s("beta1"), s("beta2"), s("eps"), decay, correction("beta1"),
+                             correction("beta2"), rectification()},
                             {.decoupled = o.flag("decoupled_weight_decay")});
-      case Kind::adamax: return adamax_update(w, g, states, {lr, s("beta1"), s("beta2"), s("eps"), decay, correction("beta1")});
-      case Kind::lion: return lion_update(w, g, states, {lr, s("beta1"), s("beta2"), decay});
-      case Kind::lamb: return lamb_update(w, g, states, {lr, s("beta1"), s("beta2"), s("eps"), decay, correction("beta1"), correction("beta2")});
+      case Kind::adamax:
+        return adamax_update(w, g, states,
+                             {lr, s("beta1"), s("beta2"), s("eps"), decay, correction("beta1")});
+      case Kind::lion:
+        return lion_update(w, g, states, {lr, s("beta1"), s("beta2"), decay});
+      case Kind::lamb:
+        return lamb_update(w, g, states,
+                           {lr, s("beta1"), s("beta2"), s("eps"), decay, correction("beta1"),
+                            correction("beta2")});
     }
     throw InternalError("optim: unknown kind");
   }
 
-  // The average starts from the weight before the first step: it is that weight's only possible past.
+  // The average starts from the weight before the first step: it is that weight's only possible
+  // past.
   void append_average(const Tensor& old_weight, const Tensor& new_weight, const std::string& name) {
     const Tensor average = add_state("ema." + name, old_weight.type(), init::zeros());
     const Tensor &decay = scalar("ema_decay"), past = where(is_first_, old_weight, average);
-    graph_.update(average, cast(decay, old_weight.dtype()) * past + cast(1.0 - decay, old_weight.dtype()) * new_weight);
+    graph_.update(average, cast(decay, old_weight.dtype()) * past +
+                               cast(1.0 - decay, old_weight.dtype()) * new_weight);
   }
 
   Graph& graph_;
@@ -230,20 +289,27 @@ class Appender {
   Appended added_;
 };
 
-void check_groups(const std::vector<ParameterGroup>& groups, const std::vector<std::string>& names) {
+void check_groups(const std::vector<ParameterGroup>& groups,
+                  const std::vector<std::string>& names) {
   for (std::size_t k = 0; k < groups.size(); ++k)
-    if (std::none_of(names.begin(), names.end(), [&](const std::string& name) { return glob_match(groups[k].pattern, name); }))
-      throw TypeError(fmt::format("optim: no parameter matches '{}' of group {}{}", groups[k].pattern, k, did_you_mean(groups[k].pattern, names)));
+    if (std::none_of(names.begin(), names.end(),
+                     [&](const std::string& name) { return glob_match(groups[k].pattern, name); }))
+      throw TypeError(fmt::format("optim: no parameter matches '{}' of group {}{}",
+                                  groups[k].pattern, k, did_you_mean(groups[k].pattern, names)));
 }
 
 }  // namespace
 
-const ParameterGroup* find_group(const std::vector<ParameterGroup>& groups, std::string_view parameter) {
-  const auto found = std::find_if(groups.begin(), groups.end(), [&](const ParameterGroup& group) { return glob_match(group.pattern, parameter); });
+const ParameterGroup* find_group(const std::vector<ParameterGroup>& groups,
+                                 std::string_view parameter) {
+  const auto found = std::find_if(groups.begin(), groups.end(), [&](const ParameterGroup& group) {
+    return glob_match(group.pattern, parameter);
+  });
   return found == groups.end() ? nullptr : &*found;
 }
 
-Appended append(Graph& graph, const Optimizer& optimizer, const std::vector<Tensor>& parameters, const std::vector<Tensor>& gradients, const AppendOptions& options) {
+Appended append(Graph& graph, const Optimizer& optimizer, const std::vector<Tensor>& parameters,
+                const std::vector<Tensor>& gradients, const AppendOptions& options) {
   std::vector<std::string> names;
   std::vector<bool> frozen;
   for (std::size_t k = 0; k < parameters.size(); ++k) {
@@ -262,17 +328,22 @@ Appended append(Graph& graph, const Optimizer& optimizer, const std::vector<Tens
     live_gradients.push_back(gradients[k]);
     live_names.push_back(names[k]);
   }
-  if (live.empty()) throw TypeError(fmt::format("optim: there is nothing to train: {} parameters, all frozen", parameters.size()));
+  if (live.empty())
+    throw TypeError(fmt::format("optim: there is nothing to train: {} parameters, all frozen",
+                                parameters.size()));
   Appender appender(graph, optimizer, options);
   const std::vector<Tensor> fresh = appender.run(live, live_gradients, live_names);
   auto next = fresh.begin();
-  for (std::size_t k = 0; k < parameters.size(); ++k) appender.added().new_weights.push_back(ref(frozen[k] ? parameters[k] : *next++));
+  for (std::size_t k = 0; k < parameters.size(); ++k)
+    appender.added().new_weights.push_back(ref(frozen[k] ? parameters[k] : *next++));
   return appender.added();
 }
 
-SgdOnGraph sgd_on_graph(Graph& graph, const std::vector<Tensor>& weights, const std::vector<Tensor>& gradients, double lr) {
+SgdOnGraph sgd_on_graph(Graph& graph, const std::vector<Tensor>& weights,
+                        const std::vector<Tensor>& gradients, double lr) {
   check_lists(graph, weights, gradients, std::vector<bool>(weights.size(), false));
-  const Tensor rate = graph.scalar("optim.lr", checked("lr", lr)), no_decay = graph.constant(0, {}, f64);
+  const Tensor rate = graph.scalar("optim.lr", checked("lr", lr)),
+               no_decay = graph.constant(0, {}, f64);
   SgdOnGraph result;
   for (std::size_t k = 0; k < weights.size(); ++k) {
     const Tensor fresh = sgd_update(weights[k], gradients[k], {}, {rate, no_decay}).weight;
@@ -283,21 +354,26 @@ SgdOnGraph sgd_on_graph(Graph& graph, const std::vector<Tensor>& weights, const 
   return result;
 }
 
-AdamOnGraph adam_on_graph(Graph& graph, const std::vector<Tensor>& weights, const std::vector<Tensor>& gradients, double lr) {
+AdamOnGraph adam_on_graph(Graph& graph, const std::vector<Tensor>& weights,
+                          const std::vector<Tensor>& gradients, double lr) {
   Appended added = append(graph, adam(lr), weights, gradients);
   return AdamOnGraph(std::move(added), ref(graph.leaf("optim.lr")));
 }
 
 namespace {
-struct Leaves { std::vector<Tensor> weights, gradients; };
+struct Leaves {
+  std::vector<Tensor> weights, gradients;
+};
 
 // Leaves of a new graph in the types of the given gradients.
 Leaves make_leaves(Graph& graph, const std::vector<Tensor>& gradients) {
   Leaves leaves;
   for (std::size_t k = 0; k < gradients.size(); ++k) {
-    if (!gradients[k].valid()) throw TypeError(fmt::format("optim: entry {}: the gradient is an empty handle", k));
+    if (!gradients[k].valid())
+      throw TypeError(fmt::format("optim: entry {}: the gradient is an empty handle", k));
     const Type& type = gradients[k].type();
-    leaves.weights.push_back(graph.parameter(fmt::format("weight.{}", k), type.shape, init::zeros(), type.dtype));
+    leaves.weights.push_back(
+        graph.parameter(fmt::format("weight.{}", k), type.shape, init::zeros(), type.dtype));
     leaves.gradients.push_back(graph.input(fmt::format("gradient.{}", k), type.shape, type.dtype));
   }
   return leaves;
@@ -308,7 +384,8 @@ void describe(Result& result, const Leaves& leaves, const std::vector<ValueRef>&
   for (const Tensor& t : leaves.weights) result.old_weights.push_back(ref(t));
   for (const Tensor& t : leaves.gradients) result.gradients.push_back(ref(t));
   result.new_weights = new_weights;
-  for (std::size_t k = 0; k < new_weights.size(); ++k) result.graph.output(fmt::format("new_weight.{}", k), new_weights[k].in(result.graph));
+  for (std::size_t k = 0; k < new_weights.size(); ++k)
+    result.graph.output(fmt::format("new_weight.{}", k), new_weights[k].in(result.graph));
   result.learning_rate = ref(result.graph.leaf("optim.lr"));
 }
 }  // namespace
@@ -316,14 +393,16 @@ void describe(Result& result, const Leaves& leaves, const std::vector<ValueRef>&
 IsolatedSgd sgd(const std::vector<Tensor>& gradients) {
   IsolatedSgd result;
   const Leaves leaves = make_leaves(result.graph, gradients);
-  describe(result, leaves, sgd_on_graph(result.graph, leaves.weights, leaves.gradients).new_weights);
+  describe(result, leaves,
+           sgd_on_graph(result.graph, leaves.weights, leaves.gradients).new_weights);
   return result;
 }
 
 IsolatedAdam adam(const std::vector<Tensor>& gradients) {
   IsolatedAdam result;
   const Leaves leaves = make_leaves(result.graph, gradients);
-  describe(result, leaves, adam_on_graph(result.graph, leaves.weights, leaves.gradients).new_weights());
+  describe(result, leaves,
+           adam_on_graph(result.graph, leaves.weights, leaves.gradients).new_weights());
   return result;
 }
 

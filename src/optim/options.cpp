@@ -21,10 +21,12 @@ struct OptionText {
 
 std::string option_text(const OptionValue& value) { return std::visit(OptionText{}, value); }
 
-void check_option_names(std::string_view owner, const NamedOptions& options, const std::vector<std::string>& known) {
+void check_option_names(std::string_view owner, const NamedOptions& options,
+                        const std::vector<std::string>& known) {
   for (const auto& [name, value] : options)
     if (std::find(known.begin(), known.end(), name) == known.end())
-      throw TypeError(fmt::format("{} has no option '{}'{}", owner, name, did_you_mean(name, known)));
+      throw TypeError(
+          fmt::format("{} has no option '{}'{}", owner, name, did_you_mean(name, known)));
 }
 
 }  // namespace pantala::optim

@@ -1,4 +1,5 @@
-// Schedules in closed form: a rate is a function of the step alone, so nothing drifts and any step can be asked for.
+// Schedules in closed form: a rate is a function of the step alone, so nothing drifts and any step
+// can be asked for.
 #include "pantala/schedule.h"
 
 #include <fmt/ranges.h>
@@ -30,12 +31,16 @@ struct About<ConstantSchedule> {
 template <>
 struct About<StepSchedule> {
   static constexpr std::string_view name = "step";
-  static void fields(auto&& f, auto& s) { f("step_size", s.step_size, Need::required), f("gamma", s.gamma, Need::optional); }
+  static void fields(auto&& f, auto& s) {
+    f("step_size", s.step_size, Need::required), f("gamma", s.gamma, Need::optional);
+  }
 };
 template <>
 struct About<MultistepSchedule> {
   static constexpr std::string_view name = "multistep";
-  static void fields(auto&& f, auto& s) { f("milestones", s.milestones, Need::required), f("gamma", s.gamma, Need::optional); }
+  static void fields(auto&& f, auto& s) {
+    f("milestones", s.milestones, Need::required), f("gamma", s.gamma, Need::optional);
+  }
 };
 template <>
 struct About<ExponentialSchedule> {
@@ -45,66 +50,94 @@ struct About<ExponentialSchedule> {
 template <>
 struct About<CosineSchedule> {
   static constexpr std::string_view name = "cosine";
-  static void fields(auto&& f, auto& s) { f("T_max", s.T_max, Need::required), f("eta_min", s.eta_min, Need::optional); }
+  static void fields(auto&& f, auto& s) {
+    f("T_max", s.T_max, Need::required), f("eta_min", s.eta_min, Need::optional);
+  }
 };
 template <>
 struct About<CosineRestartsSchedule> {
   static constexpr std::string_view name = "cosine_restarts";
-  static void fields(auto&& f, auto& s) { f("T_0", s.T_0, Need::required), f("T_mult", s.T_mult, Need::optional), f("eta_min", s.eta_min, Need::optional); }
+  static void fields(auto&& f, auto& s) {
+    f("T_0", s.T_0, Need::required), f("T_mult", s.T_mult, Need::optional),
+        f("eta_min", s.eta_min, Need::optional);
+  }
 };
 template <>
 struct About<LinearSchedule> {
   static constexpr std::string_view name = "linear";
   static void fields(auto&& f, auto& s) {
-    f("start_factor", s.start_factor, Need::optional), f("end_factor", s.end_factor, Need::optional), f("total_iters", s.total_iters, Need::optional);
+    f("start_factor", s.start_factor, Need::optional),
+        f("end_factor", s.end_factor, Need::optional),
+        f("total_iters", s.total_iters, Need::optional);
   }
 };
 template <>
 struct About<PolynomialSchedule> {
   static constexpr std::string_view name = "polynomial";
-  static void fields(auto&& f, auto& s) { f("total_iters", s.total_iters, Need::optional), f("power", s.power, Need::optional); }
+  static void fields(auto&& f, auto& s) {
+    f("total_iters", s.total_iters, Need::optional), f("power", s.power, Need::optional);
+  }
 };
 template <>
 struct About<OneCycleSchedule> {
   static constexpr std::string_view name = "one_cycle";
   static void fields(auto&& f, auto& s) {
-    f("max_lr", s.max_lr, Need::required), f("total_steps", s.total_steps, Need::required), f("pct_start", s.pct_start, Need::optional);
-    f("anneal_strategy", s.anneal_strategy, Need::optional), f("div_factor", s.div_factor, Need::optional);
-    f("final_div_factor", s.final_div_factor, Need::optional), f("three_phase", s.three_phase, Need::optional);
+    f("max_lr", s.max_lr, Need::required), f("total_steps", s.total_steps, Need::required),
+        f("pct_start", s.pct_start, Need::optional);
+    f("anneal_strategy", s.anneal_strategy, Need::optional),
+        f("div_factor", s.div_factor, Need::optional);
+    f("final_div_factor", s.final_div_factor, Need::optional),
+        f("three_phase", s.three_phase, Need::optional);
   }
 };
 template <>
 struct About<CyclicSchedule> {
   static constexpr std::string_view name = "cyclic";
   static void fields(auto&& f, auto& s) {
-    f("base_lr", s.base_lr, Need::required), f("max_lr", s.max_lr, Need::required), f("step_size_up", s.step_size_up, Need::optional);
-    f("step_size_down", s.step_size_down, Need::optional), f("mode", s.mode, Need::optional), f("gamma", s.gamma, Need::optional);
+    f("base_lr", s.base_lr, Need::required), f("max_lr", s.max_lr, Need::required),
+        f("step_size_up", s.step_size_up, Need::optional);
+    f("step_size_down", s.step_size_down, Need::optional), f("mode", s.mode, Need::optional),
+        f("gamma", s.gamma, Need::optional);
   }
 };
 template <>
 struct About<PlateauOptions> {
   static constexpr std::string_view name = "plateau";
   static void fields(auto&& f, auto& s) {
-    f("mode", s.mode, Need::optional), f("factor", s.factor, Need::optional), f("patience", s.patience, Need::optional);
-    f("threshold", s.threshold, Need::optional), f("threshold_mode", s.threshold_mode, Need::optional), f("cooldown", s.cooldown, Need::optional);
+    f("mode", s.mode, Need::optional), f("factor", s.factor, Need::optional),
+        f("patience", s.patience, Need::optional);
+    f("threshold", s.threshold, Need::optional),
+        f("threshold_mode", s.threshold_mode, Need::optional),
+        f("cooldown", s.cooldown, Need::optional);
     f("min_lr", s.min_lr, Need::optional), f("eps", s.eps, Need::optional);
   }
 };
 
-// --- ranges --------------------------------------------------------------------------------------------------------------
-void need_count(std::string_view owner, std::string_view name, std::int64_t value, std::int64_t least) {
-  if (value < least) bad_option(owner, name, fmt::format("at least {}", least), fmt::format("{}", value));
+// --- ranges
+// --------------------------------------------------------------------------------------------------------------
+void need_count(std::string_view owner, std::string_view name, std::int64_t value,
+                std::int64_t least) {
+  if (value < least)
+    bad_option(owner, name, fmt::format("at least {}", least), fmt::format("{}", value));
 }
-void need_finite(std::string_view owner, std::string_view name, double value, double low, double high = std::numeric_limits<double>::infinity()) {
+void need_finite(std::string_view owner, std::string_view name, double value, double low,
+                 double high = std::numeric_limits<double>::infinity()) {
   if (std::isfinite(value) && value >= low && value <= high) return;
-  bad_option(owner, name, std::isinf(high) ? fmt::format("finite and at least {}", low) : fmt::format("in [{}, {}]", low, high), exact(value));
+  bad_option(owner, name,
+             std::isinf(high) ? fmt::format("finite and at least {}", low)
+                              : fmt::format("in [{}, {}]", low, high),
+             exact(value));
 }
 void need_positive(std::string_view owner, std::string_view name, double value) {
-  if (!(std::isfinite(value) && value > 0)) bad_option(owner, name, "finite and above 0", exact(value));
+  if (!(std::isfinite(value) && value > 0))
+    bad_option(owner, name, "finite and above 0", exact(value));
 }
-void need_one_of(std::string_view owner, std::string_view name, const std::string& value, const std::vector<std::string>& choices) {
+void need_one_of(std::string_view owner, std::string_view name, const std::string& value,
+                 const std::vector<std::string>& choices) {
   if (std::find(choices.begin(), choices.end(), value) != choices.end()) return;
-  throw TypeError(fmt::format("{}: {} must be one of {}, got {}{}", owner, name, fmt::join(choices, ", "), quoted(value), did_you_mean(value, choices)));
+  throw TypeError(fmt::format("{}: {} must be one of {}, got {}{}", owner, name,
+                              fmt::join(choices, ", "), quoted(value),
+                              did_you_mean(value, choices)));
 }
 
 void check(ConstantSchedule&) {}
@@ -154,7 +187,8 @@ void check(CyclicSchedule& s) {
 }
 void check(PlateauOptions& o) {
   need_one_of("plateau", "mode", o.mode, {"min", "max"});
-  if (!(o.factor >= 0 && o.factor < 1)) bad_option("plateau", "factor", "in [0, 1)", exact(o.factor));
+  if (!(o.factor >= 0 && o.factor < 1))
+    bad_option("plateau", "factor", "in [0, 1)", exact(o.factor));
   need_count("plateau", "patience", o.patience, 0);
   need_finite("plateau", "threshold", o.threshold, 0);
   need_one_of("plateau", "threshold_mode", o.threshold_mode, {"rel", "abs"});
@@ -163,21 +197,30 @@ void check(PlateauOptions& o) {
   need_finite("plateau", "eps", o.eps, 0);
 }
 
-// --- rates ---------------------------------------------------------------------------------------------------------------
+// --- rates
+// ---------------------------------------------------------------------------------------------------------------
 double real(std::int64_t n) { return static_cast<double>(n); }
 // From `start` to `end` on half a cosine, or on a line.
-double cosine_between(double start, double end, double part) { return end + (start - end) * (1 + std::cos(std::numbers::pi * part)) / 2; }
+double cosine_between(double start, double end, double part) {
+  return end + (start - end) * (1 + std::cos(std::numbers::pi * part)) / 2;
+}
 double line_between(double start, double end, double part) { return start + (end - start) * part; }
 
 double rate(const ConstantSchedule&, std::int64_t, double base) { return base; }
-double rate(const StepSchedule& s, std::int64_t step, double base) { return base * std::pow(s.gamma, real(step / s.step_size)); }
+double rate(const StepSchedule& s, std::int64_t step, double base) {
+  return base * std::pow(s.gamma, real(step / s.step_size));
+}
 double rate(const MultistepSchedule& s, std::int64_t step, double base) {
-  const auto passed = std::upper_bound(s.milestones.begin(), s.milestones.end(), step) - s.milestones.begin();
+  const auto passed =
+      std::upper_bound(s.milestones.begin(), s.milestones.end(), step) - s.milestones.begin();
   return base * std::pow(s.gamma, static_cast<double>(passed));
 }
-double rate(const ExponentialSchedule& s, std::int64_t step, double base) { return base * std::pow(s.gamma, real(step)); }
+double rate(const ExponentialSchedule& s, std::int64_t step, double base) {
+  return base * std::pow(s.gamma, real(step));
+}
 double rate(const CosineSchedule& s, std::int64_t step, double base) {
-  return cosine_between(base, s.eta_min, real(step % s.T_max) / real(s.T_max) + real(step / s.T_max % 2));
+  return cosine_between(base, s.eta_min,
+                        real(step % s.T_max) / real(s.T_max) + real(step / s.T_max % 2));
 }
 double rate(const CosineRestartsSchedule& s, std::int64_t step, double base) {
   std::int64_t length = s.T_0;
@@ -186,20 +229,25 @@ double rate(const CosineRestartsSchedule& s, std::int64_t step, double base) {
   } else {
     for (; step >= length; length *= s.T_mult) {
       step -= length;
-      if (length > std::numeric_limits<std::int64_t>::max() / s.T_mult) return cosine_between(base, s.eta_min, real(step) / (real(length) * real(s.T_mult)));
+      if (length > std::numeric_limits<std::int64_t>::max() / s.T_mult)
+        return cosine_between(base, s.eta_min, real(step) / (real(length) * real(s.T_mult)));
     }
   }
   return cosine_between(base, s.eta_min, real(step) / real(length));
 }
 double rate(const LinearSchedule& s, std::int64_t step, double base) {
-  return base * line_between(s.start_factor, s.end_factor, real(std::min(step, s.total_iters)) / real(s.total_iters));
+  return base * line_between(s.start_factor, s.end_factor,
+                             real(std::min(step, s.total_iters)) / real(s.total_iters));
 }
 double rate(const PolynomialSchedule& s, std::int64_t step, double base) {
   return base * std::pow(1 - real(std::min(step, s.total_iters)) / real(s.total_iters), s.power);
 }
 double rate(const OneCycleSchedule& s, std::int64_t step, double) {
-  struct Phase { double end, from, to; };
-  const double total = real(s.total_steps), first = s.max_lr / s.div_factor, last = first / s.final_div_factor, up = s.pct_start * total - 1;
+  struct Phase {
+    double end, from, to;
+  };
+  const double total = real(s.total_steps), first = s.max_lr / s.div_factor,
+               last = first / s.final_div_factor, up = s.pct_start * total - 1;
   std::vector<Phase> phases{{up, first, s.max_lr}};
   if (s.three_phase) phases.push_back({2 * s.pct_start * total - 2, s.max_lr, first});
   phases.push_back({total - 1, s.three_phase ? first : s.max_lr, last});
@@ -209,27 +257,37 @@ double rate(const OneCycleSchedule& s, std::int64_t step, double) {
   while (k + 1 < phases.size() && at > phases[k].end) begin = phases[k++].end;
   const Phase& phase = phases[k];
   const double part = phase.end > begin ? (at - begin) / (phase.end - begin) : 1;
-  return s.anneal_strategy == "cos" ? cosine_between(phase.from, phase.to, part) : line_between(phase.from, phase.to, part);
+  return s.anneal_strategy == "cos" ? cosine_between(phase.from, phase.to, part)
+                                    : line_between(phase.from, phase.to, part);
 }
 double rate(const CyclicSchedule& s, std::int64_t step, double) {
-  const double up = real(s.step_size_up), total = up + (s.step_size_down == 0 ? up : real(s.step_size_down));
-  const double position = real(step) / total, cycle = std::floor(1 + position), x = 1 + position - cycle, top = up / total;
+  const double up = real(s.step_size_up),
+               total = up + (s.step_size_down == 0 ? up : real(s.step_size_down));
+  const double position = real(step) / total, cycle = std::floor(1 + position),
+               x = 1 + position - cycle, top = up / total;
   const double height = (s.max_lr - s.base_lr) * (x <= top ? x / top : (x - 1) / (top - 1));
-  const double scale = s.mode == "triangular" ? 1 : s.mode == "triangular2" ? std::exp2(1 - cycle) : std::pow(s.gamma, real(step));
+  const double scale = s.mode == "triangular"    ? 1
+                       : s.mode == "triangular2" ? std::exp2(1 - cycle)
+                                                 : std::pow(s.gamma, real(step));
   return s.base_lr + height * scale;
 }
 
-// --- text and options ------------------------------------------------------------------------------------------------------
+// --- text and options
+// ------------------------------------------------------------------------------------------------------
 std::string field_text(double value) { return exact(value); }
 std::string field_text(std::int64_t value) { return fmt::format("{}", value); }
 std::string field_text(bool value) { return value ? "true" : "false"; }
 std::string field_text(const std::string& value) { return value; }
-std::string field_text(const std::vector<std::int64_t>& value) { return fmt::format("[{}]", fmt::join(value, ",")); }
+std::string field_text(const std::vector<std::int64_t>& value) {
+  return fmt::format("[{}]", fmt::join(value, ","));
+}
 
 template <class T>
 std::vector<std::string> field_texts(const T& options) {
   std::vector<std::string> texts;
-  About<T>::fields([&](std::string_view name, const auto& field, Need) { texts.push_back(fmt::format("{}={}", name, field_text(field))); }, options);
+  About<T>::fields([&](std::string_view name, const auto& field,
+                       Need) { texts.push_back(fmt::format("{}={}", name, field_text(field))); },
+                   options);
   return texts;
 }
 
@@ -243,8 +301,10 @@ T read_options(const NamedOptions& options, const std::vector<std::string>& also
   About<T>::fields(
       [&](std::string_view name, auto& field, Need need) {
         const auto found = options.find(name);
-        if (found != options.end()) optim::read_option(About<T>::name, name, found->second, field);
-        else if (need == Need::required) throw TypeError(fmt::format("{}: the option {} is missing", About<T>::name, name));
+        if (found != options.end())
+          optim::read_option(About<T>::name, name, found->second, field);
+        else if (need == Need::required)
+          throw TypeError(fmt::format("{}: the option {} is missing", About<T>::name, name));
       },
       result);
   return result;
@@ -258,48 +318,63 @@ constexpr auto kKinds = std::make_index_sequence<std::variant_size_v<Schedule::K
 constexpr auto kNames = names_of(kKinds);
 
 template <std::size_t... I>
-Schedule::Kind read_kind(std::size_t index, const NamedOptions& options, std::index_sequence<I...>) {
+Schedule::Kind read_kind(std::size_t index, const NamedOptions& options,
+                         std::index_sequence<I...>) {
   Schedule::Kind kind;
-  ((I == index ? void(kind = read_options<std::variant_alternative_t<I, Schedule::Kind>>(options, {"warmup_steps"})) : void()), ...);
+  ((I == index ? void(kind = read_options<std::variant_alternative_t<I, Schedule::Kind>>(
+                          options, {"warmup_steps"}))
+               : void()),
+   ...);
   return kind;
 }
 
 }  // namespace
 
-Schedule::Schedule(Kind kind, std::int64_t warmup_steps) : kind_(std::move(kind)), warmup_steps_(warmup_steps) {
+Schedule::Schedule(Kind kind, std::int64_t warmup_steps)
+    : kind_(std::move(kind)), warmup_steps_(warmup_steps) {
   std::visit([](auto& options) { check(options); }, kind_);
   need_count(name(), "warmup_steps", warmup_steps, 0);
 }
 
 Schedule Schedule::from_options(std::string_view name, const NamedOptions& options) {
-  if (name == About<PlateauOptions>::name) throw TypeError("plateau follows a metric, not the step: it is made with Plateau::from_options");
+  if (name == About<PlateauOptions>::name)
+    throw TypeError(
+        "plateau follows a metric, not the step: it is made with Plateau::from_options");
   const auto found = std::find(kNames.begin(), kNames.end(), name);
   if (found == kNames.end()) {
     const std::vector<std::string> names(kNames.begin(), kNames.end());
     throw TypeError(fmt::format("there is no schedule '{}'{}", name, did_you_mean(name, names)));
   }
   std::int64_t warmup_steps = 0;
-  if (const auto it = options.find("warmup_steps"); it != options.end()) optim::read_option(name, "warmup_steps", it->second, warmup_steps);
-  return Schedule(read_kind(static_cast<std::size_t>(found - kNames.begin()), options, kKinds), warmup_steps);
+  if (const auto it = options.find("warmup_steps"); it != options.end())
+    optim::read_option(name, "warmup_steps", it->second, warmup_steps);
+  return Schedule(read_kind(static_cast<std::size_t>(found - kNames.begin()), options, kKinds),
+                  warmup_steps);
 }
 
 Schedule Schedule::with_warmup(std::int64_t steps) const { return Schedule(kind_, steps); }
 
 double Schedule::lr(std::int64_t step, double base_lr) const {
   if (step < 0) throw TypeError(fmt::format("{}: steps count from 0, got {}", name(), step));
-  const auto at = [&](std::int64_t n) { return std::visit([&](const auto& options) { return rate(options, n, base_lr); }, kind_); };
-  return step < warmup_steps_ ? at(0) * (real(step + 1) / real(warmup_steps_)) : at(step - warmup_steps_);
+  const auto at = [&](std::int64_t n) {
+    return std::visit([&](const auto& options) { return rate(options, n, base_lr); }, kind_);
+  };
+  return step < warmup_steps_ ? at(0) * (real(step + 1) / real(warmup_steps_))
+                              : at(step - warmup_steps_);
 }
 
 std::string_view Schedule::name() const { return kNames[kind_.index()]; }
 
 std::string Schedule::str() const {
-  std::vector<std::string> texts = std::visit([](const auto& options) { return field_texts(options); }, kind_);
+  std::vector<std::string> texts =
+      std::visit([](const auto& options) { return field_texts(options); }, kind_);
   if (warmup_steps_ > 0) texts.push_back(fmt::format("warmup_steps={}", warmup_steps_));
   return fmt::format("{}({})", name(), fmt::join(texts, ", "));
 }
 
-std::ostream& operator<<(std::ostream& out, const Schedule& schedule) { return out << schedule.str(); }
+std::ostream& operator<<(std::ostream& out, const Schedule& schedule) {
+  return out << schedule.str();
+}
 
 Plateau::Plateau(double base_lr, const PlateauOptions& options) : options_(options) {
   check(options_);
@@ -308,12 +383,17 @@ Plateau::Plateau(double base_lr, const PlateauOptions& options) : options_(optio
   state_ = {base_lr, options_.mode == "min" ? worst : -worst, 0, 0};
 }
 
-Plateau Plateau::from_options(double base_lr, const NamedOptions& options) { return Plateau(base_lr, read_options<PlateauOptions>(options)); }
+Plateau Plateau::from_options(double base_lr, const NamedOptions& options) {
+  return Plateau(base_lr, read_options<PlateauOptions>(options));
+}
 
 bool Plateau::improves(double metric) const {
   const bool relative = options_.threshold_mode == "rel";
-  if (options_.mode == "min") return metric < (relative ? state_.best * (1 - options_.threshold) : state_.best - options_.threshold);
-  return metric > (relative ? state_.best * (1 + options_.threshold) : state_.best + options_.threshold);
+  if (options_.mode == "min")
+    return metric <
+           (relative ? state_.best * (1 - options_.threshold) : state_.best - options_.threshold);
+  return metric >
+         (relative ? state_.best * (1 + options_.threshold) : state_.best + options_.threshold);
 }
 
 bool Plateau::report(double metric) {
@@ -343,7 +423,10 @@ void Plateau::restore(const State& state) {
   state_ = state;
 }
 
-std::string Plateau::str() const { return fmt::format("plateau({}) at lr={}", fmt::join(field_texts(options_), ", "), exact(state_.lr)); }
+std::string Plateau::str() const {
+  return fmt::format("plateau({}) at lr={}", fmt::join(field_texts(options_), ", "),
+                     exact(state_.lr));
+}
 
 std::ostream& operator<<(std::ostream& out, const Plateau& plateau) { return out << plateau.str(); }
 

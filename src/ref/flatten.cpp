@@ -11,15 +11,20 @@ namespace {
 
 using Results = std::vector<Tensor>;
 
-bool is_direct(const ir::OpDef& op) { return op.leaf || op.eval != nullptr || op.scalar != nullptr; }
+bool is_direct(const ir::OpDef& op) {
+  return op.leaf || op.eval != nullptr || op.scalar != nullptr;
+}
 
-// Copies nodes into `target`, expanding composites. Definitions are built in a scratch graph of their own, then copied in turn.
+// Copies nodes into `target`, expanding composites. Definitions are built in a scratch graph of
+// their own, then copied in turn.
 class Flattener {
  public:
   explicit Flattener(std::shared_ptr<ir::GraphData> target) : target_(std::move(target)) {}
 
-  // Copies what the wanted values need; `known` maps nodes whose results stand already (the inputs of a definition).
-  void copy(ir::GraphData& source, const std::vector<ValueId>& wanted, std::map<ValueId, Tensor>& known) {
+  // Copies what the wanted values need; `known` maps nodes whose results stand already (the inputs
+  // of a definition).
+  void copy(ir::GraphData& source, const std::vector<ValueId>& wanted,
+            std::map<ValueId, Tensor>& known) {
     std::vector<bool> needed(source.nodes().size());
     for (const ValueId& id : wanted) needed[id.node] = !known.contains(id) || needed[id.node];
     for (auto id = static_cast<std::uint32_t>(needed.size()); id-- > 0;)
@@ -31,7 +36,9 @@ class Flattener {
       const ir::Node& node = source.node(id);
       std::vector<Tensor> inputs;
       for (const ValueId& input : node.inputs) inputs.push_back(known.at(input));
-      const Results results = is_direct(*node.op) ? target_->append(*node.op, inputs, node.attrs, node.where) : define(node, inputs);
+      const Results results = is_direct(*node.op)
+                                  ? target_->append(*node.op, inputs, node.attrs, node.where)
+                                  : define(node, inputs);
       for (std::uint32_t k = 0; k < results.size(); ++k) known.emplace(ValueId{id, k}, results[k]);
     }
   }
@@ -46,7 +53,8 @@ class Flattener {
       known.emplace(formal.back().id(), inputs[k]);
     }
     std::vector<ValueId> wanted;
-    for (const Tensor& t : ops::expand(*node.op, node.attrs, formal, node.where)) wanted.push_back(t.id());
+    for (const Tensor& t : ops::expand(*node.op, node.attrs, formal, node.where))
+      wanted.push_back(t.id());
     copy(*scratch.data(), wanted, known);
     Results results;
     for (const ValueId& id : wanted) results.push_back(known.at(id));

@@ -1,5 +1,5 @@
-// Flattening: every composite that the interpreter has no direct meaning for is replaced by its definition, until only primitives and
-// pointwise ops are left.
+// Flattening: every composite that the interpreter has no direct meaning for is replaced by its
+// definition, until only primitives and pointwise ops are left.
 #pragma once
 
 #include <vector>

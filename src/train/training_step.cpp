@@ -18,40 +18,47 @@ struct NamedParameter {
   bool frozen;
 };
 
-NamedParameter describe(const std::string& name, const Tensor& value, const std::vector<optim::ParameterGroup>& groups) {
+NamedParameter describe(const std::string& name, const Tensor& value,
+                        const std::vector<optim::ParameterGroup>& groups) {
   const optim::ParameterGroup* group = optim::find_group(groups, name);
   return {name, value, group != nullptr && group->frozen};
 }
 
-std::vector<NamedParameter> choose_parameters(const Graph& graph, const TrainingStepOptions& options) {
+std::vector<NamedParameter> choose_parameters(const Graph& graph,
+                                              const TrainingStepOptions& options) {
   std::vector<NamedParameter> chosen;
   const std::vector<Leaf> all = graph.leaves(LeafKind::parameter);
   for (const std::string& name : options.parameters) {
     const Tensor value = graph.leaf(name);
     if (std::none_of(all.begin(), all.end(), [&](const Leaf& leaf) { return leaf.name == name; }))
       throw TypeError(fmt::format("training step: '{}' is not a parameter", name));
-    if (std::any_of(chosen.begin(), chosen.end(), [&](const NamedParameter& p) { return p.name == name; }))
+    if (std::any_of(chosen.begin(), chosen.end(),
+                    [&](const NamedParameter& p) { return p.name == name; }))
       throw TypeError(fmt::format("training step: the parameter '{}' is named twice", name));
     chosen.push_back(describe(name, value, options.groups));
   }
   if (options.parameters.empty())
     for (const Leaf& leaf : all)
-      if (is_float(leaf.value.dtype())) chosen.push_back(describe(leaf.name, leaf.value, options.groups));
+      if (is_float(leaf.value.dtype()))
+        chosen.push_back(describe(leaf.name, leaf.value, options.groups));
   if (std::all_of(chosen.begin(), chosen.end(), [](const NamedParameter& p) { return p.frozen; }))
-    throw TypeError(fmt::format("training step: there is nothing to train: {} parameters, all frozen", chosen.size()));
+    throw TypeError(fmt::format(
+        "training step: there is nothing to train: {} parameters, all frozen", chosen.size()));
   return chosen;
 }
 
 bool has_output(const Graph& graph, std::string_view name) {
   const auto outputs = graph.outputs();
-  return std::any_of(outputs.begin(), outputs.end(), [&](const auto& output) { return output.first == name; });
+  return std::any_of(outputs.begin(), outputs.end(),
+                     [&](const auto& output) { return output.first == name; });
 }
 
 void advance_random_draw(Graph& graph) {
   const std::optional<Tensor> draw = graph.find("rng.draw");
   if (!draw) return;
   const auto updates = graph.updates();
-  const bool advanced = std::any_of(updates.begin(), updates.end(), [&](const auto& update) { return update.first == *draw; });
+  const bool advanced = std::any_of(updates.begin(), updates.end(),
+                                    [&](const auto& update) { return update.first == *draw; });
   if (!advanced) graph.update(*draw, *draw + 1);
 }
 
@@ -66,7 +73,9 @@ void check_without_optimizer(const TrainingStepOptions& options) {
 
 }  // namespace
 
-TrainingStep make_training_step(const Graph& graph, const Tensor& loss, const std::optional<optim::Optimizer>& optimizer, const TrainingStepOptions& options) {
+TrainingStep make_training_step(const Graph& graph, const Tensor& loss,
+                                const std::optional<optim::Optimizer>& optimizer,
+                                const TrainingStepOptions& options) {
   if (!optimizer) check_without_optimizer(options);
   const std::vector<NamedParameter> parameters = choose_parameters(graph, options);
   std::vector<Tensor> wrt;
@@ -89,7 +98,10 @@ TrainingStep make_training_step(const Graph& graph, const Tensor& loss, const st
   advance_random_draw(step.graph);
   if (optimizer) {
     step.added = optim::append(step.graph, *optimizer, weights, gradients,
-                               {.groups = options.groups, .clip = options.clip, .ema_decay = options.ema_decay, .gradient_norms = options.gradient_norms,
+                               {.groups = options.groups,
+                                .clip = options.clip,
+                                .ema_decay = options.ema_decay,
+                                .gradient_norms = options.gradient_norms,
                                 .global_norm = options.global_norm});
   } else {
     for (const auto& [name, gradient] : step.gradients) step.graph.output("grad." + name, gradient);

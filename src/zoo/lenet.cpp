@@ -9,10 +9,12 @@ Model lenet(const LenetConfig& config, Where where) {
   require_at_least("lenet", config.size, 4, "size", where);  // it is halved twice
   require_positive("lenet", config.classes, "classes", where);
   Model model;
-  model.input = model.graph.input("x", {config.batch, config.channels, config.size, config.size}, f32, where);
+  model.input =
+      model.graph.input("x", {config.batch, config.channels, config.size, config.size}, f32, where);
   // One stage halves the image: [batch, channels, size, size] to [batch, out, size / 2, size / 2].
   const auto stage = [&](std::string_view name, const Tensor& x, std::int64_t out) {
-    return max_pool2d({relu({nn::conv2d(name, {x, where}, out, {3}, {.padding = {1}}), where}), where}, {2});
+    return max_pool2d(
+        {relu({nn::conv2d(name, {x, where}, out, {3}, {.padding = {1}}), where}), where}, {2});
   };
   const Tensor features = flatten({stage("conv2", stage("conv1", model.input, 32), 64), where}, 1);
   const Tensor h = relu({nn::linear("fc1", {features, where}, 128), where});

@@ -9,7 +9,9 @@ namespace pantala::zoo {
 
 namespace {
 // The handle of the same value in a copy of its graph.
-Tensor moved(const Graph& copy, const Tensor& value) { return value.valid() ? copy.value(value.id()) : Tensor(); }
+Tensor moved(const Graph& copy, const Tensor& value) {
+  return value.valid() ? copy.value(value.id()) : Tensor();
+}
 }  // namespace
 
 Model::Model(const Model& other)
@@ -21,12 +23,18 @@ Model::Model(const Model& other)
 
 Model& Model::operator=(const Model& other) { return *this = Model(other); }
 
-void require_positive(std::string_view model, std::int64_t value, std::string_view what, const Where& where) {
-  if (value <= 0) ir::throw_type_error(model, ir::provenance(where), fmt::format("{} must be positive, got {}", what, value));
+void require_positive(std::string_view model, std::int64_t value, std::string_view what,
+                      const Where& where) {
+  if (value <= 0)
+    ir::throw_type_error(model, ir::provenance(where),
+                         fmt::format("{} must be positive, got {}", what, value));
 }
 
-void require_at_least(std::string_view model, std::int64_t value, std::int64_t least, std::string_view what, const Where& where) {
-  if (value < least) ir::throw_type_error(model, ir::provenance(where), fmt::format("{} must be at least {}, got {}", what, least, value));
+void require_at_least(std::string_view model, std::int64_t value, std::int64_t least,
+                      std::string_view what, const Where& where) {
+  if (value < least)
+    ir::throw_type_error(model, ir::provenance(where),
+                         fmt::format("{} must be at least {}, got {}", what, least, value));
 }
 
 void add_classifier_loss(Model& model, const Tensor& logits, const Where& where) {

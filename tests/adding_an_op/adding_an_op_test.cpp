@@ -1,4 +1,5 @@
-// The worked example of docs/adding-an-op.md: two patched files, and every generated facility knows the op.
+// The worked example of docs/adding-an-op.md: two patched files, and every generated facility knows
+// the op.
 #include <gtest/gtest.h>
 
 #include "ir/graph_data.h"

@@ -46,9 +46,12 @@ TEST(Command, UnknownVerbGetsTheNearestOne) {
 }
 
 TEST(Command, UnknownOptionGetsTheNearestOne) {
-  EXPECT_EQ(run_pantala({"ops", "--markdwn"}).err, "pantala: unknown option '--markdwn'; did you mean '--markdown'?\n");
-  EXPECT_EQ(run_pantala({"fixtures", "somewhere", "--devise=ref"}).err, "pantala: unknown option '--devise'; did you mean '--device'?\n");
-  EXPECT_EQ(run_pantala({"--verson"}).err, "pantala: unknown option '--verson'; did you mean '--version'?\n");
+  EXPECT_EQ(run_pantala({"ops", "--markdwn"}).err,
+            "pantala: unknown option '--markdwn'; did you mean '--markdown'?\n");
+  EXPECT_EQ(run_pantala({"fixtures", "somewhere", "--devise=ref"}).err,
+            "pantala: unknown option '--devise'; did you mean '--device'?\n");
+  EXPECT_EQ(run_pantala({"--verson"}).err,
+            "pantala: unknown option '--verson'; did you mean '--version'?\n");
   EXPECT_EQ(run_pantala({"ops", "--markdwn"}).exit_code, 2);
 }
 

@@ -1,7 +1,6 @@
 // pantala fixtures: what is run, what is printed, exit codes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
 #include <unistd.h>
 
 #include <filesystem>
@@ -21,11 +20,14 @@ using testing::StartsWith;
 // A copy of the recorded ops in which one piece of ops.json was replaced.
 class Tampered {
  public:
-  Tampered(const std::string& from, const std::string& to) : folder_(std::filesystem::path(testing::TempDir()) / ("tampered-" + std::to_string(getpid()))) {
+  Tampered(const std::string& from, const std::string& to)
+      : folder_(std::filesystem::path(testing::TempDir()) /
+                ("tampered-" + std::to_string(getpid()))) {
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_);
     for (const auto& entry : std::filesystem::directory_iterator(PANTALA_FIXTURES_DIR))
-      if (entry.path().filename().string().starts_with("ops")) std::filesystem::copy(entry.path(), folder_);
+      if (entry.path().filename().string().starts_with("ops"))
+        std::filesystem::copy(entry.path(), folder_);
     std::string text = io::read_file(folder_ / "ops.json");
     const std::size_t at = text.find(from);
     EXPECT_NE(at, std::string::npos);
@@ -39,7 +41,8 @@ class Tampered {
 };
 
 TEST(FixturesVerb, EndsWithTheCounts) {
-  const Outcome outcome = run_pantala({"fixtures", PANTALA_FIXTURES_DIR, "--device", "ref", "--filter", "ops/relu,ops/add.0"});
+  const Outcome outcome = run_pantala(
+      {"fixtures", PANTALA_FIXTURES_DIR, "--device", "ref", "--filter", "ops/relu,ops/add.0"});
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_EQ(outcome.out, "4 passed, 0 failed\n");
   EXPECT_THAT(outcome.err, IsEmpty());
@@ -49,7 +52,8 @@ TEST(FixturesVerb, AFailureTellsCaseTensorErrorIndexAndBothValues) {
   const Tampered tampered(R"("op":"sin")", R"("op":"cos")");
   const Outcome outcome = run_pantala({"fixtures", tampered.folder(), "--filter", "ops/sin"});
   EXPECT_EQ(outcome.exit_code, 1);
-  EXPECT_THAT(outcome.out, HasSubstr("FAILED ops/sin.0: output 0: error 1.42 (bound 2e-07) at [4]: expected 0.6756473183631897, got -0.737"));
+  EXPECT_THAT(outcome.out, HasSubstr("FAILED ops/sin.0: output 0: error 1.42 (bound 2e-07) at [4]: "
+                                     "expected 0.6756473183631897, got -0.737"));
   EXPECT_THAT(outcome.out, HasSubstr("FAILED ops/sin.0: gradient of input 0: error "));
   EXPECT_EQ(outcome.last_line(), "2 passed, 1 failed");
 }
@@ -58,17 +62,20 @@ TEST(FixturesVerb, ACaseThatCannotBeRunHasFailed) {
   const Tampered tampered(R"("op":"sin")", R"("op":"sine")");
   const Outcome outcome = run_pantala({"fixtures", tampered.folder(), "--filter", "ops/sin"});
   EXPECT_EQ(outcome.exit_code, 1);
-  EXPECT_THAT(outcome.out, HasSubstr("FAILED ops/sin.0: there is no op 'sine'; did you mean 'sin'?"));
+  EXPECT_THAT(outcome.out,
+              HasSubstr("FAILED ops/sin.0: there is no op 'sine'; did you mean 'sin'?"));
   EXPECT_EQ(outcome.last_line(), "2 passed, 1 failed");
 }
 
 TEST(FixturesVerb, AWrongAttributeIsSeen) {
   const Tampered tampered(R"("window":6)", R"("window":5)");
-  EXPECT_EQ(run_pantala({"fixtures", tampered.folder(), "--filter", "ops/attention"}).last_line(), "6 passed, 1 failed");
+  EXPECT_EQ(run_pantala({"fixtures", tampered.folder(), "--filter", "ops/attention"}).last_line(),
+            "6 passed, 1 failed");
 }
 
 TEST(FixturesVerb, JsonIsOneObjectALine) {
-  const Outcome outcome = run_pantala({"fixtures", PANTALA_FIXTURES_DIR, "--filter", "ops/relu", "--json"});
+  const Outcome outcome =
+      run_pantala({"fixtures", PANTALA_FIXTURES_DIR, "--filter", "ops/relu", "--json"});
   EXPECT_EQ(outcome.exit_code, 0);
   std::istringstream lines(outcome.out);
   std::vector<nlohmann::json> objects;
@@ -82,9 +89,11 @@ TEST(FixturesVerb, JsonIsOneObjectALine) {
 }
 
 TEST(FixturesVerb, AFilterWithoutACaseIsAMistake) {
-  const Outcome outcome = run_pantala({"fixtures", PANTALA_FIXTURES_DIR, "--filter", "ops/relu,ops/softmx.0"});
+  const Outcome outcome =
+      run_pantala({"fixtures", PANTALA_FIXTURES_DIR, "--filter", "ops/relu,ops/softmx.0"});
   EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_EQ(outcome.err, "pantala: no case starts with 'ops/softmx.0'; did you mean 'ops/softmax.0'?\n");
+  EXPECT_EQ(outcome.err,
+            "pantala: no case starts with 'ops/softmx.0'; did you mean 'ops/softmax.0'?\n");
   EXPECT_THAT(outcome.out, IsEmpty());
 }
 
@@ -101,14 +110,19 @@ TEST(FixturesVerb, AFolderWithoutCasesIsAMistake) {
 }
 
 TEST(FixturesVerb, OptimizersSchedulesAndModelsHaveNamesToo) {
-  EXPECT_EQ(run_pantala({"fixtures", PANTALA_FIXTURES_DIR, "--filter", "optimizers/"}).last_line(), "15 passed, 0 failed");
-  EXPECT_EQ(run_pantala({"fixtures", PANTALA_FIXTURES_DIR, "--filter", "schedules/,models/mlp"}).last_line(), "10 passed, 0 failed");
+  EXPECT_EQ(run_pantala({"fixtures", PANTALA_FIXTURES_DIR, "--filter", "optimizers/"}).last_line(),
+            "15 passed, 0 failed");
+  EXPECT_EQ(run_pantala({"fixtures", PANTALA_FIXTURES_DIR, "--filter", "schedules/,models/mlp"})
+                .last_line(),
+            "10 passed, 0 failed");
 }
 
 TEST(FixturesVerb, AModelThatTheZooLacksIsNeitherPassedNorFailedUnlessAskedFor) {
-  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / ("models-" + std::to_string(getpid()));
+  const std::filesystem::path folder =
+      std::filesystem::path(testing::TempDir()) / ("models-" + std::to_string(getpid()));
   std::filesystem::create_directories(folder / "models");
-  std::filesystem::copy(PANTALA_FIXTURES_DIR "/models/mlp.json", folder / "models", std::filesystem::copy_options::overwrite_existing);
+  std::filesystem::copy(PANTALA_FIXTURES_DIR "/models/mlp.json", folder / "models",
+                        std::filesystem::copy_options::overwrite_existing);
   io::write_file(folder / "models/perceiver.json", "{}");
 
   const Outcome all = run_pantala({"fixtures", folder.string()});
@@ -117,7 +131,8 @@ TEST(FixturesVerb, AModelThatTheZooLacksIsNeitherPassedNorFailedUnlessAskedFor) 
   EXPECT_EQ(run_pantala({"fixtures", folder.string(), "--filter", "models/"}).out, all.out);
   const Outcome one = run_pantala({"fixtures", folder.string(), "--filter", "models/perceiver"});
   EXPECT_EQ(one.exit_code, 1);
-  EXPECT_EQ(one.out, "FAILED models/perceiver: the zoo has no model 'perceiver'\n0 passed, 1 failed\n");
+  EXPECT_EQ(one.out,
+            "FAILED models/perceiver: the zoo has no model 'perceiver'\n0 passed, 1 failed\n");
   std::filesystem::remove_all(folder);
 }
 

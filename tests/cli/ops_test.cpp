@@ -17,7 +17,8 @@ TEST(Ops, DocsPageIsTheMarkdownOutput) {
   const Outcome outcome = run_pantala({"ops", "--markdown"});
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_TRUE(outcome.out == io::read_file(PANTALA_SOURCE_DIR "/docs/ops.md"))
-      << "docs/ops.md is out of date; regenerate it: build/release/bin/pantala ops --markdown > docs/ops.md";
+      << "docs/ops.md is out of date; regenerate it: build/release/bin/pantala ops --markdown > "
+         "docs/ops.md";
 }
 
 TEST(Ops, JsonListsEveryOpOfTheTable) {
@@ -26,15 +27,20 @@ TEST(Ops, JsonListsEveryOpOfTheTable) {
   std::vector<std::string> names;
   for (const auto& op : nlohmann::json::parse(outcome.out)) {
     names.push_back(op.at("name"));
-    for (const char* key : {"signature", "doc", "family", "kind", "differentiable", "onnx", "inputs", "results", "attributes"})
+    for (const char* key : {"signature", "doc", "family", "kind", "differentiable", "onnx",
+                            "inputs", "results", "attributes"})
       EXPECT_TRUE(op.contains(key)) << names.back() << " has no " << key;
-    for (const auto& attribute : op.at("attributes")) EXPECT_EQ(attribute.contains("default"), !attribute.at("required").get<bool>()) << names.back();
+    for (const auto& attribute : op.at("attributes"))
+      EXPECT_EQ(attribute.contains("default"), !attribute.at("required").get<bool>())
+          << names.back();
   }
   EXPECT_EQ(names, ops::table().names());
 }
 
 TEST(Ops, KindsAndDerivativesAreTold) {
-  const auto one = [](const char* name) { return nlohmann::json::parse(run_pantala({"ops", name, "--json"}).out).at(0); };
+  const auto one = [](const char* name) {
+    return nlohmann::json::parse(run_pantala({"ops", name, "--json"}).out).at(0);
+  };
   EXPECT_EQ(one("input").at("kind"), "leaf");
   EXPECT_EQ(one("relu").at("kind"), "composite");
   EXPECT_EQ(one("add").at("kind"), "primitive");
@@ -48,7 +54,8 @@ TEST(Ops, OneOpAsText) {
   const Outcome outcome = run_pantala({"ops", "leaky_relu"});
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_EQ(outcome.out,
-            "leaky_relu(x) -> y\n    x above 0, slope * x below.\n    activation (composite, differentiable, ONNX LeakyRelu)\n    slope: float = 0.01  slope below 0\n");
+            "leaky_relu(x) -> y\n    x above 0, slope * x below.\n    activation (composite, "
+            "differentiable, ONNX LeakyRelu)\n    slope: float = 0.01  slope below 0\n");
 }
 
 TEST(Ops, UnknownOpGetsTheNearestOne) {
@@ -57,7 +64,9 @@ TEST(Ops, UnknownOpGetsTheNearestOne) {
   EXPECT_EQ(outcome.err, "pantala: there is no op 'softmx'; did you mean 'softmax'?\n");
 }
 
-TEST(Ops, FormatsExcludeEachOther) { EXPECT_EQ(run_pantala({"ops", "--json", "--markdown"}).exit_code, 2); }
+TEST(Ops, FormatsExcludeEachOther) {
+  EXPECT_EQ(run_pantala({"ops", "--json", "--markdown"}).exit_code, 2);
+}
 
 }  // namespace
 }  // namespace pantala::tests

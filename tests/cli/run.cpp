@@ -32,7 +32,8 @@ std::string content(std::FILE* file) {
 }  // namespace
 
 std::string Outcome::last_line() const {
-  const std::string_view text = std::string_view(out).substr(0, out.ends_with('\n') ? out.size() - 1 : out.size());
+  const std::string_view text =
+      std::string_view(out).substr(0, out.ends_with('\n') ? out.size() - 1 : out.size());
   return std::string(text.substr(text.find_last_of('\n') + 1));
 }
 
@@ -54,7 +55,8 @@ Outcome run_pantala(const std::vector<std::string>& arguments) {
   if (error != 0) throw std::runtime_error("cannot start " PANTALA_COMMAND);
   int status = 0;
   waitpid(child, &status, 0);
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), content(out.get()), content(err.get())};
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), content(out.get()),
+          content(err.get())};
 }
 
 }  // namespace pantala::tests

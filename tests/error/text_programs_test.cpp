@@ -1,6 +1,8 @@
-// Every file of tests/error/programs is a text that must be refused. Its first line states the error and the exact message,
+// Every file of tests/error/programs is a text that must be refused. Its first line states the
+// error and the exact message,
 //   # error: TypeError: sum (name.pn:4): axis 3 is out of range [-1, 1) (x f32[2])
-// and the second may ask for a differentiation, `# differentiate LOSS wrt LEAF`, which is then what must fail (LOSS is an output).
+// and the second may ask for a differentiation, `# differentiate LOSS wrt LEAF`, which is then what
+// must fail (LOSS is an output).
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +19,8 @@
 namespace pantala::testing {
 namespace {
 
-const std::filesystem::path kFolder = std::filesystem::path(PANTALA_SOURCE_DIR) / "tests/error/programs";
+const std::filesystem::path kFolder =
+    std::filesystem::path(PANTALA_SOURCE_DIR) / "tests/error/programs";
 
 std::string read(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
@@ -32,13 +35,12 @@ std::string outcome(const std::string& text, const std::string& file) {
   std::smatch match;
   try {
     const Graph graph = parse_graph(text, file);
-    if (std::regex_search(text, match, order)) differentiate(graph, graph.output(match[1].str()), {graph.leaf(match[2].str())});
+    if (std::regex_search(text, match, order))
+      differentiate(graph, graph.output(match[1].str()), {graph.leaf(match[2].str())});
     return "no error";
   } catch (const TypeError& error) {
     return fmt::format("TypeError: {}", error.what());
-  } catch (const ParseError& error) {
-    return fmt::format("ParseError: {}", error.what());
-  }
+  } catch (const ParseError& error) { return fmt::format("ParseError: {}", error.what()); }
 }
 
 class TextPrograms : public ::testing::TestWithParam<std::string> {};

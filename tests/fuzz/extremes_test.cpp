@@ -1,5 +1,6 @@
-// Shape rules and gradient rules at the limits: every integer of every sample's attributes, and every size of its inputs, is replaced by
-// extreme values, one at a time. A TypeError is an answer; an overflow (found by the sanitizers) or an InternalError is a bug.
+// Shape rules and gradient rules at the limits: every integer of every sample's attributes, and
+// every size of its inputs, is replaced by extreme values, one at a time. A TypeError is an answer;
+// an overflow (found by the sanitizers) or an InternalError is a bug.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -13,8 +14,27 @@
 namespace pantala::testing {
 namespace {
 
-constexpr std::int64_t kIntegers[] = {INT64_MAX, INT64_MIN, INT64_MAX - 1, std::int64_t{1} << 62, std::int64_t{1} << 60, -(std::int64_t{1} << 60), std::int64_t{1} << 40, std::int64_t{1} << 31, std::int64_t{1} << 30, -1, 0, 1, 7};
-constexpr std::int64_t kSizes[] = {std::int64_t{1} << 60, (std::int64_t{1} << 60) - 1, std::int64_t{1} << 50, std::int64_t{1} << 40, std::int64_t{1} << 31, std::int64_t{1} << 30, 0, 1};
+constexpr std::int64_t kIntegers[] = {INT64_MAX,
+                                      INT64_MIN,
+                                      INT64_MAX - 1,
+                                      std::int64_t{1} << 62,
+                                      std::int64_t{1} << 60,
+                                      -(std::int64_t{1} << 60),
+                                      std::int64_t{1} << 40,
+                                      std::int64_t{1} << 31,
+                                      std::int64_t{1} << 30,
+                                      -1,
+                                      0,
+                                      1,
+                                      7};
+constexpr std::int64_t kSizes[] = {std::int64_t{1} << 60,
+                                   (std::int64_t{1} << 60) - 1,
+                                   std::int64_t{1} << 50,
+                                   std::int64_t{1} << 40,
+                                   std::int64_t{1} << 31,
+                                   std::int64_t{1} << 30,
+                                   0,
+                                   1};
 
 // Builds the op and, where it can be differentiated, its gradients.
 void attempt(const ir::OpDef& op, const ir::Sample& sample) {
@@ -22,15 +42,15 @@ void attempt(const ir::OpDef& op, const ir::Sample& sample) {
   std::vector<Tensor> inputs, parameters;
   try {
     for (std::size_t k = 0; k < sample.inputs.size(); ++k) {
-      inputs.push_back(g.parameter(fmt::format("p{}", k), sample.inputs[k].shape, init::zeros(), sample.inputs[k].dtype));
+      inputs.push_back(g.parameter(fmt::format("p{}", k), sample.inputs[k].shape, init::zeros(),
+                                   sample.inputs[k].dtype));
       if (is_float(sample.inputs[k].dtype)) parameters.push_back(inputs.back());
     }
     const std::vector<Tensor> results = g.data()->append(op, inputs, sample.attrs, {});
     verify(g);
     if (!op.differentiable() || results.empty() || !is_float(results[0].dtype())) return;
     verify(differentiate(g, sum(results[0]), parameters).graph);
-  } catch (const TypeError&) {
-  }
+  } catch (const TypeError&) {}
 }
 
 class Extremes : public ::testing::TestWithParam<std::string> {
@@ -82,9 +102,7 @@ TEST_P(Extremes, of_sizes_are_answered) {
             for (ir::SampleInput& in : changed.inputs)
               for (int a = 0; a < in.shape.rank(); ++a)
                 if (in.shape[a] == old) in.shape = in.shape.with(a, size);
-          } catch (const TypeError&) {
-            continue;
-          }
+          } catch (const TypeError&) { continue; }
           expect_answer(changed, fmt::format("sample {}, size {} instead of {}", s, size, old));
         }
 }

@@ -1,5 +1,6 @@
-// The parser and the shape rules behind it under damage: texts of graphs that cover every op are changed at random. A text may be refused with
-// a TypeError or a ParseError; anything else (a crash, an InternalError, undefined behaviour under the sanitizers) is a bug.
+// The parser and the shape rules behind it under damage: texts of graphs that cover every op are
+// changed at random. A text may be refused with a TypeError or a ParseError; anything else (a
+// crash, an InternalError, undefined behaviour under the sanitizers) is a bug.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -18,11 +19,56 @@ namespace {
 
 constexpr int kTrials = 20000;
 
-constexpr std::string_view kExtremes[] = {"9223372036854775807", "-9223372036854775808", "9223372036854775808", "4611686018427387904", "1152921504606846976", "-1152921504606846976", "4294967296", "2147483648",
-                                          "1e999", "-1e308", "5e-324", "0", "-0", "-1", "1", "2", "inf", "-inf", "nan", "0.5", "[]", "[9223372036854775807,-9223372036854775808]", "true"};
-constexpr std::string_view kFragments[] = {"{", "}", "(", ")", "[", "]", ",", "=", ":", "%", "%0", "%1:1", "\"", "\\", "#", "\n", "graph", "output", "update", "f32[2,2]", "bool", "-", std::string_view("\0", 1), "\xff"};
+constexpr std::string_view kExtremes[] = {"9223372036854775807",
+                                          "-9223372036854775808",
+                                          "9223372036854775808",
+                                          "4611686018427387904",
+                                          "1152921504606846976",
+                                          "-1152921504606846976",
+                                          "4294967296",
+                                          "2147483648",
+                                          "1e999",
+                                          "-1e308",
+                                          "5e-324",
+                                          "0",
+                                          "-0",
+                                          "-1",
+                                          "1",
+                                          "2",
+                                          "inf",
+                                          "-inf",
+                                          "nan",
+                                          "0.5",
+                                          "[]",
+                                          "[9223372036854775807,-9223372036854775808]",
+                                          "true"};
+constexpr std::string_view kFragments[] = {"{",
+                                           "}",
+                                           "(",
+                                           ")",
+                                           "[",
+                                           "]",
+                                           ",",
+                                           "=",
+                                           ":",
+                                           "%",
+                                           "%0",
+                                           "%1:1",
+                                           "\"",
+                                           "\\",
+                                           "#",
+                                           "\n",
+                                           "graph",
+                                           "output",
+                                           "update",
+                                           "f32[2,2]",
+                                           "bool",
+                                           "-",
+                                           std::string_view("\0", 1),
+                                           "\xff"};
 
-// One sample's op as a text of its own; sugar is written by name, so that its rule is read from the text too.
+// One sample's op as a text of its own; sugar is written by name, so that its rule is read from the
+// text too.
 std::string text_of(const ir::OpDef& op, const ir::Sample& sample) {
   std::string text = "graph {\n", arguments, attributes, results;
   Graph g;
@@ -30,24 +76,33 @@ std::string text_of(const ir::OpDef& op, const ir::Sample& sample) {
   for (std::size_t k = 0; k < sample.inputs.size(); ++k) {
     const ir::SampleInput& in = sample.inputs[k];
     inputs.push_back(g.input(fmt::format("x{}", k), in.shape, in.dtype));
-    text += fmt::format("  %{} = input {{name=\"x{}\", dtype={}, shape={}}}\n", k, k, dtype_name(in.dtype), in.shape.str());
+    text += fmt::format("  %{} = input {{name=\"x{}\", dtype={}, shape={}}}\n", k, k,
+                        dtype_name(in.dtype), in.shape.str());
     arguments += fmt::format("{}%{}", k == 0 ? "" : ", ", k);
   }
-  for (std::size_t k = 0; k < sample.attrs.size(); ++k) attributes += fmt::format("{}{}={}", k == 0 ? "" : ", ", op.attrs[k].name, ir::to_text(sample.attrs[k]));
+  for (std::size_t k = 0; k < sample.attrs.size(); ++k)
+    attributes +=
+        fmt::format("{}{}={}", k == 0 ? "" : ", ", op.attrs[k].name, ir::to_text(sample.attrs[k]));
   // A third of the texts state their types; the others let changed shapes through to the rule.
   if (sample.inputs.size() % 3 == 2)
-    for (const Tensor& t : g.data()->append(op, inputs, sample.attrs, {})) results += fmt::format("{}{}", results.empty() ? " : " : ", ", t.type().str());
-  return text + fmt::format("  %y = {}({}) {{{}}}{}\n  output \"y\" = %y\n}}\n", op.name, arguments, attributes, results);
+    for (const Tensor& t : g.data()->append(op, inputs, sample.attrs, {}))
+      results += fmt::format("{}{}", results.empty() ? " : " : ", ", t.type().str());
+  return text + fmt::format("  %y = {}({}) {{{}}}{}\n  output \"y\" = %y\n}}\n", op.name, arguments,
+                            attributes, results);
 }
 
 std::vector<std::string> corpus() {
   std::vector<std::string> texts;
   for (const ir::OpDef* op : sampled_ops())
     for (const ir::Sample& sample : op->samples()) texts.push_back(text_of(*op, sample));
-  for (std::uint64_t seed = 0; seed < 20; ++seed) texts.push_back(to_text(random_graph(seed, {.steps = 5, .differentiable = false}).graph));
+  for (std::uint64_t seed = 0; seed < 20; ++seed)
+    texts.push_back(to_text(random_graph(seed, {.steps = 5, .differentiable = false}).graph));
   texts.push_back(
-      "graph {\n  %0 = parameter {name=\"w\", dtype=f32, shape=[2,3], init=truncated_normal(0,1,-2,2)}\n  %1 = state {name=\"s\", dtype=i64, shape=[2], init=data(i64[2] [1,-2])}\n"
-      "  %2 = scalar {name=\"lr\", value=0.1}\n  %3 = data {values=f32[2] [0.5,nan]}\n  %4 = constant {value=-0, dtype=bf16, shape=[]}\n  update %0 = %0\n  update %1 = %1\n}\n");
+      "graph {\n  %0 = parameter {name=\"w\", dtype=f32, shape=[2,3], "
+      "init=truncated_normal(0,1,-2,2)}\n  %1 = state {name=\"s\", dtype=i64, shape=[2], "
+      "init=data(i64[2] [1,-2])}\n"
+      "  %2 = scalar {name=\"lr\", value=0.1}\n  %3 = data {values=f32[2] [0.5,nan]}\n  %4 = "
+      "constant {value=-0, dtype=bf16, shape=[]}\n  update %0 = %0\n  update %1 = %1\n}\n");
   return texts;
 }
 
@@ -61,11 +116,16 @@ class Mutator {
   }
 
  private:
-  std::size_t place(const std::string& text) { return static_cast<std::size_t>(random_.below(std::ssize(text) + 1)); }
+  std::size_t place(const std::string& text) {
+    return static_cast<std::size_t>(random_.below(std::ssize(text) + 1));
+  }
 
   // The bounds of the token (or the gap between tokens) at a random place.
   std::pair<std::size_t, std::size_t> token(const std::string& text) {
-    const auto is_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '-' || c == '%'; };
+    const auto is_word = [](char c) {
+      return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '-' ||
+             c == '%';
+    };
     std::size_t begin = place(text), end = begin;
     while (begin > 0 && is_word(text[begin - 1])) --begin;
     while (end < text.size() && is_word(text[end])) ++end;
@@ -83,9 +143,12 @@ class Mutator {
   void once(std::string& text) {
     switch (random_.below(9)) {
       case 0:  // flip a bit
-        if (!text.empty()) text[place(text) % text.size()] ^= static_cast<char>(1 << random_.below(8));
+        if (!text.empty())
+          text[place(text) % text.size()] ^= static_cast<char>(1 << random_.below(8));
         break;
-      case 1: text.insert(place(text), random_.pick(kFragments)); break;
+      case 1:
+        text.insert(place(text), random_.pick(kFragments));
+        break;
       case 2: {  // exchange two tokens
         const auto [a, b] = token(text);
         const std::string first = text.substr(a, b - a);
@@ -114,7 +177,9 @@ class Mutator {
       default: {  // a number becomes an extreme, or another one of the text
         const auto [a, b] = number(text);
         const auto [c, d] = number(text);
-        text.replace(a, b - a, random_.chance(0.7) ? std::string(random_.pick(kExtremes)) : text.substr(c, d - c));
+        text.replace(
+            a, b - a,
+            random_.chance(0.7) ? std::string(random_.pick(kExtremes)) : text.substr(c, d - c));
       }
     }
   }
@@ -128,7 +193,10 @@ TEST(ParserFuzz, the_corpus_itself_is_valid_and_holds_every_op) {
   for (const ir::OpDef* op : ops::table().all()) missing.insert(op->name);
   for (const std::string& text : corpus()) {
     EXPECT_NO_THROW(parse_graph(text)) << text;
-    std::erase_if(missing, [&](const std::string& name) { return text.find("= " + name + "(") != std::string::npos || text.find("= " + name + " {") != std::string::npos; });
+    std::erase_if(missing, [&](const std::string& name) {
+      return text.find("= " + name + "(") != std::string::npos ||
+             text.find("= " + name + " {") != std::string::npos;
+    });
   }
   for (const std::string& name : missing) ADD_FAILURE() << name << " is in no text";
 }
@@ -143,7 +211,8 @@ TEST(ParserFuzz, damaged_texts_are_refused_or_valid) {
       const Graph graph = parse_graph(text, "fuzz");
       verify(graph);
       const std::string printed = to_text(graph);
-      if (to_text(parse_graph(printed, "again")) != printed) throw InternalError("the text does not survive a round trip");
+      if (to_text(parse_graph(printed, "again")) != printed)
+        throw InternalError("the text does not survive a round trip");
       ++accepted;
     } catch (const TypeError&) {
     } catch (const ParseError&) {

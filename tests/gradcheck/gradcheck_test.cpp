@@ -1,11 +1,13 @@
-// Every differentiable op of the table, over all its samples, first and second derivatives; ops without a derivative must say so.
+// Every differentiable op of the table, over all its samples, first and second derivatives; ops
+// without a derivative must say so.
+#include "support/gradcheck.h"
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "ops/table.h"
 #include "pantala/autodiff.h"
 #include "pantala/ops.h"
-#include "support/gradcheck.h"
 
 namespace pantala::testing {
 namespace {
@@ -15,7 +17,8 @@ class GradCheck : public ::testing::TestWithParam<std::string> {
   const ir::OpDef& op() const { return ops::table().get(GetParam()); }
   void expect_gradients(int order) const {
     const std::vector<ir::Sample> samples = op().samples();
-    for (std::size_t k = 0; k < samples.size(); ++k) EXPECT_EQ(check_sample(op(), samples[k], order), "") << op().name << ", sample " << k;
+    for (std::size_t k = 0; k < samples.size(); ++k)
+      EXPECT_EQ(check_sample(op(), samples[k], order), "") << op().name << ", sample " << k;
   }
 };
 
@@ -24,13 +27,15 @@ TEST_P(GradCheck, second_derivatives) { expect_gradients(2); }
 
 class NoDerivative : public GradCheck {};
 
-// Whatever the result's dtype, a path through the op from a parameter to the loss is an error that names the op.
+// Whatever the result's dtype, a path through the op from a parameter to the loss is an error that
+// names the op.
 TEST_P(NoDerivative, is_an_error_on_the_path) {
   int checked = 0;
   for (const ir::Sample& sample : op().samples()) {
     Subject s = make_subject(op(), sample);
     bool reaches = false;
-    for (std::size_t k = 0; k < sample.inputs.size(); ++k) reaches |= is_float(sample.inputs[k].dtype) && !op().is_index(static_cast<int>(k));
+    for (std::size_t k = 0; k < sample.inputs.size(); ++k)
+      reaches |= is_float(sample.inputs[k].dtype) && !op().is_index(static_cast<int>(k));
     if (!reaches) continue;
     try {
       differentiate(s.graph, sum(cast(s.results[0], f32)), s.parameters);
@@ -54,7 +59,9 @@ bool has_float_input(const ir::OpDef& op) {
 std::vector<std::string> names(bool differentiable) {
   std::vector<std::string> result;
   for (const ir::OpDef* op : ops::table().all())
-    if (op->samples && op->name != "cast" && has_float_input(*op) && op->differentiable() == differentiable) result.push_back(op->name);
+    if (op->samples && op->name != "cast" && has_float_input(*op) &&
+        op->differentiable() == differentiable)
+      result.push_back(op->name);
   return result;
 }
 

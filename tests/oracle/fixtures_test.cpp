@@ -1,4 +1,5 @@
-// Every recorded case is one test. PANTALA_FIXTURES names another folder of cases than the project's own.
+// Every recorded case is one test. PANTALA_FIXTURES names another folder of cases than the
+// project's own.
 #include "tools/fixtures/fixtures.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +36,8 @@ class Recorded : public testing::TestWithParam<std::string> {};
 
 TEST_P(Recorded, AgreesOnTheInterpreter) {
   const CaseResult result = fixtures().run(GetParam(), Device::ref);
-  for (const Mismatch& mismatch : result.mismatches) ADD_FAILURE() << result.name << ": " << to_text(mismatch);
+  for (const Mismatch& mismatch : result.mismatches)
+    ADD_FAILURE() << result.name << ": " << to_text(mismatch);
 }
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, Recorded, testing::ValuesIn(available_cases()), test_name);

@@ -1,4 +1,5 @@
-// However a batch is split into micro-batches, weighting each by its items gives the gradient of the whole batch.
+// However a batch is split into micro-batches, weighting each by its items gives the gradient of
+// the whole batch.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -17,27 +18,34 @@ class Draws {
  public:
   explicit Draws(std::uint64_t seed) : seed_(seed) {}
   double unit() { return bits_to_unit(random_bits(seed_, 0, 0, next_++)); }
-  std::int64_t below(std::int64_t end) { return static_cast<std::int64_t>(unit() * static_cast<double>(end)); }
+  std::int64_t below(std::int64_t end) {
+    return static_cast<std::int64_t>(unit() * static_cast<double>(end));
+  }
 
  private:
   std::uint64_t seed_, next_ = 0;
 };
 
 // The mean over items [first, first + count) of per-item gradients [items, size].
-Literal mean_gradient(const std::vector<double>& items, std::int64_t size, std::int64_t first, std::int64_t count) {
+Literal mean_gradient(const std::vector<double>& items, std::int64_t size, std::int64_t first,
+                      std::int64_t count) {
   std::vector<double> mean(static_cast<std::size_t>(size), 0.0);
   for (std::int64_t item = first; item < first + count; ++item)
-    for (std::int64_t k = 0; k < size; ++k) mean[k] += items[item * size + k] / static_cast<double>(count);
+    for (std::int64_t k = 0; k < size; ++k)
+      mean[k] += items[item * size + k] / static_cast<double>(count);
   return Literal::floats({size}, mean, f64);
 }
 
 std::vector<std::int64_t> random_split(Draws& draws, std::int64_t items) {
   std::vector<std::int64_t> split;
-  for (std::int64_t left = items; left > 0; left -= split.back()) split.push_back(1 + draws.below(left));
+  for (std::int64_t left = items; left > 0; left -= split.back())
+    split.push_back(1 + draws.below(left));
   return split;
 }
 
-std::vector<double> accumulated(const std::vector<double>& items, std::int64_t size, const std::vector<std::int64_t>& split, std::optional<double> max_norm) {
+std::vector<double> accumulated(const std::vector<double>& items, std::int64_t size,
+                                const std::vector<std::int64_t>& split,
+                                std::optional<double> max_norm) {
   AccumulationConfig config = AccumulationConfig::with_steps(std::ssize(split));
   config.max_grad_norm = max_norm;
   GradientAccumulator accumulator(config);
@@ -63,13 +71,16 @@ TEST(AccumulationProperty, any_split_of_a_batch_gives_the_same_gradient) {
       v = (draws.unit() - 0.5) * scale;
       magnitude = std::max(magnitude, std::fabs(v));
     }
-    const std::optional<double> max_norm = seed % 2 == 0 ? std::nullopt : std::optional(scale * 0.05);
+    const std::optional<double> max_norm =
+        seed % 2 == 0 ? std::nullopt : std::optional(scale * 0.05);
     const std::vector<double> whole = accumulated(items, size, {count}, max_norm);
     for (int attempt = 0; attempt < 3; ++attempt) {
       const std::vector<std::int64_t> split = random_split(draws, count);
       const std::vector<double> parts = accumulated(items, size, split, max_norm);
       for (std::int64_t k = 0; k < size; ++k)
-        ASSERT_NEAR(parts[k], whole[k], 1e-13 * magnitude) << fmt::format("seed {}, {} items of size {}, split [{}], element {}", seed, count, size, fmt::join(split, ","), k);
+        ASSERT_NEAR(parts[k], whole[k], 1e-13 * magnitude)
+            << fmt::format("seed {}, {} items of size {}, split [{}], element {}", seed, count,
+                           size, fmt::join(split, ","), k);
     }
   }
 }
@@ -97,7 +108,9 @@ TEST(AccumulationProperty, clipping_meets_the_maximum) {
     accumulator.step(given);
     for (const auto& [name, gradient] : accumulator.gradients())
       for (const double v : gradient.f()) after += v * v;
-    EXPECT_NEAR(std::sqrt(after), std::min(std::sqrt(before), *config.max_grad_norm), 1e-12 * std::sqrt(before)) << "seed " << seed;
+    EXPECT_NEAR(std::sqrt(after), std::min(std::sqrt(before), *config.max_grad_norm),
+                1e-12 * std::sqrt(before))
+        << "seed " << seed;
   }
 }
 

@@ -1,4 +1,7 @@
-// What must hold for any graph: the verifier accepts it and its gradients, and it evaluates to literals of its types.
+// What must hold for any graph: the verifier accepts it and its gradients, and it evaluates to
+// literals of its types.
+#include "support/random_graph.h"
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -8,7 +11,6 @@
 #include "ir/graph_data.h"
 #include "pantala/autodiff.h"
 #include "pantala/text.h"
-#include "support/random_graph.h"
 
 namespace pantala::testing {
 namespace {
@@ -21,7 +23,8 @@ TEST(RandomGraphs, are_valid_and_so_are_their_gradients) {
     const Gradients d = differentiate(r.graph, r.loss, r.wrt);
     ASSERT_NO_THROW(verify(d.graph));
     ASSERT_EQ(d.gradients.size(), r.wrt.size());
-    for (std::size_t k = 0; k < r.wrt.size(); ++k) ASSERT_EQ(d.gradients[k].type(), r.wrt[k].type());
+    for (std::size_t k = 0; k < r.wrt.size(); ++k)
+      ASSERT_EQ(d.gradients[k].type(), r.wrt[k].type());
   }
 }
 

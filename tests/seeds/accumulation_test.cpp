@@ -24,14 +24,20 @@ Literal grad(Values values) {
   return Literal::floats(shape, std::move(values), f64);
 }
 
-GradientAccumulator accumulator(AccumulationConfig config, const std::vector<std::pair<std::string, Shape>>& parameters) {
+GradientAccumulator accumulator(AccumulationConfig config,
+                                const std::vector<std::pair<std::string, Shape>>& parameters) {
   GradientAccumulator a(config);
   for (const auto& [name, shape] : parameters) a.register_parameter(name, shape);
   return a;
 }
-GradientAccumulator accumulator(std::int64_t steps, const std::vector<std::pair<std::string, Shape>>& parameters) { return accumulator(AccumulationConfig::with_steps(steps), parameters); }
+GradientAccumulator accumulator(std::int64_t steps,
+                                const std::vector<std::pair<std::string, Shape>>& parameters) {
+  return accumulator(AccumulationConfig::with_steps(steps), parameters);
+}
 
-Values gradient_of(const GradientAccumulator& a, std::string_view name) { return a.gradients().find(name)->second.to_doubles(); }
+Values gradient_of(const GradientAccumulator& a, std::string_view name) {
+  return a.gradients().find(name)->second.to_doubles();
+}
 
 TEST(GradientAccumulation, G01_defaults) {
   const AccumulationConfig config;
@@ -54,7 +60,8 @@ TEST(GradientAccumulation, G03_zero_steps_by_hand_are_an_error) {
   for (const std::int64_t steps : {0, -3}) {
     AccumulationConfig config;
     config.accumulation_steps = steps;
-    EXPECT_THAT(message_of<TypeError>([&] { GradientAccumulator a(config); }), HasSubstr(std::to_string(steps)));
+    EXPECT_THAT(message_of<TypeError>([&] { GradientAccumulator a(config); }),
+                HasSubstr(std::to_string(steps)));
   }
 }
 
@@ -111,7 +118,9 @@ TEST(GradientAccumulation, G08_mean_and_sum_leave_the_buffer) {
   EXPECT_EQ(buffer.count(), 2);
 }
 
-TEST(GradientAccumulation, G09_the_mean_of_nothing_is_zero) { EXPECT_EQ(GradientBuffer({2}).get(true), (Values{0, 0})); }
+TEST(GradientAccumulation, G09_the_mean_of_nothing_is_zero) {
+  EXPECT_EQ(GradientBuffer({2}).get(true), (Values{0, 0}));
+}
 
 TEST(GradientAccumulation, G10_the_norm_is_that_of_the_raw_sum) {
   GradientBuffer buffer({2});
@@ -140,7 +149,8 @@ TEST(GradientAccumulation, G11_registering_again_changes_nothing) {
 
 TEST(GradientAccumulation, G12_an_unregistered_name_is_named) {
   GradientAccumulator a = accumulator(2, {{"weight", {1}}});
-  EXPECT_THAT(message_of<UnknownParameter>([&] { a.accumulate("wieght", grad({1})); }), AllOf(HasSubstr("'wieght'"), HasSubstr("'weight'")));
+  EXPECT_THAT(message_of<UnknownParameter>([&] { a.accumulate("wieght", grad({1})); }),
+              AllOf(HasSubstr("'wieght'"), HasSubstr("'weight'")));
   EXPECT_THROW(a.step({{"bias", grad({1})}}), UnknownParameter);
 }
 
@@ -159,7 +169,8 @@ TEST(GradientAccumulation, G14_a_full_parameter_refuses_the_next) {
   GradientAccumulator a = accumulator(2, {{"w", {1}}});
   a.accumulate("w", grad({1}));
   a.accumulate("w", grad({2}));
-  EXPECT_THAT(message_of<AccumulatorFull>([&] { a.accumulate("w", grad({4})); }), AllOf(HasSubstr("'w'"), HasSubstr("2")));
+  EXPECT_THAT(message_of<AccumulatorFull>([&] { a.accumulate("w", grad({4})); }),
+              AllOf(HasSubstr("'w'"), HasSubstr("2")));
   EXPECT_EQ(a.buffer("w").sum(), (Values{3}));
   EXPECT_EQ(a.buffer("w").count(), 2);
 }
@@ -275,13 +286,13 @@ TEST(GradientAccumulation, G25_a_step_with_one_bad_entry_adds_nothing) {
     EXPECT_EQ(a.buffer("a").count() + a.buffer("z").count(), 0);
     EXPECT_EQ(a.buffer("a").sum(), (Values{0}));
   };
-  expect_refused({{"a", grad({1})}, {"z", grad({1, 2})}});       // a shape
-  expect_refused({{"a", grad({1})}, {"zz", grad({1})}});         // a name
-  expect_refused({{"a", grad({1})}, {"z", grad({INFINITY})}});   // a value
-  expect_refused({{"a", grad({1})}, {"z", ints({1}, {1})}});     // a dtype
-  expect_refused({{"a", grad({1})}, {"z", grad({1})}}, 0);       // a weight
+  expect_refused({{"a", grad({1})}, {"z", grad({1, 2})}});      // a shape
+  expect_refused({{"a", grad({1})}, {"zz", grad({1})}});        // a name
+  expect_refused({{"a", grad({1})}, {"z", grad({INFINITY})}});  // a value
+  expect_refused({{"a", grad({1})}, {"z", ints({1}, {1})}});    // a dtype
+  expect_refused({{"a", grad({1})}, {"z", grad({1})}}, 0);      // a weight
   a.accumulate("m", grad({1}));
-  expect_refused({{"a", grad({1})}, {"m", grad({1})}});          // a full parameter
+  expect_refused({{"a", grad({1})}, {"m", grad({1})}});  // a full parameter
 }
 
 TEST(GradientAccumulation, G26_only_named_parameters_advance_and_accumulate_counts_no_micro_batch) {
@@ -339,7 +350,8 @@ TEST(GradientAccumulation, G30_the_component_works_in_double) {
 TEST(GradientAccumulation, G31_results_do_not_depend_on_the_order_of_names) {
   // Magnitudes so far apart that another order of summation would give another norm.
   std::vector<std::pair<std::string, double>> values;
-  for (int k = 0; k < 40; ++k) values.emplace_back(fmt::format("p{}", k * 7919 % 101), std::ldexp(1 + k * 0.137, k % 13 - 6));
+  for (int k = 0; k < 40; ++k)
+    values.emplace_back(fmt::format("p{}", k * 7919 % 101), std::ldexp(1 + k * 0.137, k % 13 - 6));
   AccumulationConfig config;
   config.max_grad_norm = 0.5;
   NamedGradients expected;
@@ -358,7 +370,8 @@ TEST(GradientAccumulation, G31_results_do_not_depend_on_the_order_of_names) {
 NamedGradients regression_gradients(std::int64_t first, std::int64_t count) {
   Graph g;
   const Tensor x = g.input("x", {count, 3}, f64), target = g.input("target", {count, 2}, f64);
-  const Tensor weight = g.parameter("weight", {2, 3}, init::constant(0.3), f64), bias = g.parameter("bias", {2}, init::constant(-0.1), f64);
+  const Tensor weight = g.parameter("weight", {2, 3}, init::constant(0.3), f64),
+               bias = g.parameter("bias", {2}, init::constant(-0.1), f64);
   const Tensor error = linear(x, weight, bias) - target;
   const Gradients d = differentiate(g, mean(error * error), {weight, bias});
   Values inputs, targets;
@@ -366,15 +379,19 @@ NamedGradients regression_gradients(std::int64_t first, std::int64_t count) {
     for (int k = 0; k < 3; ++k) inputs.push_back(std::sin(static_cast<double>(item * 3 + k)));
     for (int k = 0; k < 2; ++k) targets.push_back(std::cos(static_cast<double>(item * 5 + k)) * 2);
   }
-  const auto values = ref::evaluate(d.graph, d.gradients, {{"x", floats({count, 3}, inputs, f64)}, {"target", floats({count, 2}, targets, f64)}});
+  const auto values = ref::evaluate(
+      d.graph, d.gradients,
+      {{"x", floats({count, 3}, inputs, f64)}, {"target", floats({count, 2}, targets, f64)}});
   return {{"weight", values[0]}, {"bias", values[1]}};
 }
 
 TEST(GradientAccumulation, G32_every_split_of_a_batch_gives_its_gradient) {
   const NamedGradients whole = regression_gradients(0, 16);
-  const std::vector<std::vector<std::int64_t>> splits = {{16}, {4, 4, 4, 4}, std::vector<std::int64_t>(16, 1), {5, 5, 6}, {7, 7, 2}};
+  const std::vector<std::vector<std::int64_t>> splits = {
+      {16}, {4, 4, 4, 4}, std::vector<std::int64_t>(16, 1), {5, 5, 6}, {7, 7, 2}};
   for (const auto& split : splits) {
-    GradientAccumulator a = accumulator(static_cast<std::int64_t>(split.size()), {{"weight", {2, 3}}, {"bias", {2}}});
+    GradientAccumulator a =
+        accumulator(static_cast<std::int64_t>(split.size()), {{"weight", {2, 3}}, {"bias", {2}}});
     std::int64_t first = 0;
     bool due = false;
     for (const std::int64_t count : split) {
@@ -383,7 +400,8 @@ TEST(GradientAccumulation, G32_every_split_of_a_batch_gives_its_gradient) {
       first += count;
     }
     EXPECT_TRUE(due);
-    for (const char* name : {"weight", "bias"}) expect_close(gradient_of(a, name), whole.at(name).to_doubles(), 1e-12);
+    for (const char* name : {"weight", "bias"})
+      expect_close(gradient_of(a, name), whole.at(name).to_doubles(), 1e-12);
   }
   // Without the weights a short micro-batch counts too much.
   GradientAccumulator unweighted = accumulator(3, {{"weight", {2, 3}}, {"bias", {2}}});
@@ -402,7 +420,8 @@ TEST(GradientAccumulation, G33_non_finite_gradients_by_option) {
     const NamedGradients broken = {{"a", grad({5})}, {"b", grad({5, bad})}};
     config.non_finite = NonFinite::error;
     GradientAccumulator strict = accumulator(config, parameters);
-    EXPECT_THAT(message_of<NonFiniteGradient>([&] { strict.step(broken); }), AllOf(HasSubstr("'b'"), HasSubstr("element 1")));
+    EXPECT_THAT(message_of<NonFiniteGradient>([&] { strict.step(broken); }),
+                AllOf(HasSubstr("'b'"), HasSubstr("element 1")));
     EXPECT_THROW(strict.accumulate("b", broken.at("b")), NonFiniteGradient);
     EXPECT_EQ(strict.buffer("a").count(), 0);
     EXPECT_EQ(strict.stats().micro_batches, 0);
@@ -427,7 +446,8 @@ TEST(GradientAccumulation, G33_non_finite_gradients_by_option) {
     EXPECT_EQ(gradient_of(passing, "b")[0], 3.5);
     EXPECT_FALSE(std::isfinite(gradient_of(passing, "b")[1]));
 
-    // Clipped all the same: by max / norm, which is 0 for an infinite norm and undefined for an undefined one.
+    // Clipped all the same: by max / norm, which is 0 for an infinite norm and undefined for an
+    // undefined one.
     AccumulationConfig clipped = config;
     clipped.max_grad_norm = 1;
     GradientAccumulator limited = accumulator(clipped, parameters);

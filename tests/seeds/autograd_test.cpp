@@ -31,7 +31,8 @@ std::size_t count_nodes(const Graph& graph, std::string_view op) {
 
 TEST(Autograd, A01_returns_a_new_graph_and_one_gradient_per_entry) {
   Graph g;
-  const Tensor a = g.parameter("a", {2, 3}), b = g.parameter("b", {3}, init::zeros(), f64), c = g.parameter("c", {});
+  const Tensor a = g.parameter("a", {2, 3}), b = g.parameter("b", {3}, init::zeros(), f64),
+               c = g.parameter("c", {});
   const Tensor loss = sum(a) + sum(cast(b, f32)) + c;
   const std::string before = to_text(g);
   const Gradients d = differentiate(g, loss, {b, a, c});
@@ -59,7 +60,10 @@ TEST(Autograd, A03_the_loss_must_be_a_scalar_and_its_own_gradient_is_one) {
   Graph g;
   const std::string line = std::to_string(__LINE__ + 1);
   const Tensor p = g.parameter("p", {2, 3}), loss = sum(p);
-  EXPECT_EQ(message_of<TypeError>([&] { differentiate(g, p, {p}); }), "differentiate: the loss must be a scalar, got f32[2,3] of parameter (autograd_test.cpp:" + line + ")");
+  EXPECT_EQ(
+      message_of<TypeError>([&] { differentiate(g, p, {p}); }),
+      "differentiate: the loss must be a scalar, got f32[2,3] of parameter (autograd_test.cpp:" +
+          line + ")");
   EXPECT_EQ(gradients_of(g, loss, {loss})[0], std::vector<double>{1});
 }
 
@@ -72,7 +76,8 @@ TEST(Autograd, A04_an_unrelated_branch_adds_no_gradient_node) {
     return differentiate(g, loss, {p}).graph.size() - g.size();
   };
   EXPECT_EQ(build(small, false), build(large, true));
-  // A branch that feeds the loss but does not descend from the parameter is not differentiated: sin's gradient would need cos.
+  // A branch that feeds the loss but does not descend from the parameter is not differentiated:
+  // sin's gradient would need cos.
   Graph g;
   const Tensor p = g.parameter("p", {4}), x = g.input("x", {4});
   const Gradients d = differentiate(g, sum(p * sin(x)), {p});
@@ -116,13 +121,17 @@ TEST(Autograd, A08_the_gradient_of_a_sum_is_repeated_along_the_summed_axes) {
       for (std::int64_t i = 0; i < 2; ++i)
         for (std::int64_t j = 0; j < 3; ++j)
           for (std::int64_t k = 0; k < 4; ++k, ++at)
-            EXPECT_EQ(d[at], 1.0 + static_cast<double>(a == 0 ? j * 4 + k : a == 1 ? i * 4 + k : i * 3 + j)) << "axis " << axis << " keep " << keep;
+            EXPECT_EQ(d[at], 1.0 + static_cast<double>(a == 0   ? j * 4 + k
+                                                       : a == 1 ? i * 4 + k
+                                                                : i * 3 + j))
+                << "axis " << axis << " keep " << keep;
     }
 }
 
 TEST(Autograd, A09_ties_of_a_maximum_share_the_gradient) {
   Graph g;
-  const Tensor x = g.parameter("x", {3}, init::from_data(floats({3}, {1, 3, 2}))), y = g.parameter("y", {3}, init::from_data(floats({3}, {3, 3, 1})));
+  const Tensor x = g.parameter("x", {3}, init::from_data(floats({3}, {1, 3, 2}))),
+               y = g.parameter("y", {3}, init::from_data(floats({3}, {3, 3, 1})));
   EXPECT_EQ(gradients_of(g, amax(x), {x})[0], (std::vector<double>{0, 1, 0}));
   EXPECT_EQ(gradients_of(g, amax(y), {y})[0], (std::vector<double>{0.5, 0.5, 0}));
 }
@@ -134,7 +143,8 @@ TEST(Autograd, A10_derivatives_of_the_primitives) {
   EXPECT_DOUBLE_EQ(derivative([](Tensor x) { return sqrt(x); }, 4), 0.25);
   EXPECT_DOUBLE_EQ(derivative([](Tensor x) { return reciprocal(x); }, 2), -0.25);
   Graph g;
-  const Tensor a = g.parameter("a", {}, init::constant(2)), b = g.parameter("b", {}, init::constant(5));
+  const Tensor a = g.parameter("a", {}, init::constant(2)),
+               b = g.parameter("b", {}, init::constant(5));
   const auto d = gradients_of(g, a * b, {a, b});
   EXPECT_EQ(d[0][0], 5);
   EXPECT_EQ(d[1][0], 2);
@@ -144,22 +154,27 @@ TEST(Autograd, A11_an_op_without_derivative_on_the_path_is_an_error_with_op_and_
   Graph g;
   const Tensor w = g.parameter("w", {3}), x = g.input("x", {3});
   const Tensor by_mod = sum(mod(w * 2.0, x)), by_test = sum(cast(gt(w, x), f32) * x);
-  EXPECT_THAT(message_of<TypeError>([&] { differentiate(g, by_mod, {w}); }), HasSubstr("has no derivative, but lies on the path w -> mul -> mod -> sum"));
-  EXPECT_THAT(message_of<TypeError>([&] { differentiate(g, by_mod, {w}); }), ::testing::StartsWith("mod (autograd_test.cpp:"));
-  EXPECT_THAT(message_of<TypeError>([&] { differentiate(g, by_test, {w}); }), HasSubstr("the path w -> gt -> cast -> mul -> sum"));
+  EXPECT_THAT(message_of<TypeError>([&] { differentiate(g, by_mod, {w}); }),
+              HasSubstr("has no derivative, but lies on the path w -> mul -> mod -> sum"));
+  EXPECT_THAT(message_of<TypeError>([&] { differentiate(g, by_mod, {w}); }),
+              ::testing::StartsWith("mod (autograd_test.cpp:"));
+  EXPECT_THAT(message_of<TypeError>([&] { differentiate(g, by_test, {w}); }),
+              HasSubstr("the path w -> gt -> cast -> mul -> sum"));
 }
 
 TEST(Autograd, A12_the_same_ops_off_that_path_are_no_error) {
   Graph g;
   const Tensor w = g.parameter("w", {3}, init::constant(2)), x = g.input("x", {3});
   const Tensor remainder = mod(x, 2.0), stopped = cast(gt(stop_gradient(w), x), f32);
-  const auto d = gradients_of(g, sum(w * remainder) + sum(w * stopped), {w}, {{"x", floats({3}, {1, 5, 4})}});
+  const auto d =
+      gradients_of(g, sum(w * remainder) + sum(w * stopped), {w}, {{"x", floats({3}, {1, 5, 4})}});
   EXPECT_EQ(d[0], (std::vector<double>{2, 1, 0}));
 }
 
 TEST(Autograd, A13_mod_keeps_the_sign_of_the_dividend) {
   Graph g;
-  const Tensor a = g.constant(floats({4}, {5, -5, 5, -5})), b = g.constant(floats({4}, {3, 3, -3, -3}));
+  const Tensor a = g.constant(floats({4}, {5, -5, 5, -5})),
+               b = g.constant(floats({4}, {3, 3, -3, -3}));
   EXPECT_EQ(value_of(g, mod(a, b)), (std::vector<double>{2, -2, 2, -2}));
   const Tensor i = g.constant(ints({2}, {-7, 7})), j = g.constant(ints({2}, {3, -3}));
   EXPECT_EQ(value_of(g, mod(i, j)), (std::vector<double>{-1, 1}));
@@ -167,7 +182,8 @@ TEST(Autograd, A13_mod_keeps_the_sign_of_the_dividend) {
 
 TEST(Autograd, A14_a_dot_product) {
   Graph g;
-  const Tensor w = g.parameter("w", {2}, init::from_data(floats({2}, {2, 3}))), x = g.input("x", {2});
+  const Tensor w = g.parameter("w", {2}, init::from_data(floats({2}, {2, 3}))),
+               x = g.input("x", {2});
   const Tensor loss = matmul(w, x);
   const ref::Bindings at{{"x", floats({2}, {10, 5})}};
   EXPECT_EQ(value_of(g, loss, at), std::vector<double>{35});
@@ -176,7 +192,8 @@ TEST(Autograd, A14_a_dot_product) {
 
 TEST(Autograd, A15_agrees_with_the_recorded_gradients_of_another_library) {
   const tools::Fixtures recorded(PANTALA_FIXTURES_DIR);
-  for (const std::string_view prefix : {"ops/amax", "ops/matmul", "ops/layer_norm", "ops/softmax", "models/mlp"}) {
+  for (const std::string_view prefix :
+       {"ops/amax", "ops/matmul", "ops/layer_norm", "ops/softmax", "models/mlp"}) {
     int cases = 0;
     for (const std::string& name : recorded.names()) {
       if (!name.starts_with(prefix)) continue;
@@ -190,14 +207,21 @@ TEST(Autograd, A15_agrees_with_the_recorded_gradients_of_another_library) {
 TEST(Autograd, A16_gradients_do_not_depend_on_the_order_of_writing) {
   const auto gradients = [](bool reversed) {
     Graph g;
-    const auto leaf = [&](const char* name, double v) { return g.parameter(name, {2, 2}, init::constant(v), f64); };
+    const auto leaf = [&](const char* name, double v) {
+      return g.parameter(name, {2, 2}, init::constant(v), f64);
+    };
     Tensor a, b;
-    if (reversed) b = leaf("b", 0.3), a = leaf("a", 0.7);
-    else a = leaf("a", 0.7), b = leaf("b", 0.3);
+    if (reversed)
+      b = leaf("b", 0.3), a = leaf("a", 0.7);
+    else
+      a = leaf("a", 0.7), b = leaf("b", 0.3);
     Tensor s, t;
-    if (reversed) t = exp(b) * a, s = sin(a) * b;
-    else s = sin(a) * b, t = exp(b) * a;
-    return gradients_of(g, reversed ? sum(t) + sum(s * t) + sum(s) : sum(s) + sum(s * t) + sum(t), {a, b});
+    if (reversed)
+      t = exp(b) * a, s = sin(a) * b;
+    else
+      s = sin(a) * b, t = exp(b) * a;
+    return gradients_of(g, reversed ? sum(t) + sum(s * t) + sum(s) : sum(s) + sum(s * t) + sum(t),
+                        {a, b});
   };
   const auto first = gradients(false), second = gradients(true);
   for (std::size_t k = 0; k < 2; ++k) expect_close(first[k], second[k], 1e-14);

@@ -1,3 +1,4 @@
+// clang-format off: expected messages name the line of a call, which must therefore stay on its line.
 // Section 5 of the checklist: losses.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

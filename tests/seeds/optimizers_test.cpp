@@ -19,15 +19,17 @@ using testing::DoubleNear;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-Literal values(Shape shape, std::vector<double> numbers) { return Literal::floats(std::move(shape), std::move(numbers), f64); }
-std::vector<double> read(const ref::Session& session, std::string_view name) { return session.value(name).to_doubles(); }
+Literal values(Shape shape, std::vector<double> numbers) {
+  return Literal::floats(std::move(shape), std::move(numbers), f64);
+}
+std::vector<double> read(const ref::Session& session, std::string_view name) {
+  return session.value(name).to_doubles();
+}
 
 std::string type_error(const std::function<void()>& action) {
   try {
     action();
-  } catch (const TypeError& error) {
-    return error.what();
-  }
+  } catch (const TypeError& error) { return error.what(); }
   return "no error";
 }
 
@@ -116,11 +118,24 @@ TEST(Optimizers, O04_isolated_sgd_has_a_graph_of_its_own) {
 
 TEST(Optimizers, O05_lists_that_do_not_fit_name_the_entry) {
   Graph g;
-  const Tensor a = g.parameter("a", {2}), b = g.parameter("b", {3}), ga = g.input("ga", {2}), gb = g.input("gb", {4});
-  EXPECT_THAT(type_error([&] { optim::sgd_on_graph(g, {a, b}, {ga}); }), HasSubstr("2 weights but 1 gradients; entry 1 has no gradient"));
-  EXPECT_THAT(type_error([&] { optim::adam_on_graph(g, {a}, {ga, gb}); }), HasSubstr("1 weights but 2 gradients; entry 1 has no weight"));
-  EXPECT_THAT(type_error([&] { optim::sgd_on_graph(g, {a, b}, {ga, gb}); }), HasSubstr("entry 1 ('b'): the weight is f32[3], its gradient f32[4]"));
-  EXPECT_THAT(type_error([&] { optim::adam_on_graph(g, {a, b}, {ga, gb}); }), HasSubstr("entry 1 ('b'): the weight is f32[3], its gradient f32[4]"));
+  const Tensor a = g.parameter("a", {2}), b = g.parameter("b", {3}), ga = g.input("ga", {2}),
+               gb = g.input("gb", {4});
+  EXPECT_THAT(type_error([&] {
+                optim::sgd_on_graph(g, {a, b}, {ga});
+              }),
+              HasSubstr("2 weights but 1 gradients; entry 1 has no gradient"));
+  EXPECT_THAT(type_error([&] {
+                optim::adam_on_graph(g, {a}, {ga, gb});
+              }),
+              HasSubstr("1 weights but 2 gradients; entry 1 has no weight"));
+  EXPECT_THAT(type_error([&] {
+                optim::sgd_on_graph(g, {a, b}, {ga, gb});
+              }),
+              HasSubstr("entry 1 ('b'): the weight is f32[3], its gradient f32[4]"));
+  EXPECT_THAT(type_error([&] {
+                optim::adam_on_graph(g, {a, b}, {ga, gb});
+              }),
+              HasSubstr("entry 1 ('b'): the weight is f32[3], its gradient f32[4]"));
   EXPECT_EQ(g.size(), 4u);
 }
 
@@ -131,14 +146,16 @@ TEST(Optimizers, O06_rate_betas_and_epsilon_are_scalars_with_setters) {
   const std::string text = to_text(session.graph());
   session.set_input("g", values({}, {2}));
   session.step();
-  const double w1 = session.value("w").at(0), m1 = read(session, "optim.m.w")[0], v1 = read(session, "optim.v.w")[0];
+  const double w1 = session.value("w").at(0), m1 = read(session, "optim.m.w")[0],
+               v1 = read(session, "optim.v.w")[0];
   adam.set_learning_rate(session, 0.5);
   adam.set_beta1(session, 0.25);
   adam.set_beta2(session, 0.75);
   adam.set_epsilon(session, 0.125);
   session.step();
   const double m2 = 0.25 * m1 + 0.75 * 2, v2 = 0.75 * v1 + 0.25 * 4;
-  EXPECT_NEAR(session.value("w").at(0), w1 - 0.5 * (m2 / (1 - 0.0625)) / (std::sqrt(v2 / (1 - 0.5625)) + 0.125), 1e-14);
+  EXPECT_NEAR(session.value("w").at(0),
+              w1 - 0.5 * (m2 / (1 - 0.0625)) / (std::sqrt(v2 / (1 - 0.5625)) + 0.125), 1e-14);
   EXPECT_EQ(to_text(session.graph()), text);
   EXPECT_THROW(adam.set_beta1(session, 1), TypeError);
   EXPECT_THROW(adam.set_learning_rate(session, -1), TypeError);
@@ -172,7 +189,8 @@ TEST(Optimizers, O08_adam_formula) {
     for (std::size_t k = 0; k < 3; ++k) {
       first[k] = 0.9 * first[k] + 0.1 * g[k];
       second[k] = 0.999 * second[k] + 0.001 * g[k] * g[k];
-      w[k] -= 0.01 * (first[k] / (1 - std::pow(0.9, t))) / (std::sqrt(second[k] / (1 - std::pow(0.999, t))) + 1e-8);
+      w[k] -= 0.01 * (first[k] / (1 - std::pow(0.9, t))) /
+              (std::sqrt(second[k] / (1 - std::pow(0.999, t))) + 1e-8);
       EXPECT_NEAR(read(session, "w")[k], w[k], 1e-12);
       EXPECT_NEAR(read(session, "optim.m.w")[k], first[k], 1e-14);
       EXPECT_NEAR(read(session, "optim.v.w")[k], second[k], 1e-14);
@@ -182,15 +200,19 @@ TEST(Optimizers, O08_adam_formula) {
 
 TEST(Optimizers, O09_moments_start_at_zero_and_one_counter_counts) {
   Graph g;
-  const Tensor a = g.parameter("a", {2, 3}), b = g.parameter("b", {4}), ga = g.input("ga", {2, 3}), gb = g.input("gb", {4});
+  const Tensor a = g.parameter("a", {2, 3}), b = g.parameter("b", {4}), ga = g.input("ga", {2, 3}),
+               gb = g.input("gb", {4});
   optim::adam_on_graph(g, {a, b}, {ga, gb});
   ref::Session session(g);
-  for (const char* name : {"optim.m.a", "optim.v.a"}) EXPECT_EQ(session.value(name), Literal(Type{f32, {2, 3}}));
-  for (const char* name : {"optim.m.b", "optim.v.b"}) EXPECT_EQ(session.value(name), Literal(Type{f32, {4}}));
+  for (const char* name : {"optim.m.a", "optim.v.a"})
+    EXPECT_EQ(session.value(name), Literal(Type{f32, {2, 3}}));
+  for (const char* name : {"optim.m.b", "optim.v.b"})
+    EXPECT_EQ(session.value(name), Literal(Type{f32, {4}}));
   int counters = 0;
   for (const Leaf& leaf : g.leaves(LeafKind::state)) counters += leaf.value.dtype() == i64;
   EXPECT_EQ(counters, 1);
-  // With t = 1 the corrections undo the decays: the first step has length lr whatever the gradient is.
+  // With t = 1 the corrections undo the decays: the first step has length lr whatever the gradient
+  // is.
   session.set_input("ga", Literal::floats({2, 3}, {1, -2, 3, -4, 5, -6}));
   session.set_input("gb", Literal::floats({4}, {0.5, -0.5, 8, -8}));
   const std::vector<double> before = read(session, "a");
@@ -214,7 +236,8 @@ TEST(Optimizers, O10_parabola) {
 TEST(Optimizers, O11_a_step_advances_weights_moments_and_counter) {
   ref::Session session = parabola(0.01);
   for (int t = 1; t <= 3; ++t) {
-    const double x = session.value("x").at(0), m = read(session, "optim.m.x")[0], v = read(session, "optim.v.x")[0];
+    const double x = session.value("x").at(0), m = read(session, "optim.m.x")[0],
+                 v = read(session, "optim.v.x")[0];
     session.step();
     EXPECT_NE(session.value("x").at(0), x);
     EXPECT_NE(read(session, "optim.m.x")[0], m);
@@ -225,24 +248,29 @@ TEST(Optimizers, O11_a_step_advances_weights_moments_and_counter) {
 
 TEST(Optimizers, O12_new_weights_in_the_order_of_the_parameters) {
   Graph g;
-  const Tensor b = g.parameter("b", {2}, init::constant(5), f64), a = g.parameter("a", {}, init::constant(1), f64);
+  const Tensor b = g.parameter("b", {2}, init::constant(5), f64),
+               a = g.parameter("a", {}, init::constant(1), f64);
   const Tensor ga = g.input("ga", {}, f64), gb = g.input("gb", {2}, f64);
   const optim::AdamOnGraph adam = optim::adam_on_graph(g, {a, b}, {ga, gb}, 0.5);
   ASSERT_EQ(adam.new_weights().size(), 2u);
   EXPECT_EQ(adam.new_weights()[0].type, a.type());
   EXPECT_EQ(adam.new_weights()[1].type, b.type());
   ref::Session session(g);
-  session.observe({adam.new_weights()[0].in(session.graph()), adam.new_weights()[1].in(session.graph())});
+  session.observe(
+      {adam.new_weights()[0].in(session.graph()), adam.new_weights()[1].in(session.graph())});
   session.set_input("ga", values({}, {1}));
   session.set_input("gb", values({2}, {1, -1}));
   session.step();
-  EXPECT_THAT(session.observed(adam.new_weights()[0].in(session.graph())).to_doubles(), ElementsAre(DoubleNear(0.5, 1e-7)));
-  EXPECT_THAT(session.observed(adam.new_weights()[1].in(session.graph())).to_doubles(), ElementsAre(DoubleNear(4.5, 1e-7), DoubleNear(5.5, 1e-7)));
+  EXPECT_THAT(session.observed(adam.new_weights()[0].in(session.graph())).to_doubles(),
+              ElementsAre(DoubleNear(0.5, 1e-7)));
+  EXPECT_THAT(session.observed(adam.new_weights()[1].in(session.graph())).to_doubles(),
+              ElementsAre(DoubleNear(4.5, 1e-7), DoubleNear(5.5, 1e-7)));
   EXPECT_EQ(session.observed(adam.new_weights()[1].in(session.graph())), session.value("b"));
 }
 
 TEST(Optimizers, O13_an_optimizer_works_after_its_graph_was_moved) {
-  static_assert(std::is_same_v<decltype(optim::ValueRef::id), ValueId> && std::is_same_v<decltype(optim::ValueRef::type), Type>);
+  static_assert(std::is_same_v<decltype(optim::ValueRef::id), ValueId> &&
+                std::is_same_v<decltype(optim::ValueRef::type), Type>);
   std::optional<optim::AdamOnGraph> adam;
   Graph moved;
   {

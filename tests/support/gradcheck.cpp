@@ -16,7 +16,9 @@
 namespace pantala::testing {
 
 namespace {
-double unit(const std::string& name, std::int64_t index) { return bits_to_unit(random_bits(fnv1a(name), 0, 0, static_cast<std::uint64_t>(index))); }
+double unit(const std::string& name, std::int64_t index) {
+  return bits_to_unit(random_bits(fnv1a(name), 0, 0, static_cast<std::uint64_t>(index)));
+}
 
 Literal weights(const Type& type, const std::string& name) {
   Literal out(Type{type.dtype, type.shape});
@@ -41,10 +43,16 @@ Literal draw(const ir::SampleInput& input, const std::string& name) {
   const std::int64_t last = input.shape.rank() > 0 ? input.shape.back() : 1;
   for (std::int64_t k = 0; k < out.numel(); ++k) {
     const double u = unit(name, k);
-    if (out.is_float()) out.f()[k] = input.low + u * (input.high - input.low);
-    else out.i()[k] = wrap_to(input.dtype, static_cast<std::int64_t>(std::floor(input.low + u * (input.high - input.low))));
+    if (out.is_float())
+      out.f()[k] = input.low + u * (input.high - input.low);
+    else
+      out.i()[k] =
+          wrap_to(input.dtype,
+                  static_cast<std::int64_t>(std::floor(input.low + u * (input.high - input.low))));
     // Without repetition: a rotation of the range, starting elsewhere in each row.
-    if (input.distinct) out.i()[k] = static_cast<std::int64_t>(input.low) + (k % last + k / last) % static_cast<std::int64_t>(input.high - input.low);
+    if (input.distinct)
+      out.i()[k] = static_cast<std::int64_t>(input.low) +
+                   (k % last + k / last) % static_cast<std::int64_t>(input.high - input.low);
   }
   return out;
 }
@@ -72,14 +80,19 @@ Subject make_subject(const ir::OpDef& op, const ir::Sample& sample) {
   return s;
 }
 
-std::string check_gradients(const Graph& graph, const Tensor& scalar, const std::vector<Tensor>& parameters, const ref::Bindings& given, double tolerance) {
+std::string check_gradients(const Graph& graph, const Tensor& scalar,
+                            const std::vector<Tensor>& parameters, const ref::Bindings& given,
+                            double tolerance) {
   // Parameters without a given value are checked at their first one.
   ref::Bindings bindings = given;
-  for (const Tensor& p : parameters) bindings.try_emplace(graph.data()->leaf_name(p.id().node), ref::evaluate(graph, {p}, given)[0]);
+  for (const Tensor& p : parameters)
+    bindings.try_emplace(graph.data()->leaf_name(p.id().node), ref::evaluate(graph, {p}, given)[0]);
   const Gradients d = differentiate(graph, scalar, parameters);
   verify(d.graph);
   const std::vector<Literal> gradients = ref::evaluate(d.graph, d.gradients, bindings);
-  const auto loss_at = [&](const ref::Bindings& at) { return ref::evaluate(graph, {scalar}, at)[0].at(0); };
+  const auto loss_at = [&](const ref::Bindings& at) {
+    return ref::evaluate(graph, {scalar}, at)[0].at(0);
+  };
   constexpr double kStep = 1e-5;
   constexpr std::int64_t kMost = 40;  // elements checked per input
   for (std::size_t p = 0; p < parameters.size(); ++p) {
@@ -101,13 +114,15 @@ std::string check_gradients(const Graph& graph, const Tensor& scalar, const std:
       };
       const double expected = (4 * difference(kStep) - difference(2 * kStep)) / 3;
       if (!(std::fabs(expected - gradient.f()[k]) <= tolerance * scale))
-        return fmt::format("d/d{}[{}]: central differences {}, gradient {}, scale {}", name, k, expected, gradient.f()[k], scale);
+        return fmt::format("d/d{}[{}]: central differences {}, gradient {}, scale {}", name, k,
+                           expected, gradient.f()[k], scale);
     }
   }
   return "";
 }
 
-std::string check_sample(const ir::OpDef& op, const ir::Sample& sample, int order, double tolerance) {
+std::string check_sample(const ir::OpDef& op, const ir::Sample& sample, int order,
+                         double tolerance) {
   Subject s = make_subject(op, sample);
   if (!s.loss.valid() || s.parameters.empty()) return "";
   if (order == 1) return check_gradients(s.graph, s.loss, s.parameters, s.bindings, tolerance);

@@ -21,11 +21,13 @@ std::vector<std::string> words(const std::string& text) {
 class Checker {
  public:
   explicit Checker(const std::vector<Module>& modules) : modules_(modules) {
-    // Modules are listed bottom up, so the closures of the dependencies are complete when a module is met.
+    // Modules are listed bottom up, so the closures of the dependencies are complete when a module
+    // is met.
     for (const Module& module : modules) {
       std::set<std::string>& closure = closures_[module.name];
       closure.insert(module.name);
-      for (const std::string& dependency : module.depends) closure.insert(closures_[dependency].begin(), closures_[dependency].end());
+      for (const std::string& dependency : module.depends)
+        closure.insert(closures_[dependency].begin(), closures_[dependency].end());
     }
   }
 
@@ -39,14 +41,17 @@ class Checker {
         std::smatch match;
         if (!std::regex_search(line, match, include)) continue;
         const std::string problem = check(file.path, match[2].str(), match[1].str() == "\"");
-        if (!problem.empty()) violations_.push_back(fmt::format("{}:{}: {}", file.path, number, problem));
+        if (!problem.empty())
+          violations_.push_back(fmt::format("{}:{}: {}", file.path, number, problem));
       }
     }
     return violations_;
   }
 
  private:
-  static bool starts(std::string_view text, std::string_view prefix) { return text.substr(0, prefix.size()) == prefix; }
+  static bool starts(std::string_view text, std::string_view prefix) {
+    return text.substr(0, prefix.size()) == prefix;
+  }
 
   // The module whose folder holds the path (the longest name wins), or "".
   std::string module_of_source(std::string_view path) const {
@@ -63,17 +68,22 @@ class Checker {
     return "";
   }
 
-  std::string allowed(const std::string& user, const std::string& used, const std::string& what) const {
+  std::string allowed(const std::string& user, const std::string& used,
+                      const std::string& what) const {
     if (used.empty()) return fmt::format("{} belongs to no module", what);
-    if (!closures_.at(user).contains(used)) return fmt::format("{} must not include {} of module {}", user, what, used);
+    if (!closures_.at(user).contains(used))
+      return fmt::format("{} must not include {} of module {}", user, what, used);
     return "";
   }
 
   std::string check(const std::string& path, const std::string& included, bool quoted) const {
-    if ((starts(included, "llvm/") || starts(included, "llvm-c/")) && !starts(path, "src/codegen/llvm")) return fmt::format("{} must not be included outside of codegen/llvm", included);
+    if ((starts(included, "llvm/") || starts(included, "llvm-c/")) &&
+        !starts(path, "src/codegen/llvm"))
+      return fmt::format("{} must not be included outside of codegen/llvm", included);
     if (!quoted || starts(included, "llvm")) return "";
     const bool is_public = starts(path, "include/pantala/");
-    const std::string user = is_public ? module_of_header(path.substr(16)) : module_of_source(path.substr(4));
+    const std::string user =
+        is_public ? module_of_header(path.substr(16)) : module_of_source(path.substr(4));
     if (user.empty()) return "the file belongs to no module";
     if (starts(included, "pantala/")) {
       if (path == "include/pantala/pantala.h") return "";
@@ -96,11 +106,15 @@ std::vector<Module> parse_modules(std::string_view text) {
   for (std::string line; std::getline(lines, line);) {
     const std::size_t first = line.find('|'), second = line.find('|', first + 1);
     if (first == std::string::npos || second == std::string::npos) continue;
-    modules.push_back({line.substr(0, first), words(line.substr(first + 1, second - first - 1)), words(line.substr(second + 1))});
+    modules.push_back({line.substr(0, first), words(line.substr(first + 1, second - first - 1)),
+                       words(line.substr(second + 1))});
   }
   return modules;
 }
 
-std::vector<std::string> layering_violations(const std::vector<Module>& modules, const std::vector<SourceFile>& files) { return Checker(modules).run(files); }
+std::vector<std::string> layering_violations(const std::vector<Module>& modules,
+                                             const std::vector<SourceFile>& files) {
+  return Checker(modules).run(files);
+}
 
 }  // namespace pantala::testing

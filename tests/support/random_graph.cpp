@@ -29,7 +29,8 @@ constexpr std::int64_t kMostElements = 400;  // of a value that is used again
 
 class Generator {
  public:
-  Generator(std::uint64_t seed, const RandomGraphOptions& options) : random_(seed), options_(options) {}
+  Generator(std::uint64_t seed, const RandomGraphOptions& options)
+      : random_(seed), options_(options) {}
 
   RandomGraph run() {
     for (int k = 0; k < options_.steps; ++k) random_.chance(0.4) ? add_pointwise() : add_sample();
@@ -46,19 +47,23 @@ class Generator {
     result_.bindings[name] = draw(in, name);
     if (!is_float(in.dtype)) return graph().input(name, in.shape, in.dtype);
     if (random_.chance(0.3)) return graph().input(name, in.shape, in.dtype);
-    const Tensor p = graph().parameter(name, in.shape, random_.chance(0.5) ? init::normal() : init::constant(-0.0), in.dtype);
+    const Tensor p = graph().parameter(
+        name, in.shape, random_.chance(0.5) ? init::normal() : init::constant(-0.0), in.dtype);
     result_.wrt.push_back(p);
     return p;
   }
 
-  // A value of the pool brought to the wanted type and range: cut or spread to the right number of elements, and squeezed by a sigmoid.
+  // A value of the pool brought to the wanted type and range: cut or spread to the right number of
+  // elements, and squeezed by a sigmoid.
   Tensor adapted(const Tensor& from, const ir::SampleInput& in) {
     Tensor t = cast(from, in.dtype);
     if (t.shape() != in.shape) {
       const std::int64_t need = in.shape.numel();
       t = reshape(t, {t.numel()});
-      if (t.numel() >= need) t = slice_axis(t, 0, 0, need);
-      else t = broadcast_to(slice_axis(t, 0, 0, 1), Shape{need});
+      if (t.numel() >= need)
+        t = slice_axis(t, 0, 0, need);
+      else
+        t = broadcast_to(slice_axis(t, 0, 0, 1), Shape{need});
       t = reshape(t, in.shape.vec());
     }
     return sigmoid(t) * (in.high - in.low) + in.low;
@@ -93,13 +98,15 @@ class Generator {
     keep(graph().data()->append(op, inputs, sample.attrs, {}));
   }
 
-  // A pointwise op on shapes that broadcast: axes of the common shape are dropped in front or shrunk to 1.
+  // A pointwise op on shapes that broadcast: axes of the common shape are dropped in front or
+  // shrunk to 1.
   void add_pointwise() {
     const ir::OpDef& op = *random_.pick(sampled_ops());
     ir::Sample sample = random_.pick(op.samples());
     if (!op.pointwise || !usable(op, sample)) return add_sample();
     Shape common;
-    for (std::int64_t rank = random_.below(4); rank > 0; --rank) common = common.insert(0, random_.pick(kSizes));
+    for (std::int64_t rank = random_.below(4); rank > 0; --rank)
+      common = common.insert(0, random_.pick(kSizes));
     std::vector<Operand> inputs;
     for (ir::SampleInput in : sample.inputs) {
       in.shape = common;
@@ -116,7 +123,8 @@ class Generator {
     for (const Tensor& t : pool_)
       if (t.numel() > 0 && random_.chance(0.6)) parts.push_back(mean(sigmoid(cast(t, f32))));
     result_.loss = add_n(parts);
-    for (std::size_t k = 0; k < named_.size(); ++k) graph().output(fmt::format("y{}", k), named_[k]);
+    for (std::size_t k = 0; k < named_.size(); ++k)
+      graph().output(fmt::format("y{}", k), named_[k]);
     graph().output("loss", result_.loss);
     for (const Tensor& p : result_.wrt)
       if (random_.chance(0.3)) graph().update(p, p * 0.5);
@@ -131,6 +139,8 @@ class Generator {
 
 }  // namespace
 
-RandomGraph random_graph(std::uint64_t seed, const RandomGraphOptions& options) { return Generator(seed, options).run(); }
+RandomGraph random_graph(std::uint64_t seed, const RandomGraphOptions& options) {
+  return Generator(seed, options).run();
+}
 
 }  // namespace pantala::testing

@@ -1,9 +1,10 @@
 // Attributes: one declaration gives names, defaults, identity, text and binding by name.
+#include "ir/attribute.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "ir/attribute.h"
 #include "ir/op.h"
 #include "ops/table.h"
 #include "pantala/error.h"
@@ -18,7 +19,9 @@ enum class Colour { red, green };
 
 }  // namespace
 template <>
-struct EnumNames<Colour> { static constexpr std::string_view names[] = {"red", "green"}; };
+struct EnumNames<Colour> {
+  static constexpr std::string_view names[] = {"red", "green"};
+};
 namespace {
 
 struct Attrs {
@@ -81,8 +84,11 @@ TEST(Attributes, texts) {
   EXPECT_EQ(to_text(AttrValue(Ints{})), "[]");
   EXPECT_EQ(to_text(AttrValue(boolean)), "bool");
   EXPECT_EQ(to_text(AttrValue(init::uniform(-1, 0.5))), "uniform(-1,0.5)");
-  EXPECT_EQ(to_text(AttrValue(init::from_data(Literal::floats({2}, {0.5, -0.0})))), "data(f32[2] [0.5,-0])");
-  EXPECT_EQ(to_text(AttrValue(std::make_shared<const Literal>(Literal::ints({2, 1}, {1, 0}, boolean)))), "bool[2,1] [1,0]");
+  EXPECT_EQ(to_text(AttrValue(init::from_data(Literal::floats({2}, {0.5, -0.0})))),
+            "data(f32[2] [0.5,-0])");
+  EXPECT_EQ(
+      to_text(AttrValue(std::make_shared<const Literal>(Literal::ints({2, 1}, {1, 0}, boolean)))),
+      "bool[2,1] [1,0]");
 }
 
 TEST(Attributes, doubles_are_compared_by_bits) {
@@ -101,12 +107,15 @@ TEST(Attributes, kinds_are_part_of_the_value) {
 }
 
 TEST(Attributes, literals_and_initialisers_are_compared_by_content) {
-  const auto literal = [](double x) { return AttrValue(std::make_shared<const Literal>(Literal::scalar(x))); };
+  const auto literal = [](double x) {
+    return AttrValue(std::make_shared<const Literal>(Literal::scalar(x)));
+  };
   EXPECT_TRUE(equal_bits(literal(2), literal(2)));
   EXPECT_FALSE(equal_bits(literal(0.0), literal(-0.0)));
   EXPECT_TRUE(equal_bits(init::normal(0, 1), init::normal(0, 1)));
   EXPECT_FALSE(equal_bits(init::normal(0, 1), init::normal(-0.0, 1)));
-  EXPECT_TRUE(equal_bits(init::from_data(Literal::scalar(NAN)), init::from_data(Literal::scalar(-NAN))));
+  EXPECT_TRUE(
+      equal_bits(init::from_data(Literal::scalar(NAN)), init::from_data(Literal::scalar(-NAN))));
 }
 
 TEST(Signature, gives_inputs_and_results) {
@@ -122,27 +131,38 @@ TEST(Signature, gives_inputs_and_results) {
 }
 
 TEST(BindAttributes, fills_in_defaults) {
-  const AttrValues values = bind_attributes(example(), {{"name", std::string("n")}, {"count", std::int64_t{9}}});
+  const AttrValues values =
+      bind_attributes(example(), {{"name", std::string("n")}, {"count", std::int64_t{9}}});
   EXPECT_EQ(std::get<std::int64_t>(values[1]), 9);
   EXPECT_EQ(std::get<double>(values[2]), 0.5);
 }
 
 TEST(BindAttributes, converts_where_nothing_is_lost) {
-  const AttrValues values = bind_attributes(example(), {{"rate", std::int64_t{2}}, {"axes", std::int64_t{1}}, {"count", Ints{4}}, {"name", std::string()}});
+  const AttrValues values = bind_attributes(example(), {{"rate", std::int64_t{2}},
+                                                        {"axes", std::int64_t{1}},
+                                                        {"count", Ints{4}},
+                                                        {"name", std::string()}});
   EXPECT_EQ(std::get<double>(values[2]), 2.0);
   EXPECT_EQ(std::get<Ints>(values[3]), Ints{1});
   EXPECT_EQ(std::get<std::int64_t>(values[1]), 4);
 }
 
 TEST(BindAttributes, says_what_is_wrong) {
-  const auto message = [](const NamedAttrs& given) { return message_of<TypeError>([&] { bind_attributes(example(), given); }); };
-  EXPECT_EQ(message({{"nmae", std::string()}}), "example has no attribute 'nmae'; did you mean 'name'?");
+  const auto message = [](const NamedAttrs& given) {
+    return message_of<TypeError>([&] { bind_attributes(example(), given); });
+  };
+  EXPECT_EQ(message({{"nmae", std::string()}}),
+            "example has no attribute 'nmae'; did you mean 'name'?");
   EXPECT_EQ(message({}), "attribute name is missing");
-  EXPECT_EQ(message({{"name", std::string()}, {"name", std::string()}}), "attribute name is given twice");
+  EXPECT_EQ(message({{"name", std::string()}, {"name", std::string()}}),
+            "attribute name is given twice");
   EXPECT_EQ(message({{"count", 1.5}}), "attribute count of example must be an integer, got 1.5");
-  EXPECT_EQ(message({{"flag", std::int64_t{1}}}), "attribute flag of example must be a bool, got 1");
-  EXPECT_EQ(message({{"colour", std::string("blue")}}), "attribute colour must be one of red, green, got 'blue'");
-  EXPECT_EQ(message({{"count", Ints{1, 2}}}), "attribute count of example must be an integer, got [1,2]");
+  EXPECT_EQ(message({{"flag", std::int64_t{1}}}),
+            "attribute flag of example must be a bool, got 1");
+  EXPECT_EQ(message({{"colour", std::string("blue")}}),
+            "attribute colour must be one of red, green, got 'blue'");
+  EXPECT_EQ(message({{"count", Ints{1, 2}}}),
+            "attribute count of example must be an integer, got [1,2]");
 }
 
 }  // namespace

@@ -71,7 +71,14 @@ TEST(Exact, is_the_shortest_text_that_reads_back) {
 }
 
 TEST(Exact, reads_back_to_the_same_bits) {
-  std::vector<double> values = {5e-324, -5e-324, std::numeric_limits<double>::max(), std::numeric_limits<double>::min(), 0x1p53 + 2, 1e22, 123456789012345680.0, -0.0};
+  std::vector<double> values = {5e-324,
+                                -5e-324,
+                                std::numeric_limits<double>::max(),
+                                std::numeric_limits<double>::min(),
+                                0x1p53 + 2,
+                                1e22,
+                                123456789012345680.0,
+                                -0.0};
   for (std::uint64_t k = 1; k < 2000; ++k) values.push_back(std::bit_cast<double>(mix64(k)));
   for (const double value : values) {
     if (!std::isfinite(value)) continue;
@@ -120,20 +127,25 @@ TEST(Hash, depends_on_order_and_spreads) {
 TEST(Hash, tells_zeros_apart_but_not_nans) {
   EXPECT_NE(hash_double(0.0), hash_double(-0.0));
   EXPECT_EQ(hash_double(NAN), hash_double(-NAN));
-  EXPECT_EQ(hash_double(NAN), hash_double(std::bit_cast<double>(std::uint64_t{0x7FF8000000000123})));
+  EXPECT_EQ(hash_double(NAN),
+            hash_double(std::bit_cast<double>(std::uint64_t{0x7FF8000000000123})));
   EXPECT_NE(hash_double(INFINITY), hash_double(-INFINITY));
 }
 
 // The known answers of the reference implementation of Philox4x32-10 (Random123's kat_vectors).
 TEST(Philox, gives_the_known_answers) {
-  EXPECT_EQ(philox4x32({0, 0, 0, 0}, {0, 0}), (PhiloxBlock{0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8}));
-  EXPECT_EQ(philox4x32({0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF}, {0xFFFFFFFF, 0xFFFFFFFF}), (PhiloxBlock{0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD}));
-  EXPECT_EQ(philox4x32({0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344}, {0xA4093822, 0x299F31D0}), (PhiloxBlock{0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1}));
+  EXPECT_EQ(philox4x32({0, 0, 0, 0}, {0, 0}),
+            (PhiloxBlock{0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8}));
+  EXPECT_EQ(philox4x32({0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF}, {0xFFFFFFFF, 0xFFFFFFFF}),
+            (PhiloxBlock{0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD}));
+  EXPECT_EQ(philox4x32({0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344}, {0xA4093822, 0x299F31D0}),
+            (PhiloxBlock{0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1}));
 }
 
 TEST(Philox, elements_are_lanes_of_blocks) {
   const PhiloxBlock block = philox4x32({1, 7, 5, 0}, {3, 0});
-  for (std::uint64_t lane = 0; lane < 4; ++lane) EXPECT_EQ(random_bits(3, 5, 7, 4 + lane), block[lane]);
+  for (std::uint64_t lane = 0; lane < 4; ++lane)
+    EXPECT_EQ(random_bits(3, 5, 7, 4 + lane), block[lane]);
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
 // Element types: names, rounding to the nearest representable number, wrapping of integers.
+#include "pantala/dtype.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
-
-#include "pantala/dtype.h"
 
 namespace pantala {
 namespace {
@@ -40,15 +40,16 @@ TEST(RoundTo, keeps_zeros_infinities_and_nan) {
 }
 
 TEST(RoundTo, f32_rounds_as_the_machine_does) {
-  for (const double x : {0.1, 1e-40, 3.4e38, 1e39, 1.0000000596046448, -7.0064923216240854e-46}) EXPECT_EQ(round_to(f32, x), static_cast<double>(static_cast<float>(x)));
+  for (const double x : {0.1, 1e-40, 3.4e38, 1e39, 1.0000000596046448, -7.0064923216240854e-46})
+    EXPECT_EQ(round_to(f32, x), static_cast<double>(static_cast<float>(x)));
   EXPECT_EQ(round_to(f32, 1e39), INFINITY);
   EXPECT_EQ(round_to(f64, 0.1), 0.1);
 }
 
 TEST(RoundTo, f16_ties_go_to_even) {
-  EXPECT_EQ(round_to(f16, 1 + 0x1p-11), 1.0);                // halfway to 1 + 2^-10: even mantissa below
-  EXPECT_EQ(round_to(f16, 1 + 3 * 0x1p-11), 1 + 0x1p-9);     // halfway, even above
-  EXPECT_EQ(round_to(f16, 1 + 0x1.0001p-11), 1 + 0x1p-10);   // just above halfway
+  EXPECT_EQ(round_to(f16, 1 + 0x1p-11), 1.0);  // halfway to 1 + 2^-10: even mantissa below
+  EXPECT_EQ(round_to(f16, 1 + 3 * 0x1p-11), 1 + 0x1p-9);    // halfway, even above
+  EXPECT_EQ(round_to(f16, 1 + 0x1.0001p-11), 1 + 0x1p-10);  // just above halfway
   EXPECT_EQ(round_to(f16, 2049), 2048);
   EXPECT_EQ(round_to(f16, 2051), 2052);
   EXPECT_EQ(round_to(f16, -2051), -2052);
@@ -64,7 +65,7 @@ TEST(RoundTo, f16_overflows_from_65520_on) {
 TEST(RoundTo, f16_has_subnormals) {
   EXPECT_EQ(round_to(f16, 0x1p-14), 0x1p-14);
   EXPECT_EQ(round_to(f16, 0x1p-24), 0x1p-24);
-  EXPECT_EQ(round_to(f16, 0x1p-25), 0.0);              // tie: even is zero
+  EXPECT_EQ(round_to(f16, 0x1p-25), 0.0);  // tie: even is zero
   EXPECT_EQ(round_to(f16, 0x1.0001p-25), 0x1p-24);
   EXPECT_EQ(round_to(f16, 3 * 0x1p-25), 2 * 0x1p-24);  // tie between 1 and 2 quanta
   EXPECT_EQ(round_to(f16, 0x1p-14 - 0x1p-26), 0x1p-14);
@@ -88,7 +89,8 @@ TEST(RoundTo, bf16_ties_overflow_and_subnormals) {
 TEST(RoundTo, f16_is_a_projection_onto_all_halves) {
   for (int bits = 0; bits < 0x7C00; ++bits) {
     const int exponent = bits >> 10, mantissa = bits & 0x3FF;
-    const double value = exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(1024 + mantissa, exponent - 25);
+    const double value =
+        exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(1024 + mantissa, exponent - 25);
     const double quantum = std::ldexp(1.0, std::max(exponent, 1) - 25);
     ASSERT_EQ(round_to(f16, value), value) << bits;
     ASSERT_EQ(round_to(f16, value + 0.25 * quantum), value) << bits;

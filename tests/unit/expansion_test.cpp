@@ -1,5 +1,5 @@
-// Ops with two meanings must have one: a pointwise composite's body on numbers equals its expansion on tensors, and an op with `eval` and
-// `expand` gives the same by both.
+// Ops with two meanings must have one: a pointwise composite's body on numbers equals its expansion
+// on tensors, and an op with `eval` and `expand` gives the same by both.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -23,17 +23,22 @@ TwoMeanings both(const ir::OpDef& op, const ir::Sample& sample, bool extreme) {
   Graph g;
   ref::Bindings bindings;
   std::vector<Tensor> inputs;
-  static constexpr double kExtremes[] = {0.0, -0.0, 1e-300, -1e-300, 1000, -1000, 1e300, -1e300, INFINITY, -INFINITY, NAN, 0.5, -0.5, 3, -3, 6};
+  static constexpr double kExtremes[] = {0.0,   -0.0,   1e-300,   -1e-300,   1000, -1000,
+                                         1e300, -1e300, INFINITY, -INFINITY, NAN,  0.5,
+                                         -0.5,  3,      -3,       6};
   for (std::size_t k = 0; k < sample.inputs.size(); ++k) {
     const ir::SampleInput& in = sample.inputs[k];
     const std::string name = fmt::format("x{}", k);
     inputs.push_back(g.input(name, in.shape, in.dtype));
     bindings[name] = testing::draw(in, op.name + name);
     if (extreme && is_float(in.dtype))
-      for (std::int64_t i = 0; i < bindings[name].numel(); ++i) bindings[name].f()[i] = kExtremes[static_cast<std::size_t>(i) * (k + 1) % std::size(kExtremes)];
+      for (std::int64_t i = 0; i < bindings[name].numel(); ++i)
+        bindings[name].f()[i] =
+            kExtremes[static_cast<std::size_t>(i) * (k + 1) % std::size(kExtremes)];
   }
   const std::vector<Tensor> direct = g.data()->append(op, inputs, sample.attrs, {});
-  const std::vector<Tensor> expanded = ops::expand(op, g.data()->node(direct[0].id().node).attrs, inputs, {});
+  const std::vector<Tensor> expanded =
+      ops::expand(op, g.data()->node(direct[0].id().node).attrs, inputs, {});
   return {ref::evaluate(g, direct, bindings), ref::evaluate(g, expanded, bindings)};
 }
 
@@ -49,7 +54,10 @@ class Expansion : public ::testing::TestWithParam<std::string> {
         ASSERT_EQ(m.direct[r].type(), m.expanded[r].type()) << "sample " << s;
         for (std::int64_t k = 0; k < m.direct[r].numel(); ++k) {
           const double a = m.direct[r].at(k), b = m.expanded[r].at(k);
-          EXPECT_TRUE(a == b || (std::isnan(a) && std::isnan(b)) || std::fabs(a - b) <= 1e-12 * std::fabs(a)) << "sample " << s << ", element " << k << ": " << a << " directly, " << b << " expanded";
+          EXPECT_TRUE(a == b || (std::isnan(a) && std::isnan(b)) ||
+                      std::fabs(a - b) <= 1e-12 * std::fabs(a))
+              << "sample " << s << ", element " << k << ": " << a << " directly, " << b
+              << " expanded";
         }
       }
     }

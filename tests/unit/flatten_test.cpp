@@ -28,7 +28,8 @@ TEST(Flatten, expands_definitions_within_definitions) {
   const Tensor x = g.input("x", {2, 3});
   const Tensor y = var(x, {1});  // of mean
   const Flat flat = flatten(g, {y.id()});
-  for (const ir::Node& node : flat.graph.data()->nodes()) EXPECT_TRUE(node.op->leaf || node.op->eval || node.op->scalar) << node.op->name;
+  for (const ir::Node& node : flat.graph.data()->nodes())
+    EXPECT_TRUE(node.op->leaf || node.op->eval || node.op->scalar) << node.op->name;
   EXPECT_EQ(flat.graph.value(flat.values[0]).type(), y.type());
 }
 
@@ -36,7 +37,8 @@ TEST(Flatten, an_input_given_twice_is_one_value) {
   Graph g;
   const Tensor x = g.input("x", {2, 2});
   const Tensor y = prod(concat({x, x}), {0});
-  EXPECT_EQ(evaluate(g, {y}, {{"x", Literal::floats({2, 2}, {1, 2, 3, 4})}})[0], Literal::floats({2}, {9, 64}));
+  EXPECT_EQ(evaluate(g, {y}, {{"x", Literal::floats({2, 2}, {1, 2, 3, 4})}})[0],
+            Literal::floats({2}, {9, 64}));
 }
 
 TEST(Flatten, a_wanted_leaf_or_a_value_wanted_twice) {
@@ -48,7 +50,8 @@ TEST(Flatten, a_wanted_leaf_or_a_value_wanted_twice) {
   EXPECT_TRUE(flatten(g, {}).values.empty());
 }
 
-// Every composite of the table, over all its samples: the flat graph holds primitives only, is valid and has the same types.
+// Every composite of the table, over all its samples: the flat graph holds primitives only, is
+// valid and has the same types.
 TEST(Flatten, every_op_of_the_table_comes_down_to_primitives) {
   for (const ir::OpDef* op : ops::table().all()) {
     if (!op->samples) continue;
@@ -58,8 +61,11 @@ TEST(Flatten, every_op_of_the_table_comes_down_to_primitives) {
       for (const Tensor& t : s.results) wanted.push_back(t.id());
       const Flat flat = flatten(s.graph, wanted);
       verify(flat.graph);
-      for (const ir::Node& node : flat.graph.data()->nodes()) EXPECT_TRUE(node.op->leaf || node.op->eval || node.op->scalar) << op->name << " -> " << node.op->name;
-      for (std::size_t k = 0; k < wanted.size(); ++k) EXPECT_EQ(flat.graph.value(flat.values[k]).type(), s.results[k].type()) << op->name;
+      for (const ir::Node& node : flat.graph.data()->nodes())
+        EXPECT_TRUE(node.op->leaf || node.op->eval || node.op->scalar)
+            << op->name << " -> " << node.op->name;
+      for (std::size_t k = 0; k < wanted.size(); ++k)
+        EXPECT_EQ(flat.graph.value(flat.values[k]).type(), s.results[k].type()) << op->name;
     }
   }
 }

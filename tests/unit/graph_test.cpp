@@ -41,15 +41,19 @@ TEST(Graph, an_unknown_leaf_or_output_is_answered_with_the_nearest) {
   Graph g;
   g.output("loss", g.parameter("fc1.weight", {2}));
   EXPECT_EQ(g.find("fc1.wieght"), std::nullopt);
-  EXPECT_EQ(message_of<TypeError>([&] { g.leaf("fc1.wieght"); }), "the graph has no leaf named 'fc1.wieght'; did you mean 'fc1.weight'?");
-  EXPECT_EQ(message_of<TypeError>([&] { g.output("los"); }), "the graph has no output named 'los'; did you mean 'loss'?");
-  EXPECT_EQ(message_of<TypeError>([&] { g.output("accuracy"); }), "the graph has no output named 'accuracy'");
+  EXPECT_EQ(message_of<TypeError>([&] { g.leaf("fc1.wieght"); }),
+            "the graph has no leaf named 'fc1.wieght'; did you mean 'fc1.weight'?");
+  EXPECT_EQ(message_of<TypeError>([&] { g.output("los"); }),
+            "the graph has no output named 'los'; did you mean 'loss'?");
+  EXPECT_EQ(message_of<TypeError>([&] { g.output("accuracy"); }),
+            "the graph has no output named 'accuracy'");
 }
 
 TEST(Graph, a_name_used_twice_changes_nothing) {
   Graph g;
   g.input("x", {2});
-  EXPECT_THAT(message_of<TypeError>([&] { g.parameter("x", {2}); }), HasSubstr("the name 'x' is used twice, first by input (graph_test.cpp:"));
+  EXPECT_THAT(message_of<TypeError>([&] { g.parameter("x", {2}); }),
+              HasSubstr("the name 'x' is used twice, first by input (graph_test.cpp:"));
   EXPECT_EQ(g.size(), 1u);
   EXPECT_THAT(names(g.leaves()), ElementsAre("x"));
   EXPECT_EQ(g.parameter("y", {2}).id().node, 1u);
@@ -77,25 +81,33 @@ TEST(Graph, outputs_are_checked) {
   Graph g, other;
   const Tensor x = g.input("x", {2}), foreign = other.input("x", {2});
   g.output("y", x);
-  EXPECT_THAT(message_of<TypeError>([&] { g.output("y", x); }), HasSubstr("the name 'y' is used twice"));
+  EXPECT_THAT(message_of<TypeError>([&] { g.output("y", x); }),
+              HasSubstr("the name 'y' is used twice"));
   EXPECT_THAT(message_of<TypeError>([&] { g.output("", x); }), HasSubstr("a name cannot be empty"));
-  EXPECT_THAT(message_of<TypeError>([&] { g.output("z", foreign); }), HasSubstr("the value belongs to another graph"));
-  EXPECT_THAT(message_of<TypeError>([&] { g.output("z", Tensor()); }), HasSubstr("the value is an empty handle"));
+  EXPECT_THAT(message_of<TypeError>([&] { g.output("z", foreign); }),
+              HasSubstr("the value belongs to another graph"));
+  EXPECT_THAT(message_of<TypeError>([&] { g.output("z", Tensor()); }),
+              HasSubstr("the value is an empty handle"));
   EXPECT_EQ(g.outputs().size(), 1u);
 }
 
 TEST(Graph, updates_are_for_parameters_and_states_once_with_their_type) {
   Graph g;
-  const Tensor x = g.input("x", {2}), p = g.parameter("p", {2}), s = g.state("s", {2}), h = g.scalar("h", 1);
+  const Tensor x = g.input("x", {2}), p = g.parameter("p", {2}), s = g.state("s", {2}),
+               h = g.scalar("h", 1);
   g.update(p, p + x);
   g.update(s, x);
   EXPECT_EQ(g.updates().size(), 2u);
   EXPECT_EQ(g.updates()[0].first, p);
   EXPECT_THAT(message_of<TypeError>([&] { g.update(p, x); }), HasSubstr("'p' is updated twice"));
-  EXPECT_THAT(message_of<TypeError>([&] { g.update(x, x); }), HasSubstr("only a parameter or a state can be updated, not the result of input"));
-  EXPECT_THAT(message_of<TypeError>([&] { g.update(h, h); }), HasSubstr("not the result of scalar"));
-  EXPECT_THAT(message_of<TypeError>([&] { g.update(g.state("t", {3}), x); }), HasSubstr("'t' is f32[3], its new value is f32[2]"));
-  EXPECT_THAT(message_of<TypeError>([&] { g.update(g.state("u", {2}, init::zeros(), f64), x); }), HasSubstr("'u' is f64[2], its new value is f32[2]"));
+  EXPECT_THAT(message_of<TypeError>([&] { g.update(x, x); }),
+              HasSubstr("only a parameter or a state can be updated, not the result of input"));
+  EXPECT_THAT(message_of<TypeError>([&] { g.update(h, h); }),
+              HasSubstr("not the result of scalar"));
+  EXPECT_THAT(message_of<TypeError>([&] { g.update(g.state("t", {3}), x); }),
+              HasSubstr("'t' is f32[3], its new value is f32[2]"));
+  EXPECT_THAT(message_of<TypeError>([&] { g.update(g.state("u", {2}, init::zeros(), f64), x); }),
+              HasSubstr("'u' is f64[2], its new value is f32[2]"));
 }
 
 TEST(Graph, a_copy_keeps_ids_and_goes_its_own_way) {
@@ -175,9 +187,12 @@ TEST(Tensor, an_empty_handle_has_no_type) {
 TEST(Operand, an_empty_handle_is_not_the_number_0) {
   Graph g;
   const Tensor x = g.input("x", {2});
-  EXPECT_THAT(message_of<TypeError>([&] { x + Tensor(); }), HasSubstr("input 1 is an empty handle"));
-  EXPECT_THAT(message_of<TypeError>([&] { relu(Tensor()); }), HasSubstr("input 0 is an empty handle"));
-  EXPECT_THAT(message_of<TypeError>([&] { reshape(Tensor(), {1}); }), HasSubstr("a tensor is needed here"));
+  EXPECT_THAT(message_of<TypeError>([&] { x + Tensor(); }),
+              HasSubstr("input 1 is an empty handle"));
+  EXPECT_THAT(message_of<TypeError>([&] { relu(Tensor()); }),
+              HasSubstr("input 0 is an empty handle"));
+  EXPECT_THAT(message_of<TypeError>([&] { reshape(Tensor(), {1}); }),
+              HasSubstr("a tensor is needed here"));
   EXPECT_EQ(g.size(), 1u);
 }
 
@@ -185,9 +200,23 @@ TEST(Operand, numbers_take_the_dtype_of_the_tensor_beside_them) {
   Graph g;
   EXPECT_EQ((g.input("a", {2}, f16) * 0.5).dtype(), f16);
   EXPECT_EQ((3 - g.input("b", {2}, i32)).dtype(), i32);
-  EXPECT_THAT(message_of<TypeError>([&] { g.leaf("b") + 0.5; }), HasSubstr("the number 0.5 does not fit the dtype of i32[2]"));
-  EXPECT_THAT(message_of<TypeError>([&] { g.leaf("b") + 1e300; }), HasSubstr("the number 1e+300 does not fit the dtype of i32[2]"));
-  EXPECT_THAT(message_of<TypeError>([&] { g.leaf("b") + NAN; }), HasSubstr("the number nan does not fit the dtype of i32[2]"));
+  EXPECT_THAT(message_of<TypeError>([&] { g.leaf("b") + 0.5; }),
+              HasSubstr("the number 0.5 does not fit the dtype of i32[2]"));
+  EXPECT_THAT(message_of<TypeError>([&] { g.leaf("b") + 1e300; }),
+              HasSubstr("the number 1e+300 does not fit the dtype of i32[2]"));
+  EXPECT_THAT(message_of<TypeError>([&] { g.leaf("b") + NAN; }),
+              HasSubstr("the number nan does not fit the dtype of i32[2]"));
+}
+
+TEST(Graph, what_was_moved_from_is_an_empty_graph) {
+  Graph g;
+  const Tensor x = g.input("x", {2});
+  const Graph moved = std::move(g);
+  EXPECT_EQ(moved.size(), 1u);
+  EXPECT_EQ(moved.leaf("x"), x);
+  EXPECT_EQ(g.size(), 0u);  // NOLINT(bugprone-use-after-move)
+  g.input("x", {3});
+  EXPECT_EQ(g.size(), 1u);
 }
 
 }  // namespace

@@ -68,7 +68,8 @@ TEST_F(HashConsing, constants_differ_by_value_shape_and_dtype) {
   EXPECT_FALSE(g.constant(2.0, {3, 1}) == c);
   EXPECT_FALSE(g.constant(2.0, {3}, f64) == c);
   EXPECT_EQ(g.constant(Literal::floats({2}, {1, 2})), g.constant(Literal::floats({2}, {1, 2})));
-  EXPECT_FALSE(g.constant(Literal::floats({2}, {1, 2})) == g.constant(Literal::floats({2}, {2, 1})));
+  EXPECT_FALSE(g.constant(Literal::floats({2}, {1, 2})) ==
+               g.constant(Literal::floats({2}, {2, 1})));
 }
 
 TEST_F(HashConsing, two_convolutions_that_differ_in_one_option_are_two) {
@@ -90,7 +91,7 @@ TEST_F(HashConsing, two_dropouts_stay_two) {
 }
 
 TEST_F(HashConsing, hashes_and_equality_agree) {
-  exp(x), sum(x, {0}), slice(x, {1}, {3}), g.constant(NAN), x * y;
+  exp(x), sum(x, {0}), slice(x, {1}, {3}), g.constant(NAN), x* y;
   const auto& nodes = g.data()->nodes();
   for (const ir::Node& a : nodes)
     for (const ir::Node& b : nodes) {

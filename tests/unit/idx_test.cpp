@@ -39,7 +39,8 @@ std::string head(unsigned type, const std::vector<std::uint32_t>& sizes) {
 
 class IdxTest : public testing::Test {
  protected:
-  IdxTest() : path_(std::filesystem::path(testing::TempDir()) / ("idx-" + std::to_string(getpid()))) {}
+  IdxTest()
+      : path_(std::filesystem::path(testing::TempDir()) / ("idx-" + std::to_string(getpid()))) {}
   ~IdxTest() override { std::filesystem::remove(path_); }
 
   IdxArray read(const std::string& content) const {
@@ -70,11 +71,22 @@ TEST_F(IdxTest, ReadsBytesPlainAndCompressed) {
 }
 
 TEST_F(IdxTest, ReadsOtherTypesBigEndian) {
-  EXPECT_THAT(std::get<std::vector<std::int32_t>>(read(head(0x09, {2}) + std::string("\x01\xff", 2)).values), ElementsAre(1, -1));
-  EXPECT_THAT(std::get<std::vector<std::int32_t>>(read(head(0x0B, {2}) + std::string("\x01\x02\xff\xff", 4)).values), ElementsAre(258, -1));
-  EXPECT_THAT(std::get<std::vector<std::int32_t>>(read(head(0x0C, {1}) + std::string("\x00\x01\x00\x02", 4)).values), ElementsAre(65538));
-  EXPECT_THAT(std::get<std::vector<float>>(read(head(0x0D, {1}) + std::string("\x3f\xc0\x00\x00", 4)).values), ElementsAre(1.5f));
-  EXPECT_THAT(std::get<std::vector<double>>(read(head(0x0E, {1}) + std::string("\xc0\x04\x00\x00\x00\x00\x00\x00", 8)).values), ElementsAre(-2.5));
+  EXPECT_THAT(std::get<std::vector<std::int32_t>>(
+                  read(head(0x09, {2}) + std::string("\x01\xff", 2)).values),
+              ElementsAre(1, -1));
+  EXPECT_THAT(std::get<std::vector<std::int32_t>>(
+                  read(head(0x0B, {2}) + std::string("\x01\x02\xff\xff", 4)).values),
+              ElementsAre(258, -1));
+  EXPECT_THAT(std::get<std::vector<std::int32_t>>(
+                  read(head(0x0C, {1}) + std::string("\x00\x01\x00\x02", 4)).values),
+              ElementsAre(65538));
+  EXPECT_THAT(std::get<std::vector<float>>(
+                  read(head(0x0D, {1}) + std::string("\x3f\xc0\x00\x00", 4)).values),
+              ElementsAre(1.5f));
+  EXPECT_THAT(
+      std::get<std::vector<double>>(
+          read(head(0x0E, {1}) + std::string("\xc0\x04\x00\x00\x00\x00\x00\x00", 8)).values),
+      ElementsAre(-2.5));
 }
 
 TEST_F(IdxTest, EmptyArraysAndScalars) {
@@ -94,8 +106,11 @@ TEST_F(IdxTest, RefusesDamagedHeaders) {
 
 TEST_F(IdxTest, RefusesOtherAmountsThanPromised) {
   for (const bool compressed : {false, true}) {
-    const auto form = [&](const std::string& content) { return compressed ? gzip(content) : content; };
-    EXPECT_THAT(refusal(form(head(8, {4}) + "abc")), HasSubstr("promises 4 bytes of elements, the file has 3"));
+    const auto form = [&](const std::string& content) {
+      return compressed ? gzip(content) : content;
+    };
+    EXPECT_THAT(refusal(form(head(8, {4}) + "abc")),
+                HasSubstr("promises 4 bytes of elements, the file has 3"));
     EXPECT_THAT(refusal(form(head(8, {4}) + "abcde")), HasSubstr("more than the 4 bytes"));
     // Four gigabytes are promised, hardly anything is there: no such memory is taken.
     EXPECT_THAT(refusal(form(head(8, {0xffffffff}) + "abc")), HasSubstr("the file has 3"));
@@ -112,13 +127,15 @@ TEST_F(IdxTest, RefusesMoreThanTheLimit) {
 
 TEST_F(IdxTest, StopsInflatingWhereTheHeaderSays) {
   // A bomb: a megabyte of zeros behind a promise of four bytes.
-  EXPECT_THAT(refusal(gzip(head(8, {4}) + std::string(1 << 20, '\0'))), HasSubstr("more than the 4 bytes"));
+  EXPECT_THAT(refusal(gzip(head(8, {4}) + std::string(1 << 20, '\0'))),
+              HasSubstr("more than the 4 bytes"));
 }
 
 TEST_F(IdxTest, RefusesDamagedStreams) {
   const std::string good = gzip(head(8, {1000}) + std::string(500, 'a') + std::string(500, 'b'));
   EXPECT_EQ(read(good).shape.numel(), 1000);
-  for (std::size_t length = 2; length < good.size(); ++length) EXPECT_THAT(refusal(good.substr(0, length)), HasSubstr("gzip")) << length;
+  for (std::size_t length = 2; length < good.size(); ++length)
+    EXPECT_THAT(refusal(good.substr(0, length)), HasSubstr("gzip")) << length;
   std::string checksum = good;
   checksum[good.size() - 6] = static_cast<char>(checksum[good.size() - 6] ^ 1);
   EXPECT_THAT(refusal(checksum), HasSubstr("gzip"));
@@ -126,7 +143,9 @@ TEST_F(IdxTest, RefusesDamagedStreams) {
   EXPECT_THAT(refusal("\x1f\x8bnonsense"), HasSubstr("gzip"));
 }
 
-TEST_F(IdxTest, MissingFileIsAnIoError) { EXPECT_THROW(read_idx(path_.string() + "-nothing"), IoError); }
+TEST_F(IdxTest, MissingFileIsAnIoError) {
+  EXPECT_THROW(read_idx(path_.string() + "-nothing"), IoError);
+}
 
 }  // namespace
 }  // namespace pantala::io

@@ -1,4 +1,5 @@
-// Reading and writing by index: values against PyTorch's, and every index out of range answered with its value and place.
+// Reading and writing by index: values against PyTorch's, and every index out of range answered
+// with its value and place.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +25,9 @@ Literal counting(Shape shape) {
 class IndexOps : public ::testing::Test {
  protected:
   Tensor constant(Literal value) { return g.constant(std::move(value)); }
-  Tensor index(Shape shape, std::vector<std::int64_t> values, DType dtype = i64) { return g.constant(ints(std::move(shape), std::move(values), dtype)); }
+  Tensor index(Shape shape, std::vector<std::int64_t> values, DType dtype = i64) {
+    return g.constant(ints(std::move(shape), std::move(values), dtype));
+  }
   std::vector<double> value(const Tensor& t) { return value_of(g, t); }
   std::string value_error(const Tensor& t) {
     return message_of<ValueError>([&] { value(t); });
@@ -43,11 +46,13 @@ TEST_F(IndexOps, take_puts_the_shape_of_the_index_in_the_place_of_the_axis) {
 
 TEST_F(IndexOps, take_keeps_any_dtype) {
   EXPECT_EQ(take(index({3}, {1, 0, 1}, boolean), index({1}, {2})).type(), (Type{boolean, {1}}));
-  EXPECT_EQ(value(take(index({3}, {7, 8, 9}, i32), index({2}, {2, 0}))), (std::vector<double>{9, 7}));
+  EXPECT_EQ(value(take(index({3}, {7, 8, 9}, i32), index({2}, {2, 0}))),
+            (std::vector<double>{9, 7}));
 }
 
 TEST_F(IndexOps, embedding_reads_rows_and_becomes_a_take) {
-  const Tensor table = g.parameter("table", {3, 2}), y = embedding(table, index({2, 2}, {0, 2, 2, 1}));
+  const Tensor table = g.parameter("table", {3, 2}),
+               y = embedding(table, index({2, 2}, {0, 2, 2, 1}));
   EXPECT_EQ(g.data()->node(y.id().node).op->name, "take");
   EXPECT_EQ(y.shape(), (Shape{2, 2, 2}));
   // Row 2 is read twice, row 1 once, row 0 once.
@@ -56,24 +61,33 @@ TEST_F(IndexOps, embedding_reads_rows_and_becomes_a_take) {
 
 TEST_F(IndexOps, gather_reads_as_torch_does) {
   const Tensor x = constant(counting({3, 4}));
-  EXPECT_EQ(value(gather(x, index({3, 2}, {2, 0, 1, 1, 3, 2}), 1)), (std::vector<double>{2, 0, 5, 5, 11, 10}));
-  EXPECT_EQ(value(gather(x, index({2, 3}, {2, 0, 1, 0, 0, 2}), 0)), (std::vector<double>{8, 1, 6, 0, 1, 10}));
+  EXPECT_EQ(value(gather(x, index({3, 2}, {2, 0, 1, 1, 3, 2}), 1)),
+            (std::vector<double>{2, 0, 5, 5, 11, 10}));
+  EXPECT_EQ(value(gather(x, index({2, 3}, {2, 0, 1, 0, 0, 2}), 0)),
+            (std::vector<double>{8, 1, 6, 0, 1, 10}));
 }
 
 TEST_F(IndexOps, scatter_add_adds_slices_and_repeated_indices_add_up) {
-  const Tensor y = scatter_add(constant(counting({2, 3, 2})) * 0.0, index({2, 2}, {2, 0, 1, 1}), constant(counting({2, 2, 2, 2})), 1);
+  const Tensor y = scatter_add(constant(counting({2, 3, 2})) * 0.0, index({2, 2}, {2, 0, 1, 1}),
+                               constant(counting({2, 2, 2, 2})), 1);
   EXPECT_EQ(value(y), (std::vector<double>{2, 3, 10, 12, 0, 1, 10, 11, 26, 28, 8, 9}));
 }
 
 TEST_F(IndexOps, scatter_add_wraps_integers) {
-  EXPECT_EQ(value(scatter_add(index({2}, {INT32_MAX, 0}, i32), index({2}, {0, 0}), index({2}, {1, 1}, i32))), (std::vector<double>{static_cast<double>(INT32_MIN) + 1, 0}));
-  EXPECT_EQ(value(scatter_add(index({1}, {250}, u8), index({1}, {0}), index({1}, {10}, u8))), (std::vector<double>{4}));
+  EXPECT_EQ(value(scatter_add(index({2}, {INT32_MAX, 0}, i32), index({2}, {0, 0}),
+                              index({2}, {1, 1}, i32))),
+            (std::vector<double>{static_cast<double>(INT32_MIN) + 1, 0}));
+  EXPECT_EQ(value(scatter_add(index({1}, {250}, u8), index({1}, {0}), index({1}, {10}, u8))),
+            (std::vector<double>{4}));
 }
 
 TEST_F(IndexOps, scatter_add_elements_and_scatter_write_as_torch_does) {
-  const Tensor x = constant(counting({3, 4})), source = constant(floats({3, 2}, {10, 20, 30, 40, 50, 60}));
-  EXPECT_EQ(value(scatter_add_elements(x, index({3, 2}, {2, 0, 1, 1, 3, 2}), source, 1)), (std::vector<double>{20, 1, 12, 3, 4, 75, 6, 7, 8, 9, 70, 61}));
-  EXPECT_EQ(value(scatter(x, index({3, 2}, {2, 0, 1, 3, 3, 2}), source, 1)), (std::vector<double>{20, 1, 10, 3, 4, 30, 6, 40, 8, 9, 60, 50}));
+  const Tensor x = constant(counting({3, 4})),
+               source = constant(floats({3, 2}, {10, 20, 30, 40, 50, 60}));
+  EXPECT_EQ(value(scatter_add_elements(x, index({3, 2}, {2, 0, 1, 1, 3, 2}), source, 1)),
+            (std::vector<double>{20, 1, 12, 3, 4, 75, 6, 7, 8, 9, 70, 61}));
+  EXPECT_EQ(value(scatter(x, index({3, 2}, {2, 0, 1, 3, 3, 2}), source, 1)),
+            (std::vector<double>{20, 1, 10, 3, 4, 30, 6, 40, 8, 9, 60, 50}));
 }
 
 TEST_F(IndexOps, of_repeated_indices_scatter_keeps_the_last_and_gives_it_the_gradient) {
@@ -96,47 +110,78 @@ TEST_F(IndexOps, one_hot_adds_an_axis) {
 
 TEST_F(IndexOps, windows_are_read_and_written_at_a_run_time_position) {
   const Tensor at = g.input("at", {}, i32), x = constant(counting({2, 4}));
-  const Tensor window = dynamic_slice(x, at, 1, 2), written = update_slice(x, constant(floats({2, 2}, {-1, -2, -3, -4})), at, -1);
-  const auto run = [&](const Tensor& t, std::int64_t position) { return value_of(g, t, {{"at", ints({}, {position}, i32)}}); };
+  const Tensor window = dynamic_slice(x, at, 1, 2),
+               written = update_slice(x, constant(floats({2, 2}, {-1, -2, -3, -4})), at, -1);
+  const auto run = [&](const Tensor& t, std::int64_t position) {
+    return value_of(g, t, {{"at", ints({}, {position}, i32)}});
+  };
   EXPECT_EQ(run(window, 0), (std::vector<double>{0, 1, 4, 5}));
   EXPECT_EQ(run(window, 2), (std::vector<double>{2, 3, 6, 7}));
   EXPECT_EQ(run(written, 1), (std::vector<double>{0, -1, -2, 3, 4, -3, -4, 7}));
   for (const std::int64_t bad : {-1, 3}) {
-    EXPECT_THAT(message_of<ValueError>([&] { run(window, bad); }), AllOf(HasSubstr("dynamic_slice"), HasSubstr(std::to_string(bad)), HasSubstr("2 elements"), HasSubstr("size 4")));
-    EXPECT_THAT(message_of<ValueError>([&] { run(written, bad); }), AllOf(HasSubstr("update_slice"), HasSubstr(std::to_string(bad)), HasSubstr("2 elements"), HasSubstr("size 4")));
+    EXPECT_THAT(message_of<ValueError>([&] { run(window, bad); }),
+                AllOf(HasSubstr("dynamic_slice"), HasSubstr(std::to_string(bad)),
+                      HasSubstr("2 elements"), HasSubstr("size 4")));
+    EXPECT_THAT(message_of<ValueError>([&] { run(written, bad); }),
+                AllOf(HasSubstr("update_slice"), HasSubstr(std::to_string(bad)),
+                      HasSubstr("2 elements"), HasSubstr("size 4")));
   }
 }
 
 TEST_F(IndexOps, an_index_out_of_range_is_named_with_its_position_and_the_range) {
-  const Tensor x = constant(counting({3, 4})), high = index({2, 1}, {0, 3}), negative = index({2, 1}, {-1, 0}), source = constant(floats({2, 1}, {1, 1}));
-  EXPECT_THAT(value_error(take(x, high, 0)), AllOf(HasSubstr("take (index_test.cpp:"), HasSubstr("index 3 at position [1,0] is out of range [0, 3)")));
-  EXPECT_THAT(value_error(gather(x, negative, 0)), AllOf(HasSubstr("gather"), HasSubstr("index -1 at position [0,0] is out of range [0, 3)")));
-  EXPECT_THAT(value_error(scatter_add(x, high, constant(counting({2, 1, 4})), 0)), AllOf(HasSubstr("scatter_add"), HasSubstr("index 3")));
-  EXPECT_THAT(value_error(scatter_add_elements(x, negative, source, 0)), AllOf(HasSubstr("scatter_add_elements"), HasSubstr("index -1")));
-  EXPECT_THAT(value_error(scatter(x, high, source, 0)), AllOf(HasSubstr("scatter"), HasSubstr("index 3")));
-  EXPECT_THAT(value_error(one_hot(high, 3)), AllOf(HasSubstr("one_hot"), HasSubstr("index 3 at position [1,0] is out of range [0, 3)")));
+  const Tensor x = constant(counting({3, 4})), high = index({2, 1}, {0, 3}),
+               negative = index({2, 1}, {-1, 0}), source = constant(floats({2, 1}, {1, 1}));
+  EXPECT_THAT(value_error(take(x, high, 0)),
+              AllOf(HasSubstr("take (index_test.cpp:"),
+                    HasSubstr("index 3 at position [1,0] is out of range [0, 3)")));
+  EXPECT_THAT(
+      value_error(gather(x, negative, 0)),
+      AllOf(HasSubstr("gather"), HasSubstr("index -1 at position [0,0] is out of range [0, 3)")));
+  EXPECT_THAT(value_error(scatter_add(x, high, constant(counting({2, 1, 4})), 0)),
+              AllOf(HasSubstr("scatter_add"), HasSubstr("index 3")));
+  EXPECT_THAT(value_error(scatter_add_elements(x, negative, source, 0)),
+              AllOf(HasSubstr("scatter_add_elements"), HasSubstr("index -1")));
+  EXPECT_THAT(value_error(scatter(x, high, source, 0)),
+              AllOf(HasSubstr("scatter"), HasSubstr("index 3")));
+  EXPECT_THAT(
+      value_error(one_hot(high, 3)),
+      AllOf(HasSubstr("one_hot"), HasSubstr("index 3 at position [1,0] is out of range [0, 3)")));
 }
 
 TEST_F(IndexOps, every_index_into_an_empty_axis_is_out_of_range) {
-  EXPECT_THAT(value_error(take(constant(counting({0, 2})), index({1}, {0}))), HasSubstr("out of range [0, 0)"));
+  EXPECT_THAT(value_error(take(constant(counting({0, 2})), index({1}, {0}))),
+              HasSubstr("out of range [0, 0)"));
   EXPECT_TRUE(value(take(constant(counting({0, 2})), index({0}, {}))).empty());
   // Also where the result has no elements.
   EXPECT_THAT(value_error(take(constant(counting({2, 0})), index({1}, {2}))), HasSubstr("index 2"));
 }
 
 TEST_F(IndexOps, wrong_shapes_and_dtypes_are_type_errors) {
-  const Tensor x = constant(counting({3, 4})), real = constant(counting({3, 2})), i = index({3, 2}, {0, 0, 0, 0, 0, 0});
-  EXPECT_THAT(message_of<TypeError>([&] { take(x, real); }), HasSubstr("index must be i32 or i64, got f32[3,2]"));
+  const Tensor x = constant(counting({3, 4})), real = constant(counting({3, 2})),
+               i = index({3, 2}, {0, 0, 0, 0, 0, 0});
+  EXPECT_THAT(message_of<TypeError>([&] { take(x, real); }),
+              HasSubstr("index must be i32 or i64, got f32[3,2]"));
   EXPECT_THROW(take(x, i, 2), TypeError);
   EXPECT_THROW(take(constant(floats({}, {1})), i), TypeError);
   EXPECT_THROW(take(constant(counting({1, 1, 1, 1, 1, 1, 1, 1})), index({1, 1}, {0})), TypeError);
-  EXPECT_THAT(message_of<TypeError>([&] { gather(x, index({3}, {0, 0, 0}), 0); }), HasSubstr("x f32[3,4], index i64[3]"));
-  EXPECT_THAT(message_of<TypeError>([&] { gather(x, index({4, 1}, {0, 0, 0, 0}), 1); }), HasSubstr("axis 0 of the index is longer"));
-  EXPECT_THAT(message_of<TypeError>([&] { scatter_add(x, index({2}, {0, 0}), real, 0); }), HasSubstr("source must have shape [2,4]"));
+  EXPECT_THAT(message_of<TypeError>([&] {
+                gather(x, index({3}, {0, 0, 0}), 0);
+              }),
+              HasSubstr("x f32[3,4], index i64[3]"));
+  EXPECT_THAT(message_of<TypeError>([&] {
+                gather(x, index({4, 1}, {0, 0, 0, 0}), 1);
+              }),
+              HasSubstr("axis 0 of the index is longer"));
+  EXPECT_THAT(message_of<TypeError>([&] {
+                scatter_add(x, index({2}, {0, 0}), real, 0);
+              }),
+              HasSubstr("source must have shape [2,4]"));
   EXPECT_THROW(scatter_add_elements(x, i, x, 1), TypeError);
   EXPECT_THROW(scatter(x, i, index({3, 2}, {0, 0, 0, 0, 0, 0}), 1), TypeError);
-  EXPECT_THROW(scatter_add(index({1}, {1}, boolean), index({1}, {0}), index({1}, {1}, boolean)), TypeError);
-  EXPECT_THAT(message_of<TypeError>([&] { embedding(constant(counting({3})), i); }), HasSubstr("embedding"));
+  EXPECT_THROW(scatter_add(index({1}, {1}, boolean), index({1}, {0}), index({1}, {1}, boolean)),
+               TypeError);
+  EXPECT_THAT(message_of<TypeError>([&] { embedding(constant(counting({3})), i); }),
+              HasSubstr("embedding"));
   const Tensor at = index({}, {0});
   EXPECT_THROW(dynamic_slice(x, at, 1, 5), TypeError);
   EXPECT_THROW(dynamic_slice(x, at, 1, INT64_MIN), TypeError);

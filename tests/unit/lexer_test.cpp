@@ -23,7 +23,8 @@ std::string failure(std::string_view text) {
 
 TEST(Lexer, tells_the_kinds_apart) {
   const std::vector<Token> t = tokens("graph %x.1 = 12 \"a b\" { -3.5e-7 -inf");
-  const Kind kinds[] = {Kind::word, Kind::value, Kind::symbol, Kind::number, Kind::string, Kind::symbol, Kind::number, Kind::number};
+  const Kind kinds[] = {Kind::word,   Kind::value,  Kind::symbol, Kind::number,
+                        Kind::string, Kind::symbol, Kind::number, Kind::number};
   const char* texts[] = {"graph", "x.1", "=", "12", "a b", "{", "-3.5e-7", "-inf"};
   ASSERT_EQ(t.size(), std::size(kinds));
   for (std::size_t k = 0; k < t.size(); ++k) {
@@ -61,9 +62,12 @@ TEST(Lexer, unescapes_strings) {
 TEST(Lexer, refuses_broken_strings) {
   EXPECT_EQ(failure("x \"abc"), "t:1:3: the string has no end");
   EXPECT_EQ(failure("\n\"abc\n\""), "t:2:1: the string has no end");
-  EXPECT_EQ(failure(R"("a\n")"), R"(t:1:1: the string has an unknown escape; \", \\ and \x00 to \xff are known)");
-  EXPECT_EQ(failure(R"("\xg0")"), R"(t:1:1: the string has an unknown escape; \", \\ and \x00 to \xff are known)");
-  EXPECT_EQ(failure("\"\\"), R"(t:1:1: the string has an unknown escape; \", \\ and \x00 to \xff are known)");
+  EXPECT_EQ(failure(R"("a\n")"),
+            R"(t:1:1: the string has an unknown escape; \", \\ and \x00 to \xff are known)");
+  EXPECT_EQ(failure(R"("\xg0")"),
+            R"(t:1:1: the string has an unknown escape; \", \\ and \x00 to \xff are known)");
+  EXPECT_EQ(failure("\"\\"),
+            R"(t:1:1: the string has an unknown escape; \", \\ and \x00 to \xff are known)");
 }
 
 TEST(Lexer, ends_in_comments_and_odd_bytes) {
@@ -75,11 +79,14 @@ TEST(Lexer, ends_in_comments_and_odd_bytes) {
 TEST(Lexer, says_what_was_expected_and_found) {
   Lexer lexer("a", "t");
   EXPECT_EQ(message_of<ParseError>([&] { lexer.expect("{"); }), "t:1:1: expected '{', found \"a\"");
-  EXPECT_EQ(message_of<ParseError>([&] { lexer.expect(Kind::number, "an integer"); }), "t:1:1: expected an integer, found \"a\"");
+  EXPECT_EQ(message_of<ParseError>([&] { lexer.expect(Kind::number, "an integer"); }),
+            "t:1:1: expected an integer, found \"a\"");
   lexer.next();
-  EXPECT_EQ(message_of<ParseError>([&] { lexer.expect("{"); }), "t:1:2: expected '{', found the end of the text");
+  EXPECT_EQ(message_of<ParseError>([&] { lexer.expect("{"); }),
+            "t:1:2: expected '{', found the end of the text");
   Lexer longer(std::string(1000, 'a'), "t");
-  EXPECT_EQ(message_of<ParseError>([&] { longer.expect("{"); }), "t:1:1: expected '{', found \"" + std::string(40, 'a') + "\"");
+  EXPECT_EQ(message_of<ParseError>([&] { longer.expect("{"); }),
+            "t:1:1: expected '{', found \"" + std::string(40, 'a') + "\"");
 }
 
 }  // namespace

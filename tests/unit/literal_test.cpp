@@ -1,10 +1,11 @@
 // Literals: what they hold, how they compare.
+#include "pantala/literal.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "pantala/error.h"
-#include "pantala/literal.h"
 #include "support/numbers.h"
 
 namespace pantala {
@@ -20,13 +21,19 @@ TEST(Literal, starts_with_zeros) {
 }
 
 TEST(Literal, counts_must_fit) {
-  EXPECT_EQ(message_of<TypeError>([] { Literal::floats({2, 2}, {1, 2, 3}); }), "3 values given for shape [2,2], which has 4");
-  EXPECT_EQ(message_of<TypeError>([] { Literal::ints({}, {}); }), "0 values given for shape [], which has 1");
+  EXPECT_EQ(message_of<TypeError>([] {
+              Literal::floats({2, 2}, {1, 2, 3});
+            }),
+            "3 values given for shape [2,2], which has 4");
+  EXPECT_EQ(message_of<TypeError>([] { Literal::ints({}, {}); }),
+            "0 values given for shape [], which has 1");
 }
 
 TEST(Literal, dtypes_must_fit) {
-  EXPECT_EQ(message_of<TypeError>([] { Literal::floats({1}, {1.5}, i32); }), "i32 cannot hold floats");
-  EXPECT_EQ(message_of<TypeError>([] { Literal::ints({1}, {1}, f16); }), "f16 cannot hold integers");
+  EXPECT_EQ(message_of<TypeError>([] { Literal::floats({1}, {1.5}, i32); }),
+            "i32 cannot hold floats");
+  EXPECT_EQ(message_of<TypeError>([] { Literal::ints({1}, {1}, f16); }),
+            "f16 cannot hold integers");
 }
 
 TEST(Literal, integers_wrap_to_their_type) {
@@ -34,7 +41,9 @@ TEST(Literal, integers_wrap_to_their_type) {
   EXPECT_EQ(Literal::ints({2}, {5, 0}, boolean).to_doubles(), (std::vector<double>{1, 0}));
 }
 
-TEST(Literal, floats_of_any_dtype_are_held_in_double) { EXPECT_EQ(Literal::floats({1}, {0.1}, f16).f()[0], 0.1); }
+TEST(Literal, floats_of_any_dtype_are_held_in_double) {
+  EXPECT_EQ(Literal::floats({1}, {0.1}, f16).f()[0], 0.1);
+}
 
 TEST(Literal, asking_for_the_other_kind_is_our_bug) {
   EXPECT_THROW(Literal(Type{f32, {}}).i(), InternalError);
@@ -42,7 +51,10 @@ TEST(Literal, asking_for_the_other_kind_is_our_bug) {
 }
 
 TEST(Literal, is_refused_where_no_host_has_the_memory) {
-  EXPECT_EQ(message_of<TypeError>([] { Literal(Type{f32, {1 << 20, 1 << 20}}); }), "a host tensor of type f32[1048576,1048576] is too large for the memory");
+  EXPECT_EQ(message_of<TypeError>([] {
+              Literal(Type{f32, {1 << 20, 1 << 20}});
+            }),
+            "a host tensor of type f32[1048576,1048576] is too large for the memory");
 }
 
 TEST(Literal, compares_by_type_and_bits) {

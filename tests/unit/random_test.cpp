@@ -1,4 +1,5 @@
-// Random numbers: the generator against its published vectors, moments of the distributions, and what keeps or changes the bits.
+// Random numbers: the generator against its published vectors, moments of the distributions, and
+// what keeps or changes the bits.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,12 +21,17 @@ using ::testing::HasSubstr;
 // The known answers published with the generator (Random123, kat_vectors).
 TEST(Philox, gives_the_published_vectors) {
   constexpr std::uint32_t kOnes = 0xffffffff;
-  EXPECT_EQ(philox4x32({0, 0, 0, 0}, {0, 0}), (PhiloxBlock{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
-  EXPECT_EQ(philox4x32({kOnes, kOnes, kOnes, kOnes}, {kOnes, kOnes}), (PhiloxBlock{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
-  EXPECT_EQ(philox4x32({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}), (PhiloxBlock{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
+  EXPECT_EQ(philox4x32({0, 0, 0, 0}, {0, 0}),
+            (PhiloxBlock{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+  EXPECT_EQ(philox4x32({kOnes, kOnes, kOnes, kOnes}, {kOnes, kOnes}),
+            (PhiloxBlock{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+  EXPECT_EQ(philox4x32({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}),
+            (PhiloxBlock{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
 }
 
-ref::Bindings counters(std::int64_t seed, std::int64_t draw) { return {{"rng.seed", Literal::integer(seed)}, {"rng.draw", Literal::integer(draw)}}; }
+ref::Bindings counters(std::int64_t seed, std::int64_t draw) {
+  return {{"rng.seed", Literal::integer(seed)}, {"rng.draw", Literal::integer(draw)}};
+}
 
 double mean_of(const std::vector<double>& x) {
   double total = 0;
@@ -44,7 +50,9 @@ TEST(Random, bits_are_the_generator_s_words_as_i32) {
   EXPECT_EQ(bits.type(), (Type{i32, {2, 3}}));
   const Literal value = ref::evaluate(g, {bits}, counters(-5, 9))[0];
   for (std::int64_t k = 0; k < 6; ++k)
-    EXPECT_EQ(static_cast<std::uint32_t>(value.i()[k]), pantala::random_bits(static_cast<std::uint64_t>(-5), 9, 0, static_cast<std::uint64_t>(k)));
+    EXPECT_EQ(
+        static_cast<std::uint32_t>(value.i()[k]),
+        pantala::random_bits(static_cast<std::uint64_t>(-5), 9, 0, static_cast<std::uint64_t>(k)));
   // The first four words with all counters 0 are the published vector.
   EXPECT_EQ(static_cast<std::uint32_t>(ref::evaluate(g, {bits}, {})[0].i()[0]), 0x6627e8d5u);
 }
@@ -101,7 +109,8 @@ TEST(Random, ranges_and_attributes_are_checked) {
   EXPECT_THROW(random_uniform(g, {2}, 0, 1, i32), TypeError);
   EXPECT_THROW(random_normal(g, {2}, 0, -1), TypeError);
   EXPECT_THROW(random_normal(g, {2}, NAN, 1), TypeError);
-  EXPECT_THAT(message_of<TypeError>([&] { random_normal(g, {2}, 0, -1); }), HasSubstr("random_normal (random_test.cpp:"));
+  EXPECT_THAT(message_of<TypeError>([&] { random_normal(g, {2}, 0, -1); }),
+              HasSubstr("random_normal (random_test.cpp:"));
 }
 
 TEST(Random, dropout_zeroes_a_share_and_keeps_the_mean) {
@@ -132,7 +141,9 @@ TEST(Random, dropout_keeps_its_bits_after_a_text_round_trip_and_new_streams_stay
   g.output("b", dropout(x, 0.4));
   Graph back = parse_graph(to_text(g));
   EXPECT_EQ(to_text(back), to_text(g));
-  for (const char* name : {"a", "b"}) EXPECT_EQ(value_of(back, back.output(name), counters(5, 6)), value_of(g, g.output(name), counters(5, 6)));
+  for (const char* name : {"a", "b"})
+    EXPECT_EQ(value_of(back, back.output(name), counters(5, 6)),
+              value_of(g, g.output(name), counters(5, 6)));
   const Tensor fresh = dropout(back.leaf("x"), 0.4);
   EXPECT_NE(fresh, back.output("a"));
   EXPECT_NE(fresh, back.output("b"));

@@ -1,4 +1,5 @@
-// The safetensors reader on good files and on hostile ones: every one of those ends in a typed error that names the file.
+// The safetensors reader on good files and on hostile ones: every one of those ends in a typed
+// error that names the file.
 #include "io/safetensors.h"
 
 #include <gmock/gmock.h>
@@ -18,17 +19,25 @@ using testing::HasSubstr;
 
 class SafeTensorsTest : public testing::Test {
  protected:
-  SafeTensorsTest() : folder_(std::filesystem::path(testing::TempDir()) / ("safetensors-" + std::to_string(getpid()))) { std::filesystem::create_directories(folder_); }
+  SafeTensorsTest()
+      : folder_(std::filesystem::path(testing::TempDir()) /
+                ("safetensors-" + std::to_string(getpid()))) {
+    std::filesystem::create_directories(folder_);
+  }
   ~SafeTensorsTest() override { std::filesystem::remove_all(folder_); }
 
-  static std::string bytes_of(std::uint64_t value) { return std::string(reinterpret_cast<const char*>(&value), 8); }
-  std::filesystem::path write(const std::string& name, const std::string& header, const std::string& data) const {
+  static std::string bytes_of(std::uint64_t value) {
+    return std::string(reinterpret_cast<const char*>(&value), 8);
+  }
+  std::filesystem::path write(const std::string& name, const std::string& header,
+                              const std::string& data) const {
     write_file(folder_ / name, bytes_of(header.size()) + header + data);
     return folder_ / name;
   }
   // The message with which a file of this header and so many bytes of data is refused.
   std::string refusal(const std::string& header, std::size_t data_bytes) const {
-    const std::filesystem::path path = write("bad.safetensors", header, std::string(data_bytes, '\0'));
+    const std::filesystem::path path =
+        write("bad.safetensors", header, std::string(data_bytes, '\0'));
     try {
       SafeTensors file(path);
     } catch (const ParseError& error) {
@@ -42,18 +51,24 @@ class SafeTensorsTest : public testing::Test {
 };
 
 template <class T>
-std::string raw(std::vector<T> values) { return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)); }
+std::string raw(std::vector<T> values) {
+  return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
+}
 
 TEST_F(SafeTensorsTest, ReadsEveryDtype) {
-  const std::string data = raw<double>({0.1, -2}) + raw<float>({1.5f}) + raw<std::uint16_t>({0x3C00, 0xC000, 0x0001, 0x7C00, 0x7E00}) + raw<std::uint16_t>({0x3FC0}) +
-                           raw<std::int64_t>({-5}) + raw<std::int32_t>({-7}) + raw<std::uint8_t>({255}) + raw<std::uint8_t>({1, 0, 2});
-  const SafeTensors file(write("all.safetensors",
-                               R"({"__metadata__":{"format":"pt"},"a":{"dtype":"F64","shape":[2],"data_offsets":[0,16]},"b":{"dtype":"F32","shape":[1],"data_offsets":[16,20]},)"
-                               R"("c":{"dtype":"F16","shape":[5],"data_offsets":[20,30]},"d":{"dtype":"BF16","shape":[1,1],"data_offsets":[30,32]},)"
-                               R"("e":{"dtype":"I64","shape":[],"data_offsets":[32,40]},"f":{"dtype":"I32","shape":[1],"data_offsets":[40,44]},)"
-                               R"("g":{"dtype":"U8","shape":[1],"data_offsets":[44,45]},"h":{"dtype":"BOOL","shape":[3],"data_offsets":[45,48]},)"
-                               R"("i":{"dtype":"F32","shape":[0,3],"data_offsets":[48,48]}})",
-                               data));
+  const std::string data = raw<double>({0.1, -2}) + raw<float>({1.5f}) +
+                           raw<std::uint16_t>({0x3C00, 0xC000, 0x0001, 0x7C00, 0x7E00}) +
+                           raw<std::uint16_t>({0x3FC0}) + raw<std::int64_t>({-5}) +
+                           raw<std::int32_t>({-7}) + raw<std::uint8_t>({255}) +
+                           raw<std::uint8_t>({1, 0, 2});
+  const SafeTensors file(write(
+      "all.safetensors",
+      R"({"__metadata__":{"format":"pt"},"a":{"dtype":"F64","shape":[2],"data_offsets":[0,16]},"b":{"dtype":"F32","shape":[1],"data_offsets":[16,20]},)"
+      R"("c":{"dtype":"F16","shape":[5],"data_offsets":[20,30]},"d":{"dtype":"BF16","shape":[1,1],"data_offsets":[30,32]},)"
+      R"("e":{"dtype":"I64","shape":[],"data_offsets":[32,40]},"f":{"dtype":"I32","shape":[1],"data_offsets":[40,44]},)"
+      R"("g":{"dtype":"U8","shape":[1],"data_offsets":[44,45]},"h":{"dtype":"BOOL","shape":[3],"data_offsets":[45,48]},)"
+      R"("i":{"dtype":"F32","shape":[0,3],"data_offsets":[48,48]}})",
+      data));
   EXPECT_THAT(file.names(), ElementsAre("a", "b", "c", "d", "e", "f", "g", "h", "i"));
   EXPECT_EQ(file.metadata().at("format"), "pt");
   EXPECT_EQ(file.read("a"), Literal::floats({2}, {0.1, -2}, f64));
@@ -72,7 +87,8 @@ TEST_F(SafeTensorsTest, ReadsEveryDtype) {
 }
 
 TEST_F(SafeTensorsTest, UnknownTensorGetsTheNearestName) {
-  const SafeTensors file(write("one.safetensors", R"({"weight":{"dtype":"U8","shape":[],"data_offsets":[0,1]}})", "x"));
+  const SafeTensors file(write(
+      "one.safetensors", R"({"weight":{"dtype":"U8","shape":[],"data_offsets":[0,1]}})", "x"));
   EXPECT_FALSE(file.contains("wieght"));
   try {
     file.read("wieght");
@@ -103,34 +119,56 @@ TEST_F(SafeTensorsTest, RefusesWhatIsNotAHeader) {
 }
 
 TEST_F(SafeTensorsTest, RefusesBadEntries) {
-  const auto entry = [&](const std::string& fields, std::size_t bytes) { return refusal("{\"w\":{" + fields + "}}", bytes); };
+  const auto entry = [&](const std::string& fields, std::size_t bytes) {
+    return refusal("{\"w\":{" + fields + "}}", bytes);
+  };
   EXPECT_THAT(entry(R"("shape":[],"data_offsets":[0,4])", 4), HasSubstr("'dtype' not found"));
-  EXPECT_THAT(entry(R"("dtype":"F33","shape":[],"data_offsets":[0,4])", 4), HasSubstr("unknown dtype \"F33\""));
-  EXPECT_THAT(entry(R"("dtype":7,"shape":[],"data_offsets":[0,4])", 4), HasSubstr("must be string"));
-  EXPECT_THAT(entry(R"("dtype":"F32","shape":4,"data_offsets":[0,4])", 4), HasSubstr("tensor \"w\""));
-  EXPECT_THAT(entry(R"("dtype":"F32","shape":[-1],"data_offsets":[0,4])", 4), HasSubstr("found -1"));
-  EXPECT_THAT(entry(R"("dtype":"F32","shape":[1.0],"data_offsets":[0,4])", 4), HasSubstr("found 1.0"));
-  EXPECT_THAT(entry(R"("dtype":"F32","shape":[18446744073709551615],"data_offsets":[0,4])", 4), HasSubstr("below 2^62"));
-  EXPECT_THAT(entry(R"("dtype":"F32","shape":[4294967296,4294967296,4294967296],"data_offsets":[0,4])", 4), HasSubstr("tensor \"w\""));
-  EXPECT_THAT(entry(R"("dtype":"F64","shape":[1152921504606846976],"data_offsets":[0,0])", 0), HasSubstr("does not fit"));
-  EXPECT_THAT(entry(R"("dtype":"F32","shape":[1,1,1,1,1,1,1,1,1],"data_offsets":[0,4])", 4), HasSubstr("tensor \"w\""));
-  EXPECT_THAT(entry(R"("dtype":"F32","shape":[2],"data_offsets":[0,4])", 4), HasSubstr("does not fit its 4 bytes"));
-  EXPECT_THAT(entry(R"("dtype":"F32","shape":[1],"data_offsets":[0,8])", 4), HasSubstr("not within the 4 bytes"));
-  EXPECT_THAT(entry(R"("dtype":"F32","shape":[1],"data_offsets":[4,0])", 4), HasSubstr("not within the 4 bytes"));
-  EXPECT_THAT(entry(R"("dtype":"F32","shape":[1],"data_offsets":[-4,0])", 4), HasSubstr("two whole numbers"));
-  EXPECT_THAT(entry(R"("dtype":"F32","shape":[1],"data_offsets":[0])", 4), HasSubstr("two whole numbers"));
+  EXPECT_THAT(entry(R"("dtype":"F33","shape":[],"data_offsets":[0,4])", 4),
+              HasSubstr("unknown dtype \"F33\""));
+  EXPECT_THAT(entry(R"("dtype":7,"shape":[],"data_offsets":[0,4])", 4),
+              HasSubstr("must be string"));
+  EXPECT_THAT(entry(R"("dtype":"F32","shape":4,"data_offsets":[0,4])", 4),
+              HasSubstr("tensor \"w\""));
+  EXPECT_THAT(entry(R"("dtype":"F32","shape":[-1],"data_offsets":[0,4])", 4),
+              HasSubstr("found -1"));
+  EXPECT_THAT(entry(R"("dtype":"F32","shape":[1.0],"data_offsets":[0,4])", 4),
+              HasSubstr("found 1.0"));
+  EXPECT_THAT(entry(R"("dtype":"F32","shape":[18446744073709551615],"data_offsets":[0,4])", 4),
+              HasSubstr("below 2^62"));
+  EXPECT_THAT(
+      entry(R"("dtype":"F32","shape":[4294967296,4294967296,4294967296],"data_offsets":[0,4])", 4),
+      HasSubstr("tensor \"w\""));
+  EXPECT_THAT(entry(R"("dtype":"F64","shape":[1152921504606846976],"data_offsets":[0,0])", 0),
+              HasSubstr("does not fit"));
+  EXPECT_THAT(entry(R"("dtype":"F32","shape":[1,1,1,1,1,1,1,1,1],"data_offsets":[0,4])", 4),
+              HasSubstr("tensor \"w\""));
+  EXPECT_THAT(entry(R"("dtype":"F32","shape":[2],"data_offsets":[0,4])", 4),
+              HasSubstr("does not fit its 4 bytes"));
+  EXPECT_THAT(entry(R"("dtype":"F32","shape":[1],"data_offsets":[0,8])", 4),
+              HasSubstr("not within the 4 bytes"));
+  EXPECT_THAT(entry(R"("dtype":"F32","shape":[1],"data_offsets":[4,0])", 4),
+              HasSubstr("not within the 4 bytes"));
+  EXPECT_THAT(entry(R"("dtype":"F32","shape":[1],"data_offsets":[-4,0])", 4),
+              HasSubstr("two whole numbers"));
+  EXPECT_THAT(entry(R"("dtype":"F32","shape":[1],"data_offsets":[0])", 4),
+              HasSubstr("two whole numbers"));
 }
 
 TEST_F(SafeTensorsTest, RefusesOverlapsHolesAndRepetitions) {
   const std::string a = R"("a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]})";
-  EXPECT_THAT(refusal("{" + a + R"(,"b":{"dtype":"U8","shape":[4],"data_offsets":[2,6]}})", 6), HasSubstr("tensors overlap"));
-  EXPECT_THAT(refusal("{" + a + R"(,"b":{"dtype":"U8","shape":[1],"data_offsets":[5,6]}})", 6), HasSubstr("no tensor owns"));
+  EXPECT_THAT(refusal("{" + a + R"(,"b":{"dtype":"U8","shape":[4],"data_offsets":[2,6]}})", 6),
+              HasSubstr("tensors overlap"));
+  EXPECT_THAT(refusal("{" + a + R"(,"b":{"dtype":"U8","shape":[1],"data_offsets":[5,6]}})", 6),
+              HasSubstr("no tensor owns"));
   EXPECT_THAT(refusal("{" + a + "}", 5), HasSubstr("5 bytes of data, but the header describes 4"));
   EXPECT_THAT(refusal("{" + a + "," + a + "}", 4), HasSubstr("the key \"a\" appears twice"));
 }
 
 TEST_F(SafeTensorsTest, ListsAllDtypesThatAreNotSupported) {
-  const auto path = write("new.safetensors", R"({"a":{"dtype":"I16","shape":[1],"data_offsets":[0,2]},"b":{"dtype":"F8_E5M2","shape":[1],"data_offsets":[2,3]}})", "123");
+  const auto path = write(
+      "new.safetensors",
+      R"({"a":{"dtype":"I16","shape":[1],"data_offsets":[0,2]},"b":{"dtype":"F8_E5M2","shape":[1],"data_offsets":[2,3]}})",
+      "123");
   try {
     SafeTensors file(path);
     FAIL() << "no error";
@@ -147,7 +185,8 @@ TEST_F(SafeTensorsTest, MissingFileAndFolderAreIoErrors) {
 TEST_F(SafeTensorsTest, ReadsShardsByTheirIndex) {
   write("m-1.safetensors", R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", "\x01");
   write("m-2.safetensors", R"({"b":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", "\x02");
-  write_file(folder_ / "m.safetensors.index.json", R"({"weight_map":{"a":"m-1.safetensors","b":"m-2.safetensors"}})");
+  write_file(folder_ / "m.safetensors.index.json",
+             R"({"weight_map":{"a":"m-1.safetensors","b":"m-2.safetensors"}})");
   for (const char* name : {"m.safetensors", "m.safetensors.index.json"}) {
     const SafeTensors model(folder_ / name);
     EXPECT_THAT(model.names(), ElementsAre("a", "b"));
@@ -157,31 +196,35 @@ TEST_F(SafeTensorsTest, ReadsShardsByTheirIndex) {
 
 TEST_F(SafeTensorsTest, RefusesBadIndices) {
   write("m-1.safetensors", R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", "\x01");
-  write("m-2.safetensors", R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})", "\x02\x03");
+  write(
+      "m-2.safetensors",
+      R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})",
+      "\x02\x03");
   const auto path = folder_ / "m.safetensors.index.json";
   const auto refused = [&](const std::string& text, const std::string& why) {
     write_file(path, text);
     try {
       SafeTensors model(path);
       ADD_FAILURE() << "no error: " << text;
-    } catch (const ParseError& error) {
-      EXPECT_THAT(error.what(), HasSubstr(why));
-    }
+    } catch (const ParseError& error) { EXPECT_THAT(error.what(), HasSubstr(why)); }
   };
   refused("{}", "weight_map");
   refused("[]", "");
   refused(R"({"weight_map":{"a":1}})", "must be string");
-  refused(R"({"weight_map":{"z":"m-1.safetensors"}})", "tensor \"z\" is not in \"m-1.safetensors\"");
+  refused(R"({"weight_map":{"z":"m-1.safetensors"}})",
+          "tensor \"z\" is not in \"m-1.safetensors\"");
   refused(R"({"weight_map":{"a":"../m-1.safetensors"}})", "in the same folder");
   refused(R"({"weight_map":{"a":"/etc/passwd"}})", "in the same folder");
-  refused(R"({"weight_map":{"a":"m-1.safetensors","b":"m-2.safetensors"}})", "in another file of the model too");
+  refused(R"({"weight_map":{"a":"m-1.safetensors","b":"m-2.safetensors"}})",
+          "in another file of the model too");
   write_file(path, R"({"weight_map":{"a":"m-9.safetensors"}})");
   EXPECT_THROW(SafeTensors{path}, IoError);
 }
 
 // Any damage is either harmless or a typed error.
 TEST_F(SafeTensorsTest, SurvivesRandomDamage) {
-  const std::string header = R"({"a":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},"b":{"dtype":"I64","shape":[],"data_offsets":[24,32]}})";
+  const std::string header =
+      R"({"a":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},"b":{"dtype":"I64","shape":[],"data_offsets":[24,32]}})";
   const std::string good = bytes_of(header.size()) + header + std::string(32, 'x');
   std::uint64_t state = 1;
   const auto next = [&state](std::uint64_t below) {
@@ -191,7 +234,8 @@ TEST_F(SafeTensorsTest, SurvivesRandomDamage) {
   const auto path = folder_ / "damaged.safetensors";
   for (int k = 0; k < 2000; ++k) {
     std::string bad = good;
-    for (std::uint64_t edits = 1 + next(3); edits > 0; --edits) bad[next(bad.size())] = static_cast<char>(next(256));
+    for (std::uint64_t edits = 1 + next(3); edits > 0; --edits)
+      bad[next(bad.size())] = static_cast<char>(next(256));
     if (next(4) == 0) bad.resize(next(bad.size()));
     std::FILE* out = std::fopen(path.c_str(), "wb");
     std::fwrite(bad.data(), 1, bad.size(), out);
@@ -199,9 +243,7 @@ TEST_F(SafeTensorsTest, SurvivesRandomDamage) {
     try {
       const SafeTensors file(path);
       for (const std::string& name : file.names()) file.read(name);
-    } catch (const InternalError& error) {
-      FAIL() << error.what();
-    } catch (const Error&) {
+    } catch (const InternalError& error) { FAIL() << error.what(); } catch (const Error&) {
     }
   }
 }

@@ -1,8 +1,9 @@
 // Shapes: limits are checked on construction, so that nothing later can overflow.
+#include "pantala/shape.h"
+
 #include <gtest/gtest.h>
 
 #include "pantala/error.h"
-#include "pantala/shape.h"
 #include "support/numbers.h"
 
 namespace pantala {
@@ -41,16 +42,22 @@ TEST(Shape, edits_give_new_shapes) {
 
 TEST(Shape, has_at_most_8_axes) {
   EXPECT_EQ((Shape{1, 1, 1, 1, 1, 1, 1, 1}).rank(), 8);
-  EXPECT_EQ(message_of<TypeError>([] { Shape{1, 1, 1, 1, 1, 1, 1, 1, 1}; }), "a shape has at most 8 axes, got 9");
+  EXPECT_EQ(message_of<TypeError>([] { Shape{1, 1, 1, 1, 1, 1, 1, 1, 1}; }),
+            "a shape has at most 8 axes, got 9");
   EXPECT_THROW((Shape{1, 1, 1, 1, 1, 1, 1, 1}).insert(0, 1), TypeError);
 }
 
-TEST(Shape, has_no_negative_sizes) { EXPECT_EQ(message_of<TypeError>([] { Shape{2, -1}; }), "a size cannot be negative: [2,-1]"); }
+TEST(Shape, has_no_negative_sizes) {
+  EXPECT_EQ(message_of<TypeError>([] { Shape{2, -1}; }), "a size cannot be negative: [2,-1]");
+}
 
 TEST(Shape, product_is_at_most_2_to_the_60) {
   constexpr std::int64_t k30 = std::int64_t{1} << 30;
   EXPECT_EQ((Shape{k30, k30}).numel(), std::int64_t{1} << 60);
-  EXPECT_EQ(message_of<TypeError>([] { Shape{k30, k30, 2}; }), "too many elements: [1073741824,1073741824,2]");
+  EXPECT_EQ(message_of<TypeError>([] {
+              Shape{k30, k30, 2};
+            }),
+            "too many elements: [1073741824,1073741824,2]");
   EXPECT_THROW((Shape{INT64_MAX}), TypeError);
   EXPECT_THROW((Shape{INT64_MAX, INT64_MAX, INT64_MAX}), TypeError);
 }
@@ -61,10 +68,14 @@ TEST(Shape, a_zero_hides_no_overflow) {
   EXPECT_THROW((Shape{0, k40, k40}), TypeError);
 }
 
-struct BroadcastCase { Shape a, b, result; };
+struct BroadcastCase {
+  Shape a, b, result;
+};
 TEST(Broadcast, is_right_aligned_and_symmetric) {
-  const BroadcastCase cases[] = {{{}, {2, 3}, {2, 3}},       {{3}, {2, 3}, {2, 3}},    {{2, 1}, {1, 3}, {2, 3}}, {{1}, {0}, {0}},
-                                 {{0, 1}, {1, 4}, {0, 4}},   {{5, 1, 3}, {4, 1}, {5, 4, 3}}, {{}, {}, {}},        {{2, 3}, {2, 3}, {2, 3}}};
+  const BroadcastCase cases[] = {
+      {{}, {2, 3}, {2, 3}}, {{3}, {2, 3}, {2, 3}},    {{2, 1}, {1, 3}, {2, 3}},
+      {{1}, {0}, {0}},      {{0, 1}, {1, 4}, {0, 4}}, {{5, 1, 3}, {4, 1}, {5, 4, 3}},
+      {{}, {}, {}},         {{2, 3}, {2, 3}, {2, 3}}};
   for (const BroadcastCase& c : cases) {
     Shape result;
     EXPECT_TRUE(broadcast_shapes(c.a, c.b, result));

@@ -19,13 +19,13 @@ using testing::ElementsAre;
 std::string type_error(const std::function<void()>& action) {
   try {
     action();
-  } catch (const TypeError& error) {
-    return error.what();
-  }
+  } catch (const TypeError& error) { return error.what(); }
   return "no error";
 }
 
-Literal values(Shape shape, std::vector<double> numbers) { return Literal::floats(std::move(shape), std::move(numbers), f64); }
+Literal values(Shape shape, std::vector<double> numbers) {
+  return Literal::floats(std::move(shape), std::move(numbers), f64);
+}
 
 // sum((x w + b)^2) with a running count as a state of the model.
 struct Model {
@@ -33,7 +33,8 @@ struct Model {
   Tensor loss;
   Model() {
     const Tensor x = graph.input("x", {2}, f64);
-    const Tensor w = graph.parameter("fc.weight", {2}, init::constant(1), f64), b = graph.parameter("fc.bias", {2}, init::constant(0.5), f64);
+    const Tensor w = graph.parameter("fc.weight", {2}, init::constant(1), f64),
+                 b = graph.parameter("fc.bias", {2}, init::constant(0.5), f64);
     const Tensor seen = graph.state("seen", {}, init::zeros(), i64);
     graph.update(seen, seen + 2);
     loss = sum(square(x * w + b));
@@ -87,35 +88,53 @@ TEST(TrainingStep, without_an_optimizer_the_gradients_are_outputs) {
   EXPECT_THAT(session.output("grad.fc.weight").to_doubles(), ElementsAre(3, 10));
   EXPECT_THAT(session.output("grad.fc.bias").to_doubles(), ElementsAre(3, 5));
   EXPECT_THAT(session.value("fc.weight").to_doubles(), ElementsAre(1, 1));
-  EXPECT_EQ(type_error([&] { make_training_step(m.graph, m.loss, std::nullopt, {.clip = {.norm = 1}}); }), "training step: clip needs an optimizer");
+  EXPECT_EQ(
+      type_error([&] { make_training_step(m.graph, m.loss, std::nullopt, {.clip = {.norm = 1}}); }),
+      "training step: clip needs an optimizer");
 }
 
 TEST(TrainingStep, frozen_and_unnamed_parameters_are_not_differentiated) {
   Model m;
-  const TrainingStep frozen = make_training_step(m.graph, m.loss, optim::sgd(0.1), {.groups = {{.pattern = "*.bias", .frozen = true}}});
+  const TrainingStep frozen = make_training_step(
+      m.graph, m.loss, optim::sgd(0.1), {.groups = {{.pattern = "*.bias", .frozen = true}}});
   EXPECT_EQ(frozen.gradients.size(), 1u);
   EXPECT_TRUE(frozen.gradients.contains("fc.weight"));
-  const TrainingStep named = make_training_step(m.graph, m.loss, optim::sgd(0.1), {.parameters = {"fc.weight"}});
+  const TrainingStep named =
+      make_training_step(m.graph, m.loss, optim::sgd(0.1), {.parameters = {"fc.weight"}});
   for (const TrainingStep* step : {&frozen, &named}) {
     ref::Session session = session_of(step->graph);
     session.step();
     EXPECT_THAT(session.value("fc.bias").to_doubles(), ElementsAre(0.5, 0.5));
     EXPECT_NE(session.value("fc.weight").at(0), 1);
   }
-  EXPECT_EQ(type_error([&] { make_training_step(m.graph, m.loss, optim::sgd(), {.parameters = {"fc.wight"}}); }),
+  EXPECT_EQ(type_error([&] {
+              make_training_step(m.graph, m.loss, optim::sgd(), {.parameters = {"fc.wight"}});
+            }),
             "the graph has no leaf named 'fc.wight'; did you mean 'fc.weight'?");
-  EXPECT_EQ(type_error([&] { make_training_step(m.graph, m.loss, optim::sgd(), {.parameters = {"seen"}}); }), "training step: 'seen' is not a parameter");
-  EXPECT_EQ(type_error([&] { make_training_step(m.graph, m.loss, optim::sgd(), {.parameters = {"fc.bias", "fc.bias"}}); }),
-            "training step: the parameter 'fc.bias' is named twice");
-  EXPECT_EQ(type_error([&] { make_training_step(m.graph, m.loss, optim::sgd(), {.groups = {{.pattern = "*", .frozen = true}}}); }),
+  EXPECT_EQ(type_error([&] {
+              make_training_step(m.graph, m.loss, optim::sgd(), {.parameters = {"seen"}});
+            }),
+            "training step: 'seen' is not a parameter");
+  EXPECT_EQ(
+      type_error([&] {
+        make_training_step(m.graph, m.loss, optim::sgd(), {.parameters = {"fc.bias", "fc.bias"}});
+      }),
+      "training step: the parameter 'fc.bias' is named twice");
+  EXPECT_EQ(type_error([&] {
+              make_training_step(m.graph, m.loss, optim::sgd(),
+                                 {.groups = {{.pattern = "*", .frozen = true}}});
+            }),
             "training step: there is nothing to train: 2 parameters, all frozen");
 }
 
 TEST(TrainingStep, all_options_together) {
   Model m;
-  const TrainingStep step = make_training_step(m.graph, m.loss, optim::adam(0.1),
-                                               {.groups = {{.pattern = "*.bias", .lr_factor = 0.5, .weight_decay = 0.0}}, .clip = {.norm = 1, .value = 4},
-                                                .ema_decay = 0.9, .gradient_norms = true});
+  const TrainingStep step =
+      make_training_step(m.graph, m.loss, optim::adam(0.1),
+                         {.groups = {{.pattern = "*.bias", .lr_factor = 0.5, .weight_decay = 0.0}},
+                          .clip = {.norm = 1, .value = 4},
+                          .ema_decay = 0.9,
+                          .gradient_norms = true});
   ref::Session session = session_of(step.graph);
   session.step();
   EXPECT_DOUBLE_EQ(session.output_scalar("grad_norm"), std::sqrt(9.0 + 100 + 9 + 25));
@@ -147,8 +166,10 @@ TEST(TrainingStep, the_random_counter_advances) {
 
 TEST(TrainingStep, a_loss_that_is_no_scalar_is_refused) {
   Model m;
-  EXPECT_THAT(type_error([&] { make_training_step(m.graph, m.graph.leaf("fc.bias"), optim::sgd()); }),
-              ::testing::StartsWith("differentiate: the loss must be a scalar, got f64[2] of parameter (training_step_test.cpp:"));
+  EXPECT_THAT(
+      type_error([&] { make_training_step(m.graph, m.graph.leaf("fc.bias"), optim::sgd()); }),
+      ::testing::StartsWith("differentiate: the loss must be a scalar, got f64[2] of parameter "
+                            "(training_step_test.cpp:"));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Pointwise arithmetic, mathematical functions, comparisons, logic, selection and casts. Inputs broadcast right-aligned, as in NumPy;
-// a plain number takes the dtype of the tensor beside it.
+// Pointwise arithmetic, mathematical functions, comparisons, logic, selection and casts. Inputs
+// broadcast right-aligned, as in NumPy; a plain number takes the dtype of the tensor beside it.
 #pragma once
 
 #include <vector>

@@ -12,9 +12,12 @@ Tensor amax(Operand x, const IntList& axes = {}, bool keepdims = false);  // tie
 Tensor amin(Operand x, const IntList& axes = {}, bool keepdims = false);
 Tensor prod(Operand x, const IntList& axes = {}, bool keepdims = false);
 Tensor logsumexp(Operand x, const IntList& axes = {}, bool keepdims = false);
-struct VarOptions { bool unbiased = true, keepdims = false; };
+struct VarOptions {
+  bool unbiased = true, keepdims = false;
+};
 Tensor var(Operand x, const IntList& axes = {}, const VarOptions& options = {});
-Tensor argmax(Operand x, std::int64_t axis = -1, bool keepdims = false);  // the first of equals, as i64
+Tensor argmax(Operand x, std::int64_t axis = -1,
+              bool keepdims = false);  // the first of equals, as i64
 Tensor argmin(Operand x, std::int64_t axis = -1, bool keepdims = false);
 Tensor cumsum(Operand x, std::int64_t axis = -1, bool reverse = false);
 
