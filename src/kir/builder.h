@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -36,19 +37,23 @@ struct BufferId { int index = -1; };
 class Builder {
  public:
   explicit Builder(std::string name);
+  Builder(const Builder&) = delete;
+  Builder& operator=(const Builder&) = delete;
 
-  // Arguments. All of them before the first instruction that uses scratch.
+  // Arguments. Global buffers come before scratch; parameters are made outside of loops and branches.
   BufferId buffer(std::string name, DType dtype, Access access);
   BufferId scratch(std::string name, DType dtype, std::int64_t size);
   Var param(std::string name, DType dtype = DType::i64);
   Var item() const { return item_; }
 
   // Values.
+  // A float constant is rounded to the type; a constant of an integer type must be a number of that type.
   Var constant(VType type, double value);
   Var constant(VType type, std::int64_t value);
   Var i64(std::int64_t value) { return constant({DType::i64, 1}, value); }
   Var unary(Op op, Var x);
   Var binary(Op op, Var a, Var b);
+  // In fma and select, as in the operators below, a scalar beside a vector is splat.
   Var fma(Var a, Var b, Var c);  // a * b + c, rounded once
   Var select(Var condition, Var a, Var b);
   Var cast(Var x, DType dtype);
@@ -79,20 +84,27 @@ class Builder {
 
   // The dtype that a buffer's elements have once loaded.
   DType loaded_dtype(BufferId buffer) const;
-  // Finishes; the builder is empty afterwards.
+  // Finishes with a verified kernel; the builder is used up.
   Kernel finish();
 
-  VType type(Value v) const { return kernel_.types[v.id]; }
+  VType type(Value v) const;
 
  private:
+  // Appends an instruction after checking it against the rules (kir/rules.h).
+  std::vector<Var> emit(Inst inst, const std::vector<VType>& types);
   Var emit(Inst inst, VType type);
-  void emit(Inst inst);
   Value fresh(VType type);
-  void require(bool condition, const char* what) const;
-  Block nested(const std::vector<VType>& params, const std::function<std::vector<Var>(std::span<const Var>)>& body);
+  // Throws InternalError with the kernel's name, the op's and `what`.
+  [[noreturn]] void fail(Op op, std::string_view what) const;
+  // The values, each of this builder and visible in the open block.
+  std::vector<Value> usable(Op op, std::span<const Var> values) const;
+  std::vector<Value> usable(Op op, std::initializer_list<Var> values) const;
+  Inst memory(Op op, BufferId buffer, std::initializer_list<Var> values, Var mask) const;
+  Block nested(Op op, const std::vector<VType>& params, const std::function<std::vector<Var>(std::span<const Var>)>& body);
 
   Kernel kernel_;
-  std::vector<Block*> open_;  // innermost last
+  std::vector<Block*> open_;   // innermost last
+  std::vector<bool> visible_;  // by value: false once its block is closed
   Var item_;
 };
 
@@ -109,6 +121,8 @@ Var lt(Var a, Var b);
 Var le(Var a, Var b);
 Var eq(Var a, Var b);
 Var ne(Var a, Var b);
+// b with the lanes of a, if b is a scalar.
+Var splat_like(Var a, Var b);
 // A number of the type of another value.
 Var like(Var model, double value);
 Var like(Var model, std::int64_t value);

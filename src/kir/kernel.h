@@ -7,11 +7,24 @@
 // network share code. Vectors are explicit: every arithmetic instruction works on 1 or more lanes. A register tile is a set of SSA values that a loop
 // carries. Scratch belongs to a worker (or workgroup), is sized in the kernel and never on the stack.
 //
-// Numerics: no instruction may be contracted or reassociated by a backend; `fma` is an instruction of its own. Integers wrap. reduce_* halve:
-// lane k is combined with lane k + n/2 until one is left.
+// Numerics: no instruction may be contracted or reassociated by a backend; `fma` is an instruction of its own. Every float instruction is the
+// correctly rounded one (subnormals are kept). The sign and payload of a NaN that arithmetic makes are unspecified; moves (select, bitcast, neg,
+// abs, memory of the same dtype) keep them.
+//   integers   wrap; div truncates, rem has the sign of the dividend; dividing by zero, or the least number by -1, is an error of the kernel.
+//              shl and shr take their amount modulo the width, shr keeps the sign; mulhi is the upper half of the product of *unsigned* numbers.
+//   min, max   min(a, b) = a < b or a is NaN ? a : b; max(a, b) = a > b or a is NaN ? a : b. So a NaN on either side wins, and of two zeros b does.
+//   round      to the nearest integer, halves to even; neg and abs of floats only touch the sign bit.
+//   lt ... ne  ordered, except ne, which holds for NaN.
+//   cast       float to integer truncates and saturates, NaN gives 0; integer to integer wraps; anything to bool asks for != 0; the rest rounds to
+//              nearest even.
+//   memory     f16 and bf16 load as f32, u8 as i32, the rest as itself; stores convert back (rounding to nearest even, u8 wraps). A bool is one byte,
+//              any nonzero one reads as true.
+//   reduce_*   halve: lane k becomes op(lane k, lane k + n/2) until one is left. On bools reduce_max is "any" and reduce_min "all".
+//   loop       for (i = begin; i < end; i += step); step must be positive. A `threads` loop carries nothing.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +34,7 @@
 namespace pantala::kir {
 
 // `lanes` numbers of one dtype. f16, bf16 and u8 occur in memory only: loads and stores convert (load to f32, i32).
+// Lanes: 1, 2, 4, 8, 16 or 32.
 struct VType {
   DType dtype = DType::i64;
   int lanes = 1;
@@ -42,10 +56,10 @@ enum class Op : std::uint8_t {
   constant,  // imm: the number, in every lane
   param,     // index: which scalar parameter
   // arithmetic, lane by lane; operands and result of one type
-  add, sub, mul, div, rem, min, max, neg, abs, sqrt, floor, ceil, round, fma,
+  add, sub, mul, div, min, max, neg, abs, sqrt, floor, ceil, round, fma,  // sqrt ... fma: floats only
   // integers
-  bit_and, bit_or, bit_xor, shl, shr, mulhi,
-  // bool results
+  rem, bit_and, bit_or, bit_xor, shl, shr, mulhi,  // bit_*: bools as well
+  // bool results; eq and ne take bools as well
   lt, le, eq, ne,
   select,   // bool, a, b
   cast,     // to the result's dtype: floats to integers by truncation (saturating), integers wrap
@@ -56,20 +70,28 @@ enum class Op : std::uint8_t {
   extract,     // vector -> scalar; index: the lane
   transpose,   // n vectors of n lanes -> n vectors of n lanes
   reduce_add, reduce_max, reduce_min,
-  // memory; index: the buffer. Indices count elements. A mask (bool, one per lane) may follow: lanes that are off read 0 and write nothing.
+  // memory; index: the buffer. Indices (i64; those of gather may be i32) count elements. A mask (bool, one per lane) may follow: lanes that are off read 0 and write nothing.
   load,           // [at]                -> lanes at, at + 1, ...
   load_strided,   // [at, stride]        -> lanes at, at + stride, ...
   gather,         // [indices]           -> one index per lane
   store,          // [at, value]
   store_strided,  // [at, stride, value]
-  prefetch,       // [at]
-  report,         // [condition, code]: sets the status word to `code` if the condition holds; any of several reports may win
+  prefetch,       // [at]: a hint, may be out of bounds
+  report,         // [condition], a scalar; index: the code (not 0) that the status word becomes if the condition holds; any of several reports may win
   // structure
   loop,     // [begin, end, step, carried...] -> final carried; block params: [index, carried...]
   if_,      // [condition]                    -> yields of the chosen block; two blocks without params
   barrier,  // all threads of a workgroup; only for targets that have workgroups
 };
 std::string_view op_name(Op op);
+std::optional<Op> parse_op(std::string_view name);
+// Loads, stores and prefetches: instructions whose index is a buffer.
+bool touches_memory(Op op);
+// Instructions that compute their results from their arguments alone, so that equal ones are interchangeable and unused ones removable.
+bool is_pure(Op op);
+// The dtype that values of a memory dtype have in registers.
+DType register_dtype(DType memory);
+bool valid_lanes(std::int64_t lanes);
 
 enum class LoopKind : std::uint8_t {
   serial,
@@ -85,11 +107,11 @@ struct Block {
 
 struct Inst {
   Op op = Op::constant;
-  std::vector<Value> args;
-  std::vector<Value> results;
-  std::vector<Block> blocks;
+  std::vector<Value> args = {};
+  std::vector<Value> results = {};
+  std::vector<Block> blocks = {};
   double imm = 0;          // constant of a float type
-  std::int64_t index = 0;  // constant of an integer type; param, buffer or lane number
+  std::int64_t index = 0;  // constant of an integer type or bool; param, buffer or lane number; code of a report
   bool masked = false;     // memory: the last argument is a mask
   bool stream = false;     // store: the value will not be read soon
   LoopKind kind = LoopKind::serial;
@@ -115,6 +137,8 @@ struct Param {
   DType dtype = DType::i64;
 };
 
+constexpr std::int64_t kScratchAlignment = 64;
+
 struct Kernel {
   std::string name;
   std::vector<Buffer> buffers;  // global ones first, in the order of the arguments
@@ -124,10 +148,10 @@ struct Kernel {
 
   const VType& type(Value v) const { return types[v.id]; }
   int global_buffers() const;
-  std::int64_t scratch_bytes() const;
+  std::int64_t scratch_bytes() const;  // every scratch buffer starts at a multiple of kScratchAlignment
 };
 
-// Whether two kernels are the same code: everything but the name.
+// Whether two kernels are the same code: everything but the names of kernel, buffers and parameters; values are compared by their numbers.
 bool same_code(const Kernel& a, const Kernel& b);
 std::uint64_t hash_code(const Kernel& kernel);
 
