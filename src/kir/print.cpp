@@ -95,6 +95,7 @@ class Printer {
     for (const Inst& inst : block.body) {
       out += indent + head(inst);
       for (std::size_t k = 0; k < inst.blocks.size(); ++k) {
+        if (k == 1 && inst.blocks[k].body.empty() && inst.blocks[k].yields.empty()) break;
         out += k == 0 ? " {\n" : " else {\n";
         append(out, inst.blocks[k], depth + 1);
         out += indent + "}";

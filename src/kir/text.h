@@ -1,18 +1,21 @@
-// The text form of kernels: `print` and `parse` are inverse to each other up to the numbering of values, which `parse` redoes in order of definition
-// (so kernels whose values are numbered in that order, as the builder and the simplifier make them, come back as the same code).
+// The text form of kernels: `parse` gives back exactly the code that `print` wrote, numbers of values included. A constant's NaN is "nan"; an empty
+// else is left out.
 //
-//   kernel "axpy" {
+//   kernel "scale_rows" {
 //     buffer x: f32 read
-//     buffer y: f32 read_write
+//     buffer y: f32 write
 //     scratch tile: f32[64]
 //     param n: i64
 //     item %0
 //     %1:i64 = param n
-//     %2:f32x8 = constant 0.5
-//     %4:f32 = for %3 in %0 to %1 step %5 carry (%6 = %7) {
-//       %8:f32x8 = load x[%3] mask %9
-//       store y[%3] = %8
-//       yield %10
+//     %2:i64 = constant 8
+//     %3:f32 = constant 0.5
+//     %9:f32 = for %4 in %0 to %1 step %2 carry (%5 = %3) {
+//       %6:bool = lt %4, %1
+//       %7:f32 = load x[%4] mask %6
+//       %8:f32 = fma %7, %5, %3
+//       store y[%4] = %8 mask %6 stream
+//       yield %8
 //     }
 //   }
 #pragma once
