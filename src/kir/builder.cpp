@@ -98,7 +98,10 @@ Var Builder::constant(VType type, std::int64_t value) {
   return emit({.op = Op::constant, .index = value}, type);
 }
 
-Var Builder::unary(Op op, Var x) { return emit({.op = op, .args = usable(op, {x})}, x.type()); }
+Var Builder::unary(Op op, Var x) {
+  Inst inst{.op = op, .args = usable(op, {x})};
+  return emit(std::move(inst), x.type());
+}
 
 Var Builder::binary(Op op, Var a, Var b) {
   Inst inst{.op = op, .args = usable(op, {a, b})};
@@ -152,7 +155,10 @@ std::vector<Var> Builder::transpose(const std::vector<Var>& rows) {
   return emit(std::move(inst), types);
 }
 
-Var Builder::reduce(Op op, Var x) { return emit({.op = op, .args = usable(op, {x})}, x.type().with_lanes(1)); }
+Var Builder::reduce(Op op, Var x) {
+  Inst inst{.op = op, .args = usable(op, {x})};
+  return emit(std::move(inst), x.type().with_lanes(1));
+}
 
 DType Builder::loaded_dtype(BufferId buffer) const {
   if (buffer.index < 0 || buffer.index >= std::ssize(kernel_.buffers)) fail(Op::load, fmt::format("there is no buffer {}", buffer.index));
