@@ -46,7 +46,8 @@ class Session {
 
  private:
   void evaluate_all(bool with_updates);
-  Literal& bound(std::string_view name, std::initializer_list<LeafKind> kinds, std::string_view what);
+  Tensor leaf(std::string_view name, std::initializer_list<LeafKind> kinds, std::string_view what) const;
+  void bind(std::string_view name, const Tensor& leaf, Literal value);
 
   Graph graph_;
   Bindings bindings_;

@@ -1,4 +1,4 @@
-// Shape: up to 8 sizes, fixed storage, never negative, and a product that fits 62 bits (checked on construction,
+// Shape: up to 8 sizes, fixed storage, never negative, and a product of at most 2^60 (checked on construction,
 // so that no later computation with sizes can overflow). Type: an element type and a shape.
 #pragma once
 
@@ -16,6 +16,7 @@ namespace pantala {
 class Shape {
  public:
   static constexpr int kMaxRank = 8;
+  static constexpr std::int64_t kMaxElements = std::int64_t{1} << 60;
 
   Shape() = default;
   Shape(std::initializer_list<std::int64_t> sizes) : Shape(std::span(sizes.begin(), sizes.size())) {}

@@ -56,9 +56,10 @@ class Operand {
   template <class Number>
     requires std::is_arithmetic_v<Number>
   Operand(Number number, Where where = Where::current())
-      : number_(static_cast<double>(number)), where_(where) {}
+      : number_(static_cast<double>(number)), is_number_(true), where_(where) {}
 
   bool is_tensor() const { return tensor_.valid(); }
+  bool is_number() const { return is_number_; }  // an empty handle is neither: it must not pass for the number 0
   const Tensor& tensor() const;  // TypeError for a number or an empty handle
   double number() const { return number_; }
   Where where() const { return where_; }
@@ -66,6 +67,7 @@ class Operand {
  private:
   Tensor tensor_;
   double number_ = 0;
+  bool is_number_ = false;
   Where where_;
 };
 

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <bit>
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <string_view>
 
 namespace pantala {
@@ -22,6 +24,7 @@ constexpr std::uint64_t mix64(std::uint64_t z) {
 }
 
 constexpr std::uint64_t hash_combine(std::uint64_t seed, std::uint64_t value) { return mix64(seed * 0x9E3779B97F4A7C15 + value); }
-inline std::uint64_t hash_double(double value) { return std::bit_cast<std::uint64_t>(value); }
+// The bits of a double: -0 is not +0, and all NaNs are one (text has one name for them).
+inline std::uint64_t hash_double(double value) { return std::bit_cast<std::uint64_t>(std::isnan(value) ? std::numeric_limits<double>::quiet_NaN() : value); }
 
 }  // namespace pantala

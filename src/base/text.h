@@ -16,6 +16,8 @@ std::string did_you_mean(std::string_view name, std::span<const std::string> can
 std::string exact(double value);
 // A quoted string with escapes for quotes, backslashes and control characters.
 std::string quoted(std::string_view text);
+// "1 input", "2 inputs".
+std::string counted(std::size_t count, std::string_view noun);
 std::string base_name(std::string_view path);
 // Shell-style match: * stands for any run of characters, ? for one.
 bool glob_match(std::string_view pattern, std::string_view text);

@@ -62,6 +62,26 @@ bool wanted(const Region& region, const Node& node, int k) {
   return is_differentiable_edge(node, k) && (region.roots.contains(input) || region.leads_from_root[input.node]);
 }
 
+// Copies a graph node by node behind its first nodes, which stand for the `given` values; stop_gradient becomes its input unless it is to be
+// kept. Returns, per node, its results in the target.
+std::vector<std::vector<ValueId>> copy_nodes(const GraphData& source, GraphData& target, const std::vector<Tensor>& given, bool keep_stop_gradients) {
+  std::vector<std::vector<ValueId>> map;
+  for (const Tensor& t : given) map.push_back({t.id()});
+  for (std::size_t k = given.size(); k < source.nodes().size(); ++k) {
+    const Node& node = source.nodes()[k];
+    std::vector<Tensor> inputs;
+    for (const ValueId& id : node.inputs) inputs.push_back(target.tensor(map[id.node][id.result]));
+    if (node.op->name == "stop_gradient" && !keep_stop_gradients) {
+      map.push_back({inputs[0].id()});
+      continue;
+    }
+    std::vector<ValueId> ids;
+    for (const Tensor& t : target.append(*node.op, inputs, node.attrs, node.where)) ids.push_back(t.id());
+    map.push_back(std::move(ids));
+  }
+  return map;
+}
+
 std::string describe_path(const Region& region, std::uint32_t id, const std::vector<std::uint32_t>& to_loss);
 
 class Sweep {
@@ -76,6 +96,7 @@ class Sweep {
  private:
   static void visit(Region& region, std::uint32_t id, const std::vector<std::uint32_t>& nodes, Contributions& gradients) {
     const Node& node = region.source.node(id);
+    GraphData::Scope scope(*region.in_target({id, 0}).graph(), node.where);
     std::vector<Tensor> upstream(node.results.size()), results;
     bool reached = false;
     for (std::uint32_t k = 0; k < node.results.size(); ++k) {
@@ -91,8 +112,8 @@ class Sweep {
       inputs.push_back(region.in_target(node.inputs[k]));
       wants.push_back(wanted(region, node, k));
     }
-    GraphData::Scope scope(*inputs[0].graph(), node.where);
-    const std::vector<Tensor> found = vjp(region, id, nodes, inputs, results, upstream, wants);
+    check_derivative(region, id, nodes);
+    const std::vector<Tensor> found = vjp(node, inputs, results, upstream, wants);
     for (std::size_t k = 0; k < inputs.size(); ++k) {
       if (!found[k].valid()) continue;
       if (found[k].type() != inputs[k].type())
@@ -101,55 +122,64 @@ class Sweep {
     }
   }
 
-  static std::vector<Tensor> vjp(const Region& region, std::uint32_t id, const std::vector<std::uint32_t>& nodes, const std::vector<Tensor>& inputs,
-                                 const std::vector<Tensor>& results, const std::vector<Tensor>& upstream, const std::vector<bool>& wants) {
-    const Node& node = region.source.node(id);
-    if (!node.op->differentiable())
-      ir::throw_type_error(node.op->name, node.where, "has no derivative, but lies on the path " + describe_path(region, id, nodes));
+  // An op without a derivative is an error here, and so is one that turned a number into an integer or a bool which now comes back as a number.
+  static void check_derivative(const Region& region, std::uint32_t id, const std::vector<std::uint32_t>& nodes) {
+    const auto integral_source = [&](std::uint32_t at) -> std::optional<std::uint32_t> {
+      const Node& node = region.source.node(at);
+      for (int k = 0; k < static_cast<int>(node.inputs.size()); ++k)
+        if (wanted(region, node, k) && !is_float(region.source.type(node.inputs[k]).dtype)) return node.inputs[k].node;
+      return std::nullopt;
+    };
+    std::uint32_t culprit = id;
+    while (const std::optional<std::uint32_t> source = integral_source(culprit)) culprit = *source;
+    const Node& node = region.source.node(culprit);
+    if (culprit != id || !node.op->differentiable())
+      ir::throw_type_error(node.op->name, node.where, "has no derivative, but lies on the path " + describe_path(region, culprit, nodes));
+  }
+
+  static std::vector<Tensor> vjp(const Node& node, const std::vector<Tensor>& inputs, const std::vector<Tensor>& results, const std::vector<Tensor>& upstream,
+                                 const std::vector<bool>& wants) {
     bool rule_applies = node.op->grad != nullptr;
     for (std::size_t k = static_cast<std::size_t>(node.op->grad_results); k < upstream.size(); ++k) rule_applies &= !upstream[k].valid();
     if (!rule_applies) return through_definition(node, inputs, upstream, wants);
     ir::GradContext context(inputs, results, upstream, wants);
-    try {
-      node.op->grad(context, node.attrs);
-    } catch (const TypeError& error) {
-      ir::throw_type_error(node.op->name, node.where, std::string(error.what()) + ", but lies on the path " + describe_path(region, id, nodes));
-    }
+    node.op->grad(context, node.attrs);
     return context.gradients();
   }
 
-  // Differentiates the definition of a composite, built in the target graph itself.
+  // Differentiates the definition of a composite. It is built over inputs of its own and then copied into the target: there, one value given
+  // twice, or once more behind an erased stop_gradient, could not be told apart.
   static std::vector<Tensor> through_definition(const Node& node, const std::vector<Tensor>& inputs, const std::vector<Tensor>& upstream, const std::vector<bool>& wants) {
-    const std::vector<Tensor> outputs = ops::expand(*node.op, node.attrs, inputs, node.where);
-    GraphData& graph = *inputs[0].graph();
-    Region inner{graph, [&](ValueId id) { return graph.tensor(id); }, {}, {}};
-    std::set<ValueId> boundary;
-    for (std::size_t k = 0; k < inputs.size(); ++k) {
-      boundary.insert(inputs[k].id());
-      if (wants[k]) inner.roots.insert(inputs[k].id());
-    }
+    Graph definition;
+    std::vector<Tensor> formal;
+    for (std::size_t k = 0; k < inputs.size(); ++k)
+      formal.push_back(definition.input(ir::InferContext(*node.op, {}, {}).name_of(static_cast<int>(k)), inputs[k].shape(), inputs[k].dtype()));
+    const std::vector<Tensor> outputs = ops::expand(*node.op, node.attrs, formal, node.where);
+    GraphData& target = *inputs[0].graph();
+    const std::vector<std::vector<ValueId>> copies = copy_nodes(*definition.data(), target, inputs, true);
+    Region inner{*definition.data(), [&](ValueId id) { return target.tensor(copies[id.node][id.result]); }, {}, {}};
+    for (std::size_t k = 0; k < inputs.size(); ++k)
+      if (wants[k]) inner.roots.insert(formal[k].id());
     Contributions gradients;
     for (std::size_t k = 0; k < outputs.size(); ++k)
       if (upstream[k].valid()) gradients.add(outputs[k].id(), upstream[k]);
-    Sweep::run(inner, cone(graph, outputs, boundary), gradients);
-    // An input given twice is one value of the definition: its gradient is handed out once.
+    Sweep::run(inner, cone(*definition.data(), outputs), gradients);
     std::vector<Tensor> found(inputs.size());
-    std::set<ValueId> given;
     for (std::size_t k = 0; k < inputs.size(); ++k)
-      if (wants[k] && gradients.has(inputs[k].id()) && given.insert(inputs[k].id()).second) found[k] = gradients.total(inputs[k].id());
+      if (wants[k] && gradients.has(formal[k].id())) found[k] = gradients.total(formal[k].id());
     return found;
   }
 
  public:
-  // The nodes that lie between the outputs and the boundary, ascending.
-  static std::vector<std::uint32_t> cone(const GraphData& graph, const std::vector<Tensor>& outputs, const std::set<ValueId>& boundary) {
+  // The nodes that the outputs need, ascending.
+  static std::vector<std::uint32_t> cone(const GraphData& graph, const std::vector<Tensor>& outputs) {
     std::set<std::uint32_t> nodes;
     std::vector<ValueId> open;
     for (const Tensor& t : outputs) open.push_back(t.id());
     while (!open.empty()) {
       const ValueId id = open.back();
       open.pop_back();
-      if (boundary.contains(id) || !nodes.insert(id.node).second) continue;
+      if (!nodes.insert(id.node).second) continue;
       for (const ValueId& input : graph.node(id.node).inputs) open.push_back(input);
     }
     return {nodes.begin(), nodes.end()};
@@ -186,32 +216,20 @@ std::string describe_path(const Region& region, std::uint32_t id, const std::vec
   return text;
 }
 
-// Copies the graph node by node; stop_gradient becomes its input unless it is to be kept.
-std::vector<std::vector<ValueId>> copy_nodes(const GraphData& source, GraphData& target, bool keep_stop_gradients) {
-  std::vector<std::vector<ValueId>> map;
-  for (const Node& node : source.nodes()) {
-    std::vector<Tensor> inputs;
-    for (const ValueId& id : node.inputs) inputs.push_back(target.tensor(map[id.node][id.result]));
-    if (node.op->name == "stop_gradient" && !keep_stop_gradients) {
-      map.push_back({inputs[0].id()});
-      continue;
-    }
-    std::vector<ValueId> ids;
-    for (const Tensor& t : target.append(*node.op, inputs, node.attrs, node.where)) ids.push_back(t.id());
-    map.push_back(std::move(ids));
-  }
-  for (const auto& [name, id] : source.outputs) target.outputs.emplace_back(name, map[id.node][id.result]);
-  for (const auto& [leaf, id] : source.updates) target.updates.emplace_back(map[leaf][0].node, map[id.node][id.result]);
-  return map;
+// "f32[2,3] of relu (net.cpp:41)".
+std::string described(const Tensor& t) {
+  const Node& node = t.graph()->node(t.id().node);
+  const std::string prefix = ir::message_prefix(node.op->name, node.where);
+  return fmt::format("{} of {}", t.type().str(), prefix.substr(0, prefix.size() - 2));
 }
 
 void check_arguments(const Graph& graph, const Tensor& loss, const std::vector<Tensor>& wrt, const Tensor& seed) {
   const auto check = [&](const Tensor& t, std::string_view what) {
     if (!t.valid() || t.graph() != graph.data()) throw TypeError(fmt::format("differentiate: {} is not a value of the graph", what));
-    if (!is_float(t.dtype())) throw TypeError(fmt::format("differentiate: {} must be a float value, got {}", what, t.type().str()));
+    if (!is_float(t.dtype())) throw TypeError(fmt::format("differentiate: {} must be a float value, got {}", what, described(t)));
   };
   check(loss, "the loss");
-  if (loss.rank() != 0) throw TypeError(fmt::format("differentiate: the loss must be a scalar, got {}", loss.type().str()));
+  if (loss.rank() != 0) throw TypeError(fmt::format("differentiate: the loss must be a scalar, got {}", described(loss)));
   for (std::size_t k = 0; k < wrt.size(); ++k) check(wrt[k], fmt::format("wrt[{}]", k));
   if (!seed.valid()) return;
   check(seed, "the seed");
@@ -230,13 +248,18 @@ Gradients differentiate(const Graph& graph, const Tensor& loss, const std::vecto
   check_arguments(graph, loss, wrt, options.seed);
   Gradients result;
   GraphData& target = *result.graph.data();
-  result.values = copy_nodes(*graph.data(), target, options.keep_stop_gradients);
+  result.values = copy_nodes(*graph.data(), target, {}, options.keep_stop_gradients);
+  for (const auto& [name, id] : graph.data()->outputs) target.outputs.emplace_back(name, result.values[id.node][id.result]);
+  for (const auto& [leaf, id] : graph.data()->updates) target.updates.emplace_back(result.values[leaf][0].node, result.values[id.node][id.result]);
   Region region{*graph.data(), [&](ValueId id) { return target.tensor(result.values[id.node][id.result]); }, {}, {}};
   for (const Tensor& t : wrt) region.roots.insert(t.id());
   Contributions gradients;
   gradients.add(loss.id(), options.seed.valid() ? result.at(options.seed) : ones_like(result.at(loss)));
-  Sweep::run(region, Sweep::cone(*graph.data(), {loss}, {}), gradients);
-  for (const Tensor& t : wrt) result.gradients.push_back(gradients.has(t.id()) ? gradients.total(t.id()) : zeros_like(result.at(t)));
+  Sweep::run(region, Sweep::cone(*graph.data(), {loss}), gradients);
+  for (const Tensor& t : wrt) {
+    GraphData::Scope scope(target, graph.data()->node(t.id().node).where);
+    result.gradients.push_back(gradients.has(t.id()) ? gradients.total(t.id()) : zeros_like(result.at(t)));
+  }
   return result;
 }
 

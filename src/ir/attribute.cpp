@@ -33,7 +33,7 @@ std::string to_text(const Initializer& i) {
   if (info.arguments == 0) return std::string(info.name);
   const double all[] = {i.a, i.b, i.low, i.high};
   std::string text = fmt::format("{}({}", info.name, exact(all[0]));
-  for (int k = 1; k < info.arguments; ++k) text += "," + exact(all[k]);
+  for (int k = 1; k < info.arguments; ++k) text += fmt::format(",{}", exact(all[k]));
   return text + ")";
 }
 

@@ -68,8 +68,9 @@ void check_arity(const OpDef& op, std::size_t given, const Provenance& where) {
   const auto count = static_cast<int>(given);
   const int least = op.min_inputs(), most = op.max_inputs();
   if (count >= least && (most < 0 || count <= most)) return;
-  std::string expected = most < 0 ? fmt::format("at least {}", least) : least == most ? fmt::format("{}", least) : fmt::format("{} to {}", least, most);
-  throw_type_error(op.name, where, fmt::format("takes {} inputs {}, got {}", expected, op.signature, count));
+  const std::string inputs = counted(static_cast<std::size_t>(most < 0 ? least : most), "input");
+  const std::string expected = most < 0 ? fmt::format("at least {}", inputs) : least == most ? inputs : fmt::format("{} to {}", least, inputs);
+  throw_type_error(op.name, where, fmt::format("takes {} {}, got {}", expected, op.signature, count));
 }
 }  // namespace
 

@@ -49,7 +49,9 @@ class GraphData : public std::enable_shared_from_this<GraphData> {
   const std::string& leaf_name(std::uint32_t node) const;
   // The counters of the random ops and the next free stream number.
   std::int64_t next_stream() { return streams_++; }
-  void reserve_stream(std::int64_t stream) { streams_ = std::max(streams_, stream + 1); }
+  void reserve_stream(std::int64_t stream) {
+    if (stream >= streams_) streams_ = stream < INT64_MAX ? stream + 1 : stream;
+  }
 
   std::vector<std::pair<std::string, ValueId>> outputs;
   std::vector<std::pair<std::uint32_t, ValueId>> updates;  // leaf node, new value

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <functional>
 #include <numbers>
@@ -18,7 +17,7 @@
 namespace pantala {
 
 bool operator==(const Initializer& x, const Initializer& y) {
-  const auto same = [](double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); };
+  const auto same = [](double a, double b) { return hash_double(a) == hash_double(b); };
   const bool data = x.data == y.data || (x.data && y.data && *x.data == *y.data);
   return x.kind == y.kind && same(x.a, y.a) && same(x.b, y.b) && same(x.low, y.low) && same(x.high, y.high) && data;
 }

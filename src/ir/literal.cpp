@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 
 #include "base/hash.h"
 #include "pantala/error.h"
@@ -76,7 +75,7 @@ Literal Literal::reshaped(Shape shape) const {
 }
 
 bool operator==(const Literal& a, const Literal& b) {
-  const auto bits = [](double x, double y) { return std::bit_cast<std::uint64_t>(x) == std::bit_cast<std::uint64_t>(y); };
+  const auto bits = [](double x, double y) { return hash_double(x) == hash_double(y); };
   return a.type_ == b.type_ && a.ints_ == b.ints_ &&
          std::equal(a.floats_.begin(), a.floats_.end(), b.floats_.begin(), b.floats_.end(), bits);
 }

@@ -95,8 +95,9 @@ void InferContext::require_same_dtype(int i, int j) const {
 
 std::int64_t InferContext::axis(std::int64_t axis, int rank) const {
   if (axis < -rank || axis >= rank) {
-    if (rank == 0) fail(fmt::format("axis {} given for a scalar ({})", axis, describe_inputs()));
-    fail(fmt::format("axis {} is out of range [{}, {}) ({})", axis, -rank, rank, describe_inputs()));
+    const std::string inputs = count() == 0 ? "" : fmt::format(" ({})", describe_inputs());
+    if (rank == 0) fail(fmt::format("axis {} given for a scalar{}", axis, inputs));
+    fail(fmt::format("axis {} is out of range [{}, {}){}", axis, -rank, rank, inputs));
   }
   return axis < 0 ? axis + rank : axis;
 }

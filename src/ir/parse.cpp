@@ -1,5 +1,6 @@
 // The parser of the text form. Attribute values are read by the kind of the op's field, so that -0, 1 and 1.0 mean what the field says.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <charconv>
 #include <cmath>
@@ -29,7 +30,7 @@ class Parser {
     lexer_.expect("{");
     while (!lexer_.accept("}")) statement();
     if (lexer_.peek().kind != Kind::end) lexer_.fail_expected("the end of the text");
-    return graph_;
+    return std::move(graph_);
   }
 
  private:
@@ -156,7 +157,7 @@ class Parser {
   DType dtype() {
     const Token token = lexer_.expect(Kind::word, "a dtype");
     const std::optional<DType> found = parse_dtype(token.text);
-    if (!found) lexer_.fail(token, fmt::format("there is no dtype '{}'", token.text));
+    if (!found) lexer_.fail(token, fmt::format("there is no dtype '{}'; known are f32, f64, f16, bf16, i32, i64, u8 and bool", token.text));
     return *found;
   }
 
@@ -213,7 +214,9 @@ class Parser {
       if (info.arguments > 0) lexer_.expect(")");
       return result;
     }
-    lexer_.fail(name, fmt::format("there is no initialiser '{}'", name.text));
+    std::vector<std::string_view> known;
+    for (const init::KindInfo& info : init::kinds()) known.push_back(info.name);
+    lexer_.fail(name, fmt::format("there is no initialiser '{}'; known are {}", name.text, fmt::join(known, ", ")));
   }
 
   void check_types(const Token& name, const std::vector<Tensor>& results) {
@@ -221,11 +224,11 @@ class Parser {
     do {
       const Token at = lexer_.peek();
       const Type stated = type();
-      if (k >= results.size()) lexer_.fail(at, fmt::format("%{} has {} results, but more types are stated", name.text, results.size()));
+      if (k >= results.size()) lexer_.fail(at, fmt::format("%{} has {}, but more types are stated", name.text, counted(results.size(), "result")));
       if (stated != results[k].type()) lexer_.fail(at, fmt::format("%{} is {}, not {}", name.text, results[k].type().str(), stated.str()));
       ++k;
     } while (lexer_.accept(","));
-    if (k != results.size()) lexer_.fail(name, fmt::format("%{} has {} results, but {} types are stated", name.text, results.size(), k));
+    if (k != results.size()) lexer_.fail(name, fmt::format("%{} has {}, but {} stated", name.text, counted(results.size(), "result"), k == 1 ? "1 type is" : fmt::format("{} types are", k)));
   }
 
   void output() {

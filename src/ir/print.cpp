@@ -26,6 +26,14 @@ std::string node_text(const Node& node, std::uint32_t id) {
   for (const Type& type : node.results) types.push_back(type.str());
   return text + fmt::format(" : {}", fmt::join(types, ", "));
 }
+
+// "  # net.cpp:41 "fc2"": a comment, so labels are quoted lest they break the line.
+std::string place_text(const Provenance& where) {
+  std::string text;
+  if (!where.file.empty()) text += fmt::format(" {}:{}", where.file, where.line);
+  if (!where.label.empty()) text += fmt::format(" {}", quoted(where.label));
+  return text.empty() ? text : fmt::format("  #{}", text);
+}
 }  // namespace
 
 std::string print(const GraphData& graph, bool locations) {
@@ -33,8 +41,7 @@ std::string print(const GraphData& graph, bool locations) {
   for (std::uint32_t id = 0; id < graph.nodes().size(); ++id) {
     const Node& node = graph.node(id);
     text += node_text(node, id);
-    if (locations && !node.where.file.empty()) text += fmt::format("  # {}:{}", node.where.file, node.where.line);
-    if (locations && !node.where.label.empty()) text += fmt::format(" {}", node.where.label);
+    if (locations) text += place_text(node.where);
     text += "\n";
   }
   for (const auto& [name, id] : graph.outputs) text += fmt::format("  output {} = {}\n", quoted(name), value_text(id));

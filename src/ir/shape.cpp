@@ -16,7 +16,7 @@ Shape::Shape(std::span<const std::int64_t> sizes) {
   for (const std::int64_t size : sizes) {
     if (size < 0) throw TypeError(fmt::format("a size cannot be negative: [{}]", fmt::join(sizes, ",")));
     if (size != 0 && __builtin_mul_overflow(product, size, &product)) product = INT64_MAX;
-    if (product > (std::int64_t{1} << 60)) throw TypeError(fmt::format("too many elements: [{}]", fmt::join(sizes, ",")));
+    if (product > kMaxElements) throw TypeError(fmt::format("too many elements: [{}]", fmt::join(sizes, ",")));
   }
   std::copy(sizes.begin(), sizes.end(), sizes_.begin());
   rank_ = static_cast<int>(sizes.size());

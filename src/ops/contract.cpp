@@ -66,7 +66,7 @@ struct Contract : Family {
     if (!both.empty()) c.axes(both, rank);
   }
   static void check_pairs(InferContext& c, const Ints& of_a, const Ints& of_b, std::string_view what) {
-    if (of_a.size() != of_b.size()) c.fail(fmt::format("{} {} axes of a, {} of b", of_a.size(), what, of_b.size()));
+    if (of_a.size() != of_b.size()) c.fail(fmt::format("{} {} axes of a, {} of b: {}", of_a.size(), what, of_b.size(), c.describe_inputs()));
     if (sizes_at(c.shape(0), of_a) != sizes_at(c.shape(1), of_b)) c.fail(fmt::format("{} sizes differ: {}", what, c.describe_inputs()));
   }
   static void infer(InferContext& c, Attrs& a) {

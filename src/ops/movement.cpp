@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "ops/define.h"
@@ -162,7 +163,7 @@ struct Squeeze : Family {
   static constexpr bool kSugar = true;
   static void infer(InferContext& c, Attrs& a) {
     a.axis = c.axis(a.axis, c.shape(0).rank());
-    if (c.shape(0)[static_cast<int>(a.axis)] != 1) c.fail(fmt::format("axis {} has not size 1 ({})", a.axis, c.describe_inputs()));
+    if (c.shape(0)[static_cast<int>(a.axis)] != 1) c.fail(fmt::format("the size of axis {} is not 1 ({})", a.axis, c.describe_inputs()));
     c.result({c.in(0).dtype, c.shape(0).without(static_cast<int>(a.axis))});
   }
   static Tensor expand(const ExpandContext& c, const Attrs& a) { return reshape(c.in(0), c.in(0).shape().without(static_cast<int>(a.axis)).vec()); }
@@ -188,7 +189,7 @@ struct Flatten : Family {
   static void infer(InferContext& c, Attrs& a) {
     a.first = c.axis(a.first, c.shape(0).rank());
     a.last = c.axis(a.last, c.shape(0).rank());
-    if (a.first > a.last) c.fail(fmt::format("first axis {} is behind last axis {}", a.first, a.last));
+    if (a.first > a.last) c.fail(fmt::format("first axis {} is behind last axis {} ({})", a.first, a.last, c.describe_inputs()));
     c.result({c.in(0).dtype, Shape(merged(c.shape(0), a))});
   }
   static Tensor expand(const ExpandContext& c, const Attrs& a) { return reshape(c.in(0), merged(c.in(0).shape(), a)); }
@@ -277,6 +278,7 @@ struct Pad : Family {
     for (const Ints* list : {&a.before, &a.after, &a.interior})
       for (const std::int64_t n : *list)
         if (n < 0 || n > kMost) c.fail(fmt::format("a pad must be between 0 and {}, got {}; slice removes elements", kMost, n));
+    if (!is_float(c.in(0).dtype) && (a.value != std::floor(a.value) || std::fabs(a.value) > 0x1p53)) c.fail(fmt::format("the value {} does not fit {}", a.value, c.describe_inputs()));
     for (const std::int64_t size : c.shape(0))
       if (size > kMost) c.fail(fmt::format("an axis is too long to be padded ({})", c.describe_inputs()));
     c.result({c.in(0).dtype, Shape(sizes_of(c.shape(0), a))});
@@ -345,6 +347,7 @@ struct Concat : Family {
       if (c.shape(i).rank() != c.shape(0).rank() || !(c.shape(i).with(axis, 0) == c.shape(0).with(axis, 0)))
         c.fail(fmt::format("shapes differ beside axis {}: {}", a.axis, c.describe_inputs()));
       total += c.shape(i)[axis];
+      if (total > Shape::kMaxElements) c.fail(fmt::format("too many elements along axis {}: {} tensors such as {}", a.axis, c.count(), c.in(i).str()));
     }
     c.result({c.in(0).dtype, c.shape(0).with(axis, total)});
   }
@@ -528,7 +531,8 @@ struct Triu : Family {
   static std::vector<Sample> samples() { return {sample({floats({4, 5})}, Attrs{1}), sample({floats({3, 3})}, Attrs{0}), sample({floats({2, 1, 3})}, Attrs{-1})}; }
 };
 
-std::vector<Operand> operands(const std::vector<Tensor>& xs, pantala::Where where) {
+std::vector<Operand> operands(std::string_view op, const std::vector<Tensor>& xs, pantala::Where where) {
+  if (xs.empty()) ir::throw_type_error(op, ir::provenance(where), "needs at least one tensor");
   std::vector<Operand> result;
   for (const Tensor& x : xs) result.emplace_back(x, where);
   return result;
@@ -567,8 +571,8 @@ Tensor slice_axis(Operand x, std::int64_t axis, std::int64_t start, std::int64_t
   return slice(x, starts, ends, steps);
 }
 Tensor flip(Operand x, const IntList& axes) { return make<Flip>({x}, {axes}); }
-Tensor concat(const std::vector<Tensor>& xs, std::int64_t axis, Where where) { return make<Concat>(operands(xs, where), {axis}); }
-Tensor stack(const std::vector<Tensor>& xs, std::int64_t axis, Where where) { return make<Stack>(operands(xs, where), {axis}); }
+Tensor concat(const std::vector<Tensor>& xs, std::int64_t axis, Where where) { return make<Concat>(operands("concat", xs, where), {axis}); }
+Tensor stack(const std::vector<Tensor>& xs, std::int64_t axis, Where where) { return make<Stack>(operands("stack", xs, where), {axis}); }
 std::vector<Tensor> split(Operand x, const IntList& sizes, std::int64_t axis) { return make_all<Split>({x}, {sizes, axis}); }
 Tensor pad(Operand x, const IntList& before, const IntList& after, double value, const IntList& interior) { return make<Pad>({x}, {before, after, interior, value}); }
 Tensor tile(Operand x, const IntList& repeats) { return make<Tile>({x}, {repeats}); }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/text.h"
 #include "ir/graph_data.h"
@@ -50,10 +51,20 @@ Graph parse_graph(std::string_view text, std::string_view file, const OpTable& o
 }
 
 namespace {
+void check_operands(const OpDef& op, const std::vector<Operand>& inputs, const ir::Provenance& where) {
+  const Operand* first = nullptr;
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    if (inputs[k].is_number()) continue;
+    if (!inputs[k].is_tensor()) ir::throw_type_error(op.name, where, fmt::format("input {} is an empty handle", k));
+    if (first != nullptr && inputs[k].tensor().graph() != first->tensor().graph()) ir::throw_type_error(op.name, where, "the inputs belong to different graphs");
+    if (first == nullptr) first = &inputs[k];
+  }
+  if (first == nullptr) ir::throw_type_error(op.name, where, "needs at least one tensor");
+}
+
 // Turns plain numbers into scalar constants beside the tensors; the last tensor decides their dtype (the first may be a condition).
 std::vector<Tensor> to_tensors(const OpDef& op, const std::vector<Operand>& inputs, const ir::Provenance& where) {
   const auto model = std::find_if(inputs.rbegin(), inputs.rend(), [](const Operand& o) { return o.is_tensor(); });
-  if (model == inputs.rend()) ir::throw_type_error(op.name, where, "needs at least one tensor");
   std::vector<Tensor> tensors;
   for (const Operand& input : inputs) {
     if (input.is_tensor()) {
@@ -62,7 +73,7 @@ std::vector<Tensor> to_tensors(const OpDef& op, const std::vector<Operand>& inpu
     }
     const DType dtype = model->tensor().dtype();
     const double value = input.number();
-    if (!is_float(dtype) && value != static_cast<double>(static_cast<std::int64_t>(value)))
+    if (!is_float(dtype) && (value != std::floor(value) || std::fabs(value) > 0x1p53))
       ir::throw_type_error(op.name, where, fmt::format("the number {} does not fit the dtype of {}", exact(value), model->tensor().type().str()));
     tensors.push_back(model->tensor().graph()->append(ir::constant_op(), {}, {value, dtype, Ints{}}, where)[0]);
   }
@@ -71,11 +82,17 @@ std::vector<Tensor> to_tensors(const OpDef& op, const std::vector<Operand>& inpu
 
 void broadcast_all(const OpDef& op, std::vector<Tensor>& tensors, const ir::Provenance& where) {
   Shape common;
-  for (std::size_t k = 0; k < tensors.size(); ++k) {
-    if (broadcast_shapes(common, tensors[k].shape(), common)) continue;
-    std::vector<Type> types;
-    for (const Tensor& t : tensors) types.push_back(t.type());
-    ir::throw_type_error(op.name, where, "shapes do not broadcast: " + InferContext(op, types, {}).describe_inputs());
+  std::vector<Type> types;
+  for (const Tensor& t : tensors) types.push_back(t.type());
+  const auto described = [&] { return InferContext(op, types, {}).describe_inputs(); };
+  for (const Type& type : types) {
+    bool fits = false;
+    try {
+      fits = broadcast_shapes(common, type.shape, common);
+    } catch (const TypeError& error) {
+      ir::throw_type_error(op.name, where, fmt::format("{} ({})", error.what(), described()));
+    }
+    if (!fits) ir::throw_type_error(op.name, where, "shapes do not broadcast: " + described());
   }
   // A constant is made in the right shape at once.
   for (Tensor& t : tensors) {
@@ -90,9 +107,11 @@ std::vector<Tensor> apply(const OpDef& op, const std::vector<Operand>& inputs, A
   const ir::Provenance where = inputs.empty() ? ir::Provenance{} : ir::provenance(inputs[0].where());
   const auto owner = std::find_if(inputs.begin(), inputs.end(), [](const Operand& o) { return o.is_tensor(); });
   const ir::Provenance place = owner == inputs.end() ? where : owner->tensor().graph()->effective(where);
+  check_operands(op, inputs, place);
   std::vector<Tensor> tensors = to_tensors(op, inputs, place);
   ir::GraphData& graph = *tensors[0].graph();
-  if (op.pointwise && static_cast<int>(tensors.size()) >= op.min_inputs()) {
+  const auto count = static_cast<int>(tensors.size());
+  if (op.pointwise && count >= op.min_inputs() && count <= op.max_inputs()) {
     ir::GraphData::Scope scope(graph, place);
     broadcast_all(op, tensors, place);
   }

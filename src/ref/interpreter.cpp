@@ -109,13 +109,22 @@ std::vector<std::string> leaf_names(const Graph& graph) {
   return names;
 }
 
+// The id of a value of this graph, or of a graph that it is a copy of (ids stay equal). Another graph's value would be read as some other.
+ValueId id_in(const Graph& graph, const Tensor& t) {
+  const std::deque<Node>& nodes = graph.data()->nodes();
+  const ValueId id = t.id();
+  const bool known = t.valid() && id.node < nodes.size() && (t.graph() == graph.data() || ir::same_node(nodes[id.node], t.graph()->node(id.node)));
+  if (!known) throw TypeError(t.valid() ? fmt::format("%{} {} is not a value of this graph", id.node, t.type().str()) : "an empty handle is not a value of this graph");
+  return id;
+}
+
 }  // namespace
 
 std::vector<Literal> evaluate(const Graph& graph, const std::vector<Tensor>& values, const Bindings& bindings, std::uint64_t seed) {
   for (const auto& [name, value] : bindings)
     if (!graph.find(name)) throw TypeError(fmt::format("the graph has no leaf named '{}'{}", name, did_you_mean(name, leaf_names(graph))));
   std::vector<ValueId> wanted;
-  for (const Tensor& t : values) wanted.push_back(t.id());
+  for (const Tensor& t : values) wanted.push_back(id_in(graph, t));
   const Flat flat = flatten(graph, wanted);
   return Evaluation(*flat.graph.data(), bindings, seed).run(flat.values);
 }
@@ -128,45 +137,43 @@ Session::Session(Graph graph, std::uint64_t seed) : graph_(std::move(graph)) {
   }
 }
 
-// The binding of a leaf of one of the given kinds; TypeError for other names.
-Literal& Session::bound(std::string_view name, std::initializer_list<LeafKind> kinds, std::string_view what) {
+// A leaf of one of the given kinds; TypeError for other names.
+Tensor Session::leaf(std::string_view name, std::initializer_list<LeafKind> kinds, std::string_view what) const {
   std::vector<std::string> names;
   for (const Leaf& leaf : graph_.leaves()) {
     if (std::find(kinds.begin(), kinds.end(), leaf.kind) == kinds.end()) continue;
-    if (leaf.name == name) return bindings_[leaf.name];
+    if (leaf.name == name) return leaf.value;
     names.push_back(leaf.name);
   }
   throw TypeError(fmt::format("the graph has no {} named '{}'{}", what, name, did_you_mean(name, names)));
 }
 
-namespace {
-void check_type(std::string_view name, const Type& expected, const Literal& given) {
-  if (given.type() != expected) throw TypeError(fmt::format("'{}' is {}, but {} was given", name, expected.str(), given.type().str()));
-}
-}  // namespace
-
-void Session::set_input(std::string_view name, Literal value) {
-  Literal& slot = bound(name, {LeafKind::input}, "input");
-  check_type(name, graph_.leaf(name).type(), value);
-  slot = std::move(value);
+// Nothing is kept of a value of the wrong type.
+void Session::bind(std::string_view name, const Tensor& leaf, Literal value) {
+  if (value.type() != leaf.type()) throw TypeError(fmt::format("'{}' is {}, but {} was given", name, leaf.type().str(), value.type().str()));
+  bindings_.insert_or_assign(std::string(name), std::move(value));
 }
 
-void Session::set_scalar(std::string_view name, double value) { bound(name, {LeafKind::scalar}, "scalar") = Literal::scalar(value); }
+void Session::set_input(std::string_view name, Literal value) { bind(name, leaf(name, {LeafKind::input}, "input"), std::move(value)); }
+
+void Session::set_scalar(std::string_view name, double value) { bind(name, leaf(name, {LeafKind::scalar}, "scalar"), Literal::scalar(value)); }
 
 void Session::set_value(std::string_view name, Literal value) {
-  Literal& slot = bound(name, {LeafKind::parameter, LeafKind::state}, "parameter or state");
-  check_type(name, graph_.leaf(name).type(), value);
-  slot = std::move(value);
+  bind(name, leaf(name, {LeafKind::parameter, LeafKind::state}, "parameter or state"), std::move(value));
 }
 
 const Literal& Session::value(std::string_view name) const {
-  return const_cast<Session*>(this)->bound(name, {LeafKind::parameter, LeafKind::state}, "parameter or state");
+  leaf(name, {LeafKind::parameter, LeafKind::state}, "parameter or state");
+  return bindings_.find(name)->second;
 }
 
-double Session::scalar(std::string_view name) const { return const_cast<Session*>(this)->bound(name, {LeafKind::scalar}, "scalar").f()[0]; }
+double Session::scalar(std::string_view name) const {
+  leaf(name, {LeafKind::scalar}, "scalar");
+  return bindings_.find(name)->second.at(0);
+}
 
 void Session::observe(const std::vector<Tensor>& tensors) {
-  for (const Tensor& t : tensors) observed_ids_.push_back(graph_.value(t.id()).id());
+  for (const Tensor& t : tensors) observed_ids_.push_back(id_in(graph_, t));
 }
 
 void Session::step() { evaluate_all(true); }

@@ -9,6 +9,7 @@
 #include "pantala/ops.h"
 #include "pantala/text.h"
 #include "support/numbers.h"
+#include "tools/fixtures/fixtures.h"
 
 namespace pantala::testing {
 namespace {
@@ -56,8 +57,9 @@ TEST(Autograd, A02_wrt_parameters_inputs_and_intermediate_values) {
 
 TEST(Autograd, A03_the_loss_must_be_a_scalar_and_its_own_gradient_is_one) {
   Graph g;
+  const std::string line = std::to_string(__LINE__ + 1);
   const Tensor p = g.parameter("p", {2, 3}), loss = sum(p);
-  EXPECT_EQ(message_of<TypeError>([&] { differentiate(g, p, {p}); }), "differentiate: the loss must be a scalar, got f32[2,3]");
+  EXPECT_EQ(message_of<TypeError>([&] { differentiate(g, p, {p}); }), "differentiate: the loss must be a scalar, got f32[2,3] of parameter (autograd_test.cpp:" + line + ")");
   EXPECT_EQ(gradients_of(g, loss, {loss})[0], std::vector<double>{1});
 }
 
@@ -170,6 +172,19 @@ TEST(Autograd, A14_a_dot_product) {
   const ref::Bindings at{{"x", floats({2}, {10, 5})}};
   EXPECT_EQ(value_of(g, loss, at), std::vector<double>{35});
   EXPECT_EQ(gradients_of(g, loss, {w}, at)[0], (std::vector<double>{10, 5}));
+}
+
+TEST(Autograd, A15_agrees_with_the_recorded_gradients_of_another_library) {
+  const tools::Fixtures recorded(PANTALA_FIXTURES_DIR);
+  for (const std::string_view prefix : {"ops/amax", "ops/matmul", "ops/layer_norm", "ops/softmax", "models/mlp"}) {
+    int cases = 0;
+    for (const std::string& name : recorded.names()) {
+      if (!name.starts_with(prefix)) continue;
+      EXPECT_TRUE(recorded.run(name, tools::Device::ref).passed()) << name;
+      ++cases;
+    }
+    EXPECT_GT(cases, 0) << prefix;
+  }
 }
 
 TEST(Autograd, A16_gradients_do_not_depend_on_the_order_of_writing) {

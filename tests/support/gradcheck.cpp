@@ -72,7 +72,10 @@ Subject make_subject(const ir::OpDef& op, const ir::Sample& sample) {
   return s;
 }
 
-std::string check_gradients(const Graph& graph, const Tensor& scalar, const std::vector<Tensor>& parameters, const ref::Bindings& bindings, double tolerance) {
+std::string check_gradients(const Graph& graph, const Tensor& scalar, const std::vector<Tensor>& parameters, const ref::Bindings& given, double tolerance) {
+  // Parameters without a given value are checked at their first one.
+  ref::Bindings bindings = given;
+  for (const Tensor& p : parameters) bindings.try_emplace(graph.data()->leaf_name(p.id().node), ref::evaluate(graph, {p}, given)[0]);
   const Gradients d = differentiate(graph, scalar, parameters);
   verify(d.graph);
   const std::vector<Literal> gradients = ref::evaluate(d.graph, d.gradients, bindings);

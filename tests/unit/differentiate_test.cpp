@@ -1,4 +1,4 @@
-// differentiate(): seeds, stop_gradient, forward reuse, and the bugs of earlier systems that must not come back.
+// differentiate(): seeds, stop_gradient, forward reuse, what stays and what is an error.
 #include <gtest/gtest.h>
 
 #include "ir/graph_data.h"
@@ -68,53 +68,6 @@ TEST(Differentiate, no_gradient_flows_into_conditions_and_indices) {
   Graph g;
   const Tensor x = g.parameter("x", {3}, init::from_data(floats({3}, {-1, 2, 3})));
   EXPECT_EQ(gradients_of(g, sum(where(gt(x, 0.0), x * 3.0, x)), {x})[0], (std::vector<double>{1, 3, 3}));
-}
-
-// --- bugs of earlier systems -------------------------------------------------------------------------------------------
-TEST(EarlierSystems, add_and_mul_of_one_value_with_itself) {
-  Graph g;
-  const Tensor y = g.parameter("y", {2}, init::from_data(floats({2}, {2, 5})));
-  EXPECT_EQ(gradients_of(g, sum(add(y, y)), {y})[0], (std::vector<double>{2, 2}));
-  EXPECT_EQ(gradients_of(g, sum(mul(y, y)), {y})[0], (std::vector<double>{4, 10}));
-  EXPECT_EQ(gradients_of(g, sum(swiglu(y, y)), {y})[0].size(), 2u);
-}
-
-TEST(EarlierSystems, a_composite_of_one_value_with_itself) {
-  Graph g;
-  const Tensor y = g.parameter("y", {}, init::constant(0.7), f64);
-  // swiglu(y, y) = silu(y) y: its definition sees one value twice.
-  const double s = 1 / (1 + std::exp(-0.7)), expected = 2 * 0.7 * s + 0.7 * 0.7 * s * (1 - s);
-  EXPECT_NEAR(gradients_of(g, swiglu(y, y), {y})[0][0], expected, 1e-14);
-}
-
-TEST(EarlierSystems, a_bias_of_n_on_n_by_n_goes_along_the_last_axis) {
-  Graph g;
-  const Tensor x = g.constant(0, {3, 3}), bias = g.parameter("bias", {3}, init::from_data(floats({3}, {1, 2, 3})));
-  EXPECT_EQ(value_of(g, x + bias), (std::vector<double>{1, 2, 3, 1, 2, 3, 1, 2, 3}));
-  const Tensor weights = g.constant(floats({3, 3}, {1, 0, 0, 10, 0, 0, 100, 0, 0}));
-  EXPECT_EQ(gradients_of(g, sum((x + bias) * weights), {bias})[0], (std::vector<double>{111, 0, 0}));
-}
-
-TEST(EarlierSystems, gradients_pass_through_slice_and_pad) {
-  Graph g;
-  const Tensor x = g.parameter("x", {5});
-  EXPECT_EQ(gradients_of(g, sum(slice(x, {1}, {5}, {2}) * 2.0), {x})[0], (std::vector<double>{0, 2, 0, 2, 0}));
-  EXPECT_EQ(gradients_of(g, sum(pad(x, {2}, {1}, 9.0) * 3.0), {x})[0], (std::vector<double>(5, 3.0)));
-}
-
-TEST(EarlierSystems, the_gradient_of_gelu_is_that_of_the_gelu_that_ran) {
-  Graph g;
-  const Tensor x = g.parameter("x", {}, init::constant(2), f64);
-  EXPECT_NEAR(gradients_of(g, gelu(x), {x})[0][0], 1.085231801078, 1e-11);
-  EXPECT_NEAR(gradients_of(g, gelu_tanh(x), {x})[0][0], 1.086099256624, 1e-11);
-}
-
-TEST(EarlierSystems, an_intermediate_value_that_is_also_an_output_stays_readable) {
-  Graph g;
-  const Tensor x = g.parameter("x", {2}, init::constant(1)), mid = x * 2.0;
-  g.output("mid", mid);
-  const Gradients d = differentiate(g, sum(mid * mid), {x});
-  EXPECT_EQ(value_of(d.graph, d.graph.output("mid")), (std::vector<double>{2, 2}));
 }
 
 }  // namespace

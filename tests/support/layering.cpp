@@ -1,0 +1,106 @@
+#include "support/layering.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+
+namespace pantala::testing {
+
+namespace {
+
+std::vector<std::string> words(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<std::string> result;
+  for (std::string word; in >> word;) result.push_back(word);
+  return result;
+}
+
+class Checker {
+ public:
+  explicit Checker(const std::vector<Module>& modules) : modules_(modules) {
+    // Modules are listed bottom up, so the closures of the dependencies are complete when a module is met.
+    for (const Module& module : modules) {
+      std::set<std::string>& closure = closures_[module.name];
+      closure.insert(module.name);
+      for (const std::string& dependency : module.depends) closure.insert(closures_[dependency].begin(), closures_[dependency].end());
+    }
+  }
+
+  std::vector<std::string> run(const std::vector<SourceFile>& files) {
+    static const std::regex include(R"(^\s*#\s*include\s*(["<])([^">]+)[">])");
+    for (const SourceFile& file : files) {
+      std::istringstream lines(file.text);
+      int number = 0;
+      for (std::string line; std::getline(lines, line);) {
+        ++number;
+        std::smatch match;
+        if (!std::regex_search(line, match, include)) continue;
+        const std::string problem = check(file.path, match[2].str(), match[1].str() == "\"");
+        if (!problem.empty()) violations_.push_back(fmt::format("{}:{}: {}", file.path, number, problem));
+      }
+    }
+    return violations_;
+  }
+
+ private:
+  static bool starts(std::string_view text, std::string_view prefix) { return text.substr(0, prefix.size()) == prefix; }
+
+  // The module whose folder holds the path (the longest name wins), or "".
+  std::string module_of_source(std::string_view path) const {
+    std::string best;
+    for (const Module& module : modules_)
+      if (starts(path, module.name + "/") && module.name.size() > best.size()) best = module.name;
+    return best;
+  }
+
+  std::string module_of_header(std::string_view header) const {
+    for (const Module& module : modules_)
+      for (const std::string& owned : module.headers)
+        if (header == owned || (owned.back() == '/' && starts(header, owned))) return module.name;
+    return "";
+  }
+
+  std::string allowed(const std::string& user, const std::string& used, const std::string& what) const {
+    if (used.empty()) return fmt::format("{} belongs to no module", what);
+    if (!closures_.at(user).contains(used)) return fmt::format("{} must not include {} of module {}", user, what, used);
+    return "";
+  }
+
+  std::string check(const std::string& path, const std::string& included, bool quoted) const {
+    if ((starts(included, "llvm/") || starts(included, "llvm-c/")) && !starts(path, "src/codegen/llvm")) return fmt::format("{} must not be included outside of codegen/llvm", included);
+    if (!quoted || starts(included, "llvm")) return "";
+    const bool is_public = starts(path, "include/pantala/");
+    const std::string user = is_public ? module_of_header(path.substr(16)) : module_of_source(path.substr(4));
+    if (user.empty()) return "the file belongs to no module";
+    if (starts(included, "pantala/")) {
+      if (path == "include/pantala/pantala.h") return "";
+      return allowed(user, module_of_header(included.substr(8)), included);
+    }
+    if (is_public) return fmt::format("a public header must not include {}", included);
+    return allowed(user, module_of_source(included), included);
+  }
+
+  const std::vector<Module>& modules_;
+  std::map<std::string, std::set<std::string>> closures_;
+  std::vector<std::string> violations_;
+};
+
+}  // namespace
+
+std::vector<Module> parse_modules(std::string_view text) {
+  std::vector<Module> modules;
+  std::istringstream lines{std::string(text)};
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t first = line.find('|'), second = line.find('|', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    modules.push_back({line.substr(0, first), words(line.substr(first + 1, second - first - 1)), words(line.substr(second + 1))});
+  }
+  return modules;
+}
+
+std::vector<std::string> layering_violations(const std::vector<Module>& modules, const std::vector<SourceFile>& files) { return Checker(modules).run(files); }
+
+}  // namespace pantala::testing

@@ -1,0 +1,45 @@
+// Seeded random graphs that are valid by construction: ops and attributes come from the samples of the op table, pointwise ops also get
+// free, broadcasting shapes (sizes 0, 1 and odd ones included). Suites that must hold for any graph run over these.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/op.h"
+#include "pantala/interpreter.h"
+
+namespace pantala::testing {
+
+// A small generator whose numbers are the same on every machine.
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : state_(seed) {}
+  std::uint64_t next();
+  std::int64_t below(std::int64_t count) { return static_cast<std::int64_t>(next() % static_cast<std::uint64_t>(count)); }
+  std::int64_t between(std::int64_t low, std::int64_t high) { return low + below(high - low + 1); }  // both included
+  bool chance(double probability) { return static_cast<double>(next() >> 11) * 0x1p-53 < probability; }
+  template <class List>
+  const auto& pick(const List& list) { return *(std::begin(list) + below(std::ssize(list))); }
+
+ private:
+  std::uint64_t state_;
+};
+
+struct RandomGraphOptions {
+  int steps = 12;              // ops to draw; each may bring leaves and small adapters with it
+  bool differentiable = true;  // the loss can be differentiated: no float result comes from an op without a derivative
+};
+
+struct RandomGraph {
+  Graph graph;                  // outputs y0, y1, ... and "loss"; some parameters have updates
+  Tensor loss;                  // f32[], finite for the given bindings
+  std::vector<Tensor> wrt;      // all float parameters
+  ref::Bindings bindings;       // values of all inputs and parameters, in the ranges that the ops ask for
+};
+RandomGraph random_graph(std::uint64_t seed, const RandomGraphOptions& options = {});
+
+// The ops of the table that have samples, in the order of their names.
+const std::vector<const ir::OpDef*>& sampled_ops();
+
+}  // namespace pantala::testing

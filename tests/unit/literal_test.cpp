@@ -1,0 +1,66 @@
+// Literals: what they hold, how they compare.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "pantala/error.h"
+#include "pantala/literal.h"
+#include "support/numbers.h"
+
+namespace pantala {
+namespace {
+
+using testing::message_of;
+
+TEST(Literal, starts_with_zeros) {
+  const Literal f(Type{f32, {2, 3}}), i(Type{u8, {0}});
+  EXPECT_EQ(f.to_doubles(), std::vector<double>(6, 0.0));
+  EXPECT_EQ(i.numel(), 0);
+  EXPECT_EQ(Literal().type(), (Type{f32, {}}));
+}
+
+TEST(Literal, counts_must_fit) {
+  EXPECT_EQ(message_of<TypeError>([] { Literal::floats({2, 2}, {1, 2, 3}); }), "3 values given for shape [2,2], which has 4");
+  EXPECT_EQ(message_of<TypeError>([] { Literal::ints({}, {}); }), "0 values given for shape [], which has 1");
+}
+
+TEST(Literal, dtypes_must_fit) {
+  EXPECT_EQ(message_of<TypeError>([] { Literal::floats({1}, {1.5}, i32); }), "i32 cannot hold floats");
+  EXPECT_EQ(message_of<TypeError>([] { Literal::ints({1}, {1}, f16); }), "f16 cannot hold integers");
+}
+
+TEST(Literal, integers_wrap_to_their_type) {
+  EXPECT_EQ(Literal::ints({3}, {256, -1, 7}, u8).to_doubles(), (std::vector<double>{0, 255, 7}));
+  EXPECT_EQ(Literal::ints({2}, {5, 0}, boolean).to_doubles(), (std::vector<double>{1, 0}));
+}
+
+TEST(Literal, floats_of_any_dtype_are_held_in_double) { EXPECT_EQ(Literal::floats({1}, {0.1}, f16).f()[0], 0.1); }
+
+TEST(Literal, asking_for_the_other_kind_is_our_bug) {
+  EXPECT_THROW(Literal(Type{f32, {}}).i(), InternalError);
+  EXPECT_THROW(Literal(Type{i64, {}}).f(), InternalError);
+}
+
+TEST(Literal, is_refused_where_no_host_has_the_memory) {
+  EXPECT_EQ(message_of<TypeError>([] { Literal(Type{f32, {1 << 20, 1 << 20}}); }), "a host tensor of type f32[1048576,1048576] is too large");
+}
+
+TEST(Literal, compares_by_type_and_bits) {
+  EXPECT_EQ(Literal::floats({2}, {1, 2}), Literal::floats({2}, {1, 2}));
+  EXPECT_FALSE(Literal::floats({2}, {1, 2}) == Literal::floats({2, 1}, {1, 2}));
+  EXPECT_FALSE(Literal::floats({1}, {1}, f32) == Literal::floats({1}, {1}, f64));
+  EXPECT_FALSE(Literal::scalar(0.0) == Literal::scalar(-0.0));
+  EXPECT_EQ(Literal::scalar(NAN), Literal::scalar(-NAN));
+  EXPECT_NE(Literal::scalar(0.0).hash(), Literal::scalar(-0.0).hash());
+  EXPECT_EQ(Literal::scalar(NAN).hash(), Literal::scalar(-NAN).hash());
+  EXPECT_NE(Literal::floats({2}, {1, 2}).hash(), Literal::floats({1, 2}, {1, 2}).hash());
+}
+
+TEST(Literal, reshapes_without_moving) {
+  const Literal x = Literal::floats({2, 3}, {1, 2, 3, 4, 5, 6});
+  EXPECT_EQ(x.reshaped({3, 2}), Literal::floats({3, 2}, {1, 2, 3, 4, 5, 6}));
+  EXPECT_THROW(x.reshaped({4}), InternalError);
+}
+
+}  // namespace
+}  // namespace pantala
