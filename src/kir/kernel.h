@@ -20,7 +20,7 @@
 //   memory     f16 and bf16 load as f32, u8 as i32, the rest as itself; stores convert back (rounding to nearest even, u8 wraps). A bool is one byte,
 //              any nonzero one reads as true.
 //   reduce_*   halve: lane k becomes op(lane k, lane k + n/2) until one is left. On bools reduce_max is "any" and reduce_min "all".
-//   loop       for (i = begin; i < end; i += step); step must be positive. A `threads` loop carries nothing.
+//   loop       for (i = begin; i < end; i += step); step must be positive, and end + step an i64. A `threads` loop carries nothing.
 #pragma once
 
 #include <cstdint>

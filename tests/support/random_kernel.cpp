@@ -140,6 +140,8 @@ class Generator {
         const bool real = is_float(type.dtype);
         const Op op = binary[dice_.below(real ? 6 : 13)];
         if (!real && (op == Op::div || op == Op::rem)) return b_.binary(op, any(type), b_.constant(type, 1 + dice_.below(4)));
+        // Chains of constants, as address arithmetic has them.
+        if (dice_.chance(20)) return b_.binary(op, b_.binary(op, any(type), constant(type)), constant(type));
         return b_.binary(op, any(type), any(type));
       }
       case 3: return b_.unary(unary[dice_.below(is_float(type.dtype) ? 6 : 2)], any(type));
