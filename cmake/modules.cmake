@@ -4,6 +4,7 @@ pantala_module(ir HEADERS dtype.h shape.h literal.h init.h tensor.h graph.h DEPE
 pantala_module(ops HEADERS ops.h ops/ text.h DEPENDS ir)
 pantala_module(ref HEADERS interpreter.h DEPENDS ops)
 pantala_module(grad HEADERS autodiff.h DEPENDS ops)
+pantala_module(kir DEPENDS ir)
 pantala_module(optim HEADERS optim.h schedule.h DEPENDS ops)
 pantala_module(nn HEADERS nn.h DEPENDS ops)
 pantala_module(io DEPENDS ops LIBRARIES nlohmann_json::nlohmann_json ZLIB::ZLIB)
