@@ -79,8 +79,8 @@ void check_placement(const Program& p, const MemoryPlan& m) {
         EXPECT_EQ(m.aliases[output], input) << "requests " << a << " and " << b << " overlap at launch " << t;
         EXPECT_TRUE(std::ranges::any_of(p.launches[t].in_place, [&](const auto& i) { return i.output == output && i.input == input; }));
         EXPECT_FALSE(p.requests[input].outlives);
-        if (t + 1 < p.launches.size()) EXPECT_FALSE(live(p, input, t + 1));
-        if (t > 0) EXPECT_FALSE(live(p, output, t - 1));
+        EXPECT_FALSE(t + 1 < p.launches.size() && live(p, input, t + 1));
+        EXPECT_FALSE(t > 0 && live(p, output, t - 1));
       }
 }
 
@@ -117,7 +117,7 @@ TEST(PlanMemory, PlacementAddsNoWaiting) {
         for (std::uint32_t w = 0; w < p.requests.size(); ++w)
           for (std::uint32_t r = 0; r < p.requests.size(); ++r) {
             const bool conflict = (std::ranges::count(p.launches[i].writes, w) && touches(p.launches[j], r)) || (std::ranges::count(p.launches[j].writes, w) && touches(p.launches[i], r));
-            if (conflict) EXPECT_FALSE(overlap(p, m, w, r)) << "launches " << i << " and " << j;
+            EXPECT_FALSE(conflict && overlap(p, m, w, r)) << "launches " << i << " and " << j;
           }
       }
     if (HasFailure()) break;

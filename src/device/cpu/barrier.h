@@ -3,7 +3,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <thread>
 
 namespace pantala::device::cpu {
 
@@ -21,7 +23,7 @@ inline void relax() {
 // Returns when the word is no longer `old`. Whoever changes it must store with seq_cst (so that the store is seen before the sleepers are counted) and
 // call notify_all.
 inline void await_change(const std::atomic<std::uint32_t>& word, std::uint32_t old, std::chrono::microseconds spin) {
-  constexpr int kPausesPerLook = 256;  // at the clock
+  constexpr int kPausesPerLook = 64;  // at the clock
   if (spin.count() > 0) {
     std::chrono::steady_clock::time_point begin{};
     for (bool first = true;; first = false) {
@@ -32,6 +34,8 @@ inline void await_change(const std::atomic<std::uint32_t>& word, std::uint32_t o
       const auto now = std::chrono::steady_clock::now();
       if (first) begin = now;
       if (now - begin > spin) break;
+      // Whoever is waited for may stand in the queue of this very CPU.
+      std::this_thread::yield();
     }
   }
   word.wait(old, std::memory_order_acquire);
