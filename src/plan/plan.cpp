@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <set>
 
 #include "kir/verify.h"
@@ -193,6 +192,7 @@ std::uint32_t add_arena_buffer(Plan& plan, std::string name, DType dtype, std::i
 }
 
 std::uint32_t add_constant(Plan& plan, std::string name, DType dtype, std::vector<std::byte> content) {
+  if (std::ssize(content) % dtype_bytes(dtype) != 0) throw InternalError(fmt::format("constant '{}': {} bytes of {}", name, content.size(), dtype_name(dtype)));
   const std::size_t offset = (plan.constants.size() + kAlignment - 1) / kAlignment * kAlignment;
   plan.constants.resize(offset);
   plan.constants.insert(plan.constants.end(), content.begin(), content.end());

@@ -26,13 +26,19 @@ void* take(std::size_t size, std::size_t alignment) {
 
 }  // namespace
 
-// The array and nothrow forms of the standard library end in these.
-void* operator new(std::size_t size) { return take(size, 1); }
-void* operator new(std::size_t size, std::align_val_t alignment) { return take(size, static_cast<std::size_t>(alignment)); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+// Every form: a sanitizer brings its own for those that are left out, and then finds new and delete of different makes.
+#define PANTALA_COUNTED(NEW, DELETE)                                                                                          \
+  void* NEW(std::size_t size) { return take(size, 1); }                                                                       \
+  void* NEW(std::size_t size, std::align_val_t alignment) { return take(size, static_cast<std::size_t>(alignment)); }         \
+  void* NEW(std::size_t size, const std::nothrow_t&) noexcept { return note(size), std::malloc(size == 0 ? 1 : size); }       \
+  void DELETE(void* memory) noexcept { std::free(memory); }                                                                   \
+  void DELETE(void* memory, std::size_t) noexcept { std::free(memory); }                                                      \
+  void DELETE(void* memory, std::align_val_t) noexcept { std::free(memory); }                                                 \
+  void DELETE(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }                                    \
+  void DELETE(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
+PANTALA_COUNTED(operator new, operator delete)
+PANTALA_COUNTED(operator new[], operator delete[])
+#undef PANTALA_COUNTED
 
 namespace pantala::testing_support {
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <random>
@@ -87,7 +88,7 @@ inline Launch launch(std::string name, std::uint32_t unit, std::vector<ArgumentS
   return {.name = std::move(name), .unit = unit, .sets = std::move(sets), .after = {}, .serial = serial};
 }
 
-// A step in small: weights of several sizes are moved by their "gradients" in one launch over a table, with a rate that is a uniform; a chain of
+// A step in small, n at least 100: weights of several sizes are moved by their "gradients" in one launch over a table, with a rate that is a uniform; a chain of
 // temporaries from the input, one of them in place; and a reduction in two launches. 100 constants are added on the way.
 inline Plan small_step(std::int64_t n = 1000) {
   Plan p;
