@@ -95,13 +95,13 @@ TEST(PlanMemory, LiveBuffersNeverOverlapInRandomPrograms) {
       const MemoryPlan m = plan_memory(p.requests, p.launches, {.reuse_between_independent_launches = reuse});
       check_placement(p, m);
       EXPECT_EQ(m.offsets, plan_memory(p.requests, p.launches, {.reuse_between_independent_launches = reuse}).offsets);
-      if (m.lower_bound > 0) ratio = std::max(ratio, static_cast<double>(m.peak) / static_cast<double>(m.lower_bound));
+      if (m.lower_bound > 8192) ratio = std::max(ratio, static_cast<double>(m.peak) / static_cast<double>(m.lower_bound));
       for (std::uint32_t r = 0; r < m.aliases.size(); ++r) aliases += m.aliases[r] != r;
     }
     if (HasFailure()) break;
   }
   EXPECT_GT(aliases, 500);
-  RecordProperty("worst_peak_over_bound", fmt::format("{:.3f}", ratio));
+  RecordProperty("worst_peak_over_bound_above_8k", fmt::format("{:.3f}", ratio));
 }
 
 // Without reuse between independent launches, the placement makes no launch wait that need not.
