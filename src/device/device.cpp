@@ -32,7 +32,8 @@ std::unique_ptr<Device> make_device(std::string_view name, const DeviceOptions& 
   for (const Row& row : kDevices)
     if (row.name == name) return row.make(options);
   const std::vector<std::string> names = device_names();
-  throw UnsupportedError(fmt::format("there is no device '{}'{}; there are: {}", name, did_you_mean(name, names), fmt::join(names, ", ")));
+  throw UnsupportedError(fmt::format("there is no device '{}'{}; there are: {}", name,
+                                     did_you_mean(name, names), fmt::join(names, ", ")));
 }
 
 }  // namespace pantala::device

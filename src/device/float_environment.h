@@ -1,4 +1,5 @@
-// Kernels are defined for the default floating-point environment: round to nearest, subnormals kept. A caller's thread may have another one.
+// Kernels are defined for the default floating-point environment: round to nearest, subnormals
+// kept. A caller's thread may have another one.
 #pragma once
 
 #include <cfenv>

@@ -55,7 +55,8 @@ class HostMemory {
   std::int64_t allocated_ = 0, peak_allocated_ = 0;
 };
 
-// The addresses of a plan's memory: [arena, constants, regions...]. Checks what is bound, once for as long as it does not change.
+// The addresses of a plan's memory: [arena, constants, regions...]. Checks what is bound, once for
+// as long as it does not change.
 class Binder {
  public:
   explicit Binder(const plan::Plan& plan);

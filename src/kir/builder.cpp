@@ -23,10 +23,13 @@ Builder::Builder(std::string name) {
   kernel_.body.params = {item_.value()};
 }
 
-void Builder::fail(Op op, std::string_view what) const { throw InternalError(fmt::format("kernel '{}': {}: {}", kernel_.name, op_name(op), what)); }
+void Builder::fail(Op op, std::string_view what) const {
+  throw InternalError(fmt::format("kernel '{}': {}: {}", kernel_.name, op_name(op), what));
+}
 
 VType Builder::type(Value v) const {
-  if (v.id >= kernel_.types.size()) throw InternalError("a kernel builder was asked for a value of a kernel that is finished");
+  if (v.id >= kernel_.types.size())
+    throw InternalError("a kernel builder was asked for a value of a kernel that is finished");
   return kernel_.types[v.id];
 }
 
@@ -40,14 +43,18 @@ std::vector<Value> Builder::usable(Op op, std::span<const Var> values) const {
   std::vector<Value> ids;
   for (const Var& v : values) {
     if (!v.valid()) fail(op, fmt::format("operand {} does not exist", ids.size()));
-    if (&v.builder() != this) fail(op, fmt::format("operand {} belongs to another kernel", ids.size()));
+    if (&v.builder() != this)
+      fail(op, fmt::format("operand {} belongs to another kernel", ids.size()));
     if (open_.empty()) fail(op, "the kernel is finished");
-    if (!visible_[v.value().id]) fail(op, fmt::format("operand {} was made in a block that is closed", ids.size()));
+    if (!visible_[v.value().id])
+      fail(op, fmt::format("operand {} was made in a block that is closed", ids.size()));
     ids.push_back(v.value());
   }
   return ids;
 }
-std::vector<Value> Builder::usable(Op op, std::initializer_list<Var> values) const { return usable(op, std::span(values.begin(), values.size())); }
+std::vector<Value> Builder::usable(Op op, std::initializer_list<Var> values) const {
+  return usable(op, std::span(values.begin(), values.size()));
+}
 
 std::vector<Var> Builder::emit(Inst inst, const std::vector<VType>& types) {
   if (open_.empty()) fail(inst.op, "the kernel is finished");
@@ -61,35 +68,43 @@ std::vector<Var> Builder::emit(Inst inst, const std::vector<VType>& types) {
   open_.back()->body.push_back(std::move(inst));
   return results;
 }
-Var Builder::emit(Inst inst, VType type) { return emit(std::move(inst), std::vector{type}).front(); }
+Var Builder::emit(Inst inst, VType type) {
+  return emit(std::move(inst), std::vector{type}).front();
+}
 
 BufferId Builder::buffer(std::string name, DType dtype, Access access) {
   const Buffer b{std::move(name), dtype, access, Space::global, 0};
   if (kernel_.global_buffers() != std::ssize(kernel_.buffers))
-    throw InternalError(fmt::format("kernel '{}': buffer '{}' comes after scratch", kernel_.name, b.name));
+    throw InternalError(
+        fmt::format("kernel '{}': buffer '{}' comes after scratch", kernel_.name, b.name));
   kernel_.buffers.push_back(b);
   return {static_cast<int>(kernel_.buffers.size() - 1)};
 }
 
 BufferId Builder::scratch(std::string name, DType dtype, std::int64_t size) {
   kernel_.buffers.push_back({std::move(name), dtype, Access::read_write, Space::scratch, size});
-  if (const std::string wrong = broken_rule(kernel_.buffers.back()); !wrong.empty()) throw InternalError(fmt::format("kernel '{}': {}", kernel_.name, wrong));
+  if (const std::string wrong = broken_rule(kernel_.buffers.back()); !wrong.empty())
+    throw InternalError(fmt::format("kernel '{}': {}", kernel_.name, wrong));
   return {static_cast<int>(kernel_.buffers.size() - 1)};
 }
 
 Var Builder::param(std::string name, DType dtype) {
   kernel_.params.push_back({std::move(name), dtype});
-  if (open_.size() > 1) fail(Op::param, fmt::format("'{}' is made inside of a loop or a branch", kernel_.params.back().name));
+  if (open_.size() > 1)
+    fail(Op::param,
+         fmt::format("'{}' is made inside of a loop or a branch", kernel_.params.back().name));
   return emit({.op = Op::param, .index = std::ssize(kernel_.params) - 1}, {dtype, 1});
 }
 
 Var Builder::constant(VType type, double value) {
   if (!is_float(type.dtype)) {
     // 2^63 itself is the first double that no i64 holds.
-    if (!(std::fabs(value) < 0x1p63) || std::trunc(value) != value) fail(Op::constant, fmt::format("{} is not a number of {}", value, type.str()));
+    if (!(std::fabs(value) < 0x1p63) || std::trunc(value) != value)
+      fail(Op::constant, fmt::format("{} is not a number of {}", value, type.str()));
     return constant(type, static_cast<std::int64_t>(value));
   }
-  const double rounded = value != value ? std::numeric_limits<double>::quiet_NaN() : round_to(type.dtype, value);
+  const double rounded =
+      value != value ? std::numeric_limits<double>::quiet_NaN() : round_to(type.dtype, value);
   return emit({.op = Op::constant, .imm = rounded}, type);
 }
 
@@ -109,7 +124,9 @@ Var Builder::binary(Op op, Var a, Var b) {
   return emit(std::move(inst), compares ? a.type().with_dtype(DType::boolean) : a.type());
 }
 
-Var splat_like(Var a, Var b) { return b.lanes() == 1 && a.lanes() != 1 ? b.builder().splat(b, a.lanes()) : b; }
+Var splat_like(Var a, Var b) {
+  return b.lanes() == 1 && a.lanes() != 1 ? b.builder().splat(b, a.lanes()) : b;
+}
 
 Var Builder::fma(Var a, Var b, Var c) {
   usable(Op::fma, {a, b, c});
@@ -161,7 +178,8 @@ Var Builder::reduce(Op op, Var x) {
 }
 
 DType Builder::loaded_dtype(BufferId buffer) const {
-  if (buffer.index < 0 || buffer.index >= std::ssize(kernel_.buffers)) fail(Op::load, fmt::format("there is no buffer {}", buffer.index));
+  if (buffer.index < 0 || buffer.index >= std::ssize(kernel_.buffers))
+    fail(Op::load, fmt::format("there is no buffer {}", buffer.index));
   return register_dtype(kernel_.buffers[static_cast<std::size_t>(buffer.index)].dtype);
 }
 
@@ -171,7 +189,9 @@ Inst Builder::memory(Op op, BufferId buffer, std::initializer_list<Var> values, 
   return inst;
 }
 
-Var Builder::load(BufferId buffer, Var at, int lanes, Var mask) { return emit(memory(Op::load, buffer, {at}, mask), {loaded_dtype(buffer), lanes}); }
+Var Builder::load(BufferId buffer, Var at, int lanes, Var mask) {
+  return emit(memory(Op::load, buffer, {at}, mask), {loaded_dtype(buffer), lanes});
+}
 Var Builder::load_strided(BufferId buffer, Var at, Var stride, int lanes, Var mask) {
   return emit(memory(Op::load_strided, buffer, {at, stride}, mask), {loaded_dtype(buffer), lanes});
 }
@@ -187,13 +207,17 @@ void Builder::store(BufferId buffer, Var at, Var value, Var mask, bool stream) {
 void Builder::store_strided(BufferId buffer, Var at, Var stride, Var value, Var mask) {
   emit(memory(Op::store_strided, buffer, {at, stride, value}, mask), std::vector<VType>{});
 }
-void Builder::prefetch(BufferId buffer, Var at) { emit(memory(Op::prefetch, buffer, {at}, {}), std::vector<VType>{}); }
+void Builder::prefetch(BufferId buffer, Var at) {
+  emit(memory(Op::prefetch, buffer, {at}, {}), std::vector<VType>{});
+}
 void Builder::report(Var condition, std::int64_t code) {
-  emit({.op = Op::report, .args = usable(Op::report, {condition}), .index = code}, std::vector<VType>{});
+  emit({.op = Op::report, .args = usable(Op::report, {condition}), .index = code},
+       std::vector<VType>{});
 }
 void Builder::barrier() { emit({.op = Op::barrier}, std::vector<VType>{}); }
 
-Block Builder::nested(Op op, const std::vector<VType>& params, const std::function<std::vector<Var>(std::span<const Var>)>& body) {
+Block Builder::nested(Op op, const std::vector<VType>& params,
+                      const std::function<std::vector<Var>(std::span<const Var>)>& body) {
   if (open_.empty()) fail(op, "the kernel is finished");
   Block block;
   const std::size_t first = kernel_.types.size();
@@ -209,19 +233,24 @@ Block Builder::nested(Op op, const std::vector<VType>& params, const std::functi
   return block;
 }
 
-std::vector<Var> Builder::loop(Var begin, Var end, Var step, const std::vector<Var>& carried, const LoopBody& body, LoopKind kind) {
+std::vector<Var> Builder::loop(Var begin, Var end, Var step, const std::vector<Var>& carried,
+                               const LoopBody& body, LoopKind kind) {
   Inst inst{.op = Op::loop, .args = usable(Op::loop, {begin, end, step}), .kind = kind};
   for (const Value v : usable(Op::loop, carried)) inst.args.push_back(v);
   std::vector<VType> types;
   for (const Var& v : carried) types.push_back(v.type());
   std::vector<VType> params = types;
   params.insert(params.begin(), VType{DType::i64, 1});
-  inst.blocks.push_back(nested(Op::loop, params, [&](std::span<const Var> vars) { return body(vars[0], vars.subspan(1)); }));
+  inst.blocks.push_back(nested(
+      Op::loop, params, [&](std::span<const Var> vars) { return body(vars[0], vars.subspan(1)); }));
   return emit(std::move(inst), types);
 }
 
-void Builder::loop(Var begin, Var end, Var step, const std::function<void(Var index)>& body, LoopKind kind) {
-  const LoopBody without_carried = [&](Var index, std::span<const Var>) { return body(index), std::vector<Var>{}; };
+void Builder::loop(Var begin, Var end, Var step, const std::function<void(Var index)>& body,
+                   LoopKind kind) {
+  const LoopBody without_carried = [&](Var index, std::span<const Var>) {
+    return body(index), std::vector<Var>{};
+  };
   loop(begin, end, step, {}, without_carried, kind);
 }
 
@@ -235,11 +264,14 @@ std::vector<Var> Builder::branch(Var condition, const Branch& then, const Branch
 }
 
 void Builder::branch(Var condition, const std::function<void()>& then) {
-  branch(condition, [&] { return then(), std::vector<Var>{}; }, [] { return std::vector<Var>{}; });
+  branch(
+      condition, [&] { return then(), std::vector<Var>{}; }, [] { return std::vector<Var>{}; });
 }
 
 Kernel Builder::finish() {
-  if (open_.size() != 1) throw InternalError(fmt::format("kernel '{}' is finished {}", kernel_.name, open_.empty() ? "twice" : "inside of a block"));
+  if (open_.size() != 1)
+    throw InternalError(fmt::format("kernel '{}' is finished {}", kernel_.name,
+                                    open_.empty() ? "twice" : "inside of a block"));
   open_.clear();
   verify(kernel_);
   return std::move(kernel_);
@@ -247,7 +279,8 @@ Kernel Builder::finish() {
 
 namespace {
 Var binary(Op op, Var a, Var b) {
-  if (!a.valid() || !b.valid()) throw InternalError(fmt::format("{}: an operand does not exist", op_name(op)));
+  if (!a.valid() || !b.valid())
+    throw InternalError(fmt::format("{}: an operand does not exist", op_name(op)));
   return a.builder().binary(op, splat_like(b, a), splat_like(a, b));
 }
 }  // namespace

@@ -1,5 +1,6 @@
-// Builder: writes a kernel instruction by instruction. Every call checks its operands (InternalError: a kernel is made by our own code). Operators work
-// on `Var`, a value together with its builder; plain numbers become constants of the other side's type.
+// Builder: writes a kernel instruction by instruction. Every call checks its operands
+// (InternalError: a kernel is made by our own code). Operators work on `Var`, a value together with
+// its builder; plain numbers become constants of the other side's type.
 #pragma once
 
 #include <functional>
@@ -32,7 +33,9 @@ class Var {
   Value value_;
 };
 
-struct BufferId { int index = -1; };
+struct BufferId {
+  int index = -1;
+};
 
 class Builder {
  public:
@@ -40,14 +43,16 @@ class Builder {
   Builder(const Builder&) = delete;
   Builder& operator=(const Builder&) = delete;
 
-  // Arguments. Global buffers come before scratch; parameters are made outside of loops and branches.
+  // Arguments. Global buffers come before scratch; parameters are made outside of loops and
+  // branches.
   BufferId buffer(std::string name, DType dtype, Access access);
   BufferId scratch(std::string name, DType dtype, std::int64_t size);
   Var param(std::string name, DType dtype = DType::i64);
   Var item() const { return item_; }
 
   // Values.
-  // A float constant is rounded to the type; a constant of an integer type must be a number of that type.
+  // A float constant is rounded to the type; a constant of an integer type must be a number of that
+  // type.
   Var constant(VType type, double value);
   Var constant(VType type, std::int64_t value);
   Var i64(std::int64_t value) { return constant({DType::i64, 1}, value); }
@@ -75,8 +80,10 @@ class Builder {
 
   // Structure. The body gets the index and the carried values and returns their next ones.
   using LoopBody = std::function<std::vector<Var>(Var index, std::span<const Var> carried)>;
-  std::vector<Var> loop(Var begin, Var end, Var step, const std::vector<Var>& carried, const LoopBody& body, LoopKind kind = LoopKind::serial);
-  void loop(Var begin, Var end, Var step, const std::function<void(Var index)>& body, LoopKind kind = LoopKind::serial);
+  std::vector<Var> loop(Var begin, Var end, Var step, const std::vector<Var>& carried,
+                        const LoopBody& body, LoopKind kind = LoopKind::serial);
+  void loop(Var begin, Var end, Var step, const std::function<void(Var index)>& body,
+            LoopKind kind = LoopKind::serial);
   using Branch = std::function<std::vector<Var>()>;
   std::vector<Var> branch(Var condition, const Branch& then, const Branch& otherwise);
   void branch(Var condition, const std::function<void()>& then);
@@ -100,7 +107,8 @@ class Builder {
   std::vector<Value> usable(Op op, std::span<const Var> values) const;
   std::vector<Value> usable(Op op, std::initializer_list<Var> values) const;
   Inst memory(Op op, BufferId buffer, std::initializer_list<Var> values, Var mask) const;
-  Block nested(Op op, const std::vector<VType>& params, const std::function<std::vector<Var>(std::span<const Var>)>& body);
+  Block nested(Op op, const std::vector<VType>& params,
+               const std::function<std::vector<Var>(std::span<const Var>)>& body);
 
   Kernel kernel_;
   std::vector<Block*> open_;   // innermost last
@@ -130,9 +138,15 @@ inline Var like(Var model, int value) { return like(model, static_cast<std::int6
 
 template <class N>
 concept PlainNumber = std::is_arithmetic_v<N>;
-#define PANTALA_KIR_MIXED(NAME)                                                      \
-  template <PlainNumber N> Var NAME(Var a, N b) { return NAME(a, like(a, b)); }      \
-  template <PlainNumber N> Var NAME(N a, Var b) { return NAME(like(b, a), b); }
+#define PANTALA_KIR_MIXED(NAME) \
+  template <PlainNumber N>      \
+  Var NAME(Var a, N b) {        \
+    return NAME(a, like(a, b)); \
+  }                             \
+  template <PlainNumber N>      \
+  Var NAME(N a, Var b) {        \
+    return NAME(like(b, a), b); \
+  }
 PANTALA_KIR_MIXED(operator+)
 PANTALA_KIR_MIXED(operator-)
 PANTALA_KIR_MIXED(operator*)

@@ -8,13 +8,15 @@ namespace pantala::kir {
 namespace {
 
 bool has_effect(const Inst& inst) {
-  return inst.op == Op::store || inst.op == Op::store_strided || inst.op == Op::prefetch || inst.op == Op::report || inst.op == Op::barrier;
+  return inst.op == Op::store || inst.op == Op::store_strided || inst.op == Op::prefetch ||
+         inst.op == Op::report || inst.op == Op::barrier;
 }
 
 // Finds the live values and instructions, from the effects backwards.
 class Liveness {
  public:
-  explicit Liveness(const Kernel& kernel) : live_(kernel.types.size(), false), defined_by_(kernel.types.size(), nullptr) {
+  explicit Liveness(const Kernel& kernel)
+      : live_(kernel.types.size(), false), defined_by_(kernel.types.size(), nullptr) {
     index(kernel.body, nullptr);
     for (const Inst* inst : effects_) keep(inst);
     while (!pending_.empty()) {
@@ -46,7 +48,8 @@ class Liveness {
     live_[v.id] = true;
     pending_.push_back(v);
   }
-  // An instruction that stays needs its operands and the instructions around it; carried values are needed one by one, in trace().
+  // An instruction that stays needs its operands and the instructions around it; carried values are
+  // needed one by one, in trace().
   void keep(const Inst* inst) {
     if (!inst || !kept_.insert(inst).second) return;
     const std::size_t own = inst->op == Op::loop ? 3 : inst->args.size();
@@ -58,7 +61,8 @@ class Liveness {
     keep(inst);
     if (!inst) return;
     for (std::size_t k = 0; k < inst->results.size() && !inst->blocks.empty(); ++k) {
-      const bool here = inst->results[k] == v || (inst->op == Op::loop && inst->blocks[0].params[k + 1] == v);
+      const bool here =
+          inst->results[k] == v || (inst->op == Op::loop && inst->blocks[0].params[k + 1] == v);
       if (!here) continue;
       for (const Block& block : inst->blocks) need(block.yields[k]);
       if (inst->op == Op::loop) need(inst->args[k + 3]);
@@ -75,7 +79,8 @@ class Liveness {
 
 class Copier {
  public:
-  Copier(const Kernel& kernel, const Liveness& liveness, Kernel& out) : kernel_(kernel), liveness_(liveness), out_(out), map_(kernel.types.size()) {}
+  Copier(const Kernel& kernel, const Liveness& liveness, Kernel& out)
+      : kernel_(kernel), liveness_(liveness), out_(out), map_(kernel.types.size()) {}
 
   Value define(Value v) {
     out_.types.push_back(kernel_.type(v));
@@ -98,7 +103,8 @@ class Copier {
     for (const Block& block : from.blocks) {
       Block inner;
       for (std::size_t k = 0; k < block.params.size(); ++k)
-        if (k == 0 || liveness_.carried(from, k - 1)) inner.params.push_back(define(block.params[k]));
+        if (k == 0 || liveness_.carried(from, k - 1))
+          inner.params.push_back(define(block.params[k]));
       copy(block, inner);
       for (std::size_t k = 0; k < block.yields.size(); ++k)
         if (liveness_.carried(from, k)) inner.yields.push_back(map_[block.yields[k].id]);
@@ -119,7 +125,11 @@ class Copier {
 
 Kernel remove_dead_code(const Kernel& kernel) {
   const Liveness liveness(kernel);
-  Kernel out{.name = kernel.name, .buffers = kernel.buffers, .params = kernel.params, .types = {}, .body = {}};
+  Kernel out{.name = kernel.name,
+             .buffers = kernel.buffers,
+             .params = kernel.params,
+             .types = {},
+             .body = {}};
   Copier copier(kernel, liveness, out);
   out.body.params = {copier.define(kernel.body.params[0])};
   copier.copy(kernel.body, out.body);

@@ -18,7 +18,10 @@ namespace {
 class Machine {
  public:
   Machine(const Kernel& kernel, const Arguments& arguments, const InterpretOptions& options)
-      : kernel_(kernel), shadow_((check_arguments(kernel, arguments), kernel), arguments, options.workgroups), buffers_(arguments.buffers), params_(arguments.params) {
+      : kernel_(kernel),
+        shadow_((check_arguments(kernel, arguments), kernel), arguments, options.workgroups),
+        buffers_(arguments.buffers),
+        params_(arguments.params) {
     for (std::size_t k = buffers_.size(); k < kernel.buffers.size(); ++k) {
       const Buffer& b = kernel.buffers[k];
       scratch_.emplace_back(static_cast<std::size_t>(b.size * dtype_bytes(b.dtype)));
@@ -43,25 +46,38 @@ class Machine {
  private:
   static void check_arguments(const Kernel& kernel, const Arguments& arguments) {
     verify(kernel);
-    const auto fail = [&](const std::string& what) { throw InternalError(fmt::format("kernel '{}': {}", kernel.name, what)); };
+    const auto fail = [&](const std::string& what) {
+      throw InternalError(fmt::format("kernel '{}': {}", kernel.name, what));
+    };
     const int wanted = kernel.global_buffers();
-    if (std::ssize(arguments.buffers) != wanted) fail(fmt::format("{} buffers are bound, it has {}", arguments.buffers.size(), wanted));
+    if (std::ssize(arguments.buffers) != wanted)
+      fail(fmt::format("{} buffers are bound, it has {}", arguments.buffers.size(), wanted));
     for (std::size_t k = 0; k < arguments.buffers.size(); ++k) {
       const BoundBuffer& b = arguments.buffers[k];
-      if (b.dtype != kernel.buffers[k].dtype) fail(fmt::format("buffer '{}' is {}, bound as {}", kernel.buffers[k].name, dtype_name(kernel.buffers[k].dtype), dtype_name(b.dtype)));
-      if (b.elements < 0 || (b.elements > 0 && b.data == nullptr)) fail(fmt::format("buffer '{}' is bound to nothing", kernel.buffers[k].name));
+      if (b.dtype != kernel.buffers[k].dtype)
+        fail(fmt::format("buffer '{}' is {}, bound as {}", kernel.buffers[k].name,
+                         dtype_name(kernel.buffers[k].dtype), dtype_name(b.dtype)));
+      if (b.elements < 0 || (b.elements > 0 && b.data == nullptr))
+        fail(fmt::format("buffer '{}' is bound to nothing", kernel.buffers[k].name));
     }
-    if (arguments.params.size() != kernel.params.size()) fail(fmt::format("{} parameters are given, it has {}", arguments.params.size(), kernel.params.size()));
+    if (arguments.params.size() != kernel.params.size())
+      fail(fmt::format("{} parameters are given, it has {}", arguments.params.size(),
+                       kernel.params.size()));
     for (std::size_t k = 0; k < arguments.params.size(); ++k) {
       const Param& p = kernel.params[k];
       const ir::Number& n = arguments.params[k];
-      if (n.integral == is_float(p.dtype)) fail(fmt::format("parameter '{}' is {}, not {}", p.name, dtype_name(p.dtype), n.integral ? "an integer" : "a float"));
-      if (n.integral && wrap_to(p.dtype, n.i) != n.i) fail(fmt::format("parameter '{}': {} is not a number of {}", p.name, n.i, dtype_name(p.dtype)));
+      if (n.integral == is_float(p.dtype))
+        fail(fmt::format("parameter '{}' is {}, not {}", p.name, dtype_name(p.dtype),
+                         n.integral ? "an integer" : "a float"));
+      if (n.integral && wrap_to(p.dtype, n.i) != n.i)
+        fail(fmt::format("parameter '{}': {} is not a number of {}", p.name, n.i,
+                         dtype_name(p.dtype)));
     }
   }
 
   [[noreturn]] void fail(const Inst& inst, const std::string& what) const {
-    throw InternalError(fmt::format("kernel '{}', item {}: {}, in: {}", kernel_.name, agent_.item, what, print(kernel_, inst)));
+    throw InternalError(fmt::format("kernel '{}', item {}: {}, in: {}", kernel_.name, agent_.item,
+                                    what, print(kernel_, inst)));
   }
 
   std::byte* reg(Value v) { return reinterpret_cast<std::byte*>(frame_.data()) + offsets_[v.id]; }
@@ -79,31 +95,41 @@ class Machine {
   // Moves all at once: a loop may exchange its carried values.
   void move(const std::vector<Value>& from, std::span<const Value> to) {
     std::vector<std::vector<std::byte>> values;
-    for (const Value v : from) values.emplace_back(reg(v), reg(v) + register_bytes(kernel_.type(v)));
+    for (const Value v : from)
+      values.emplace_back(reg(v), reg(v) + register_bytes(kernel_.type(v)));
     for (std::size_t k = 0; k < to.size(); ++k) std::ranges::copy(values[k], reg(to[k]));
   }
 
   void step(const Inst& inst) {
     switch (inst.op) {
-      case Op::constant: return write_constant(inst, kernel_.type(inst.results[0]), reg(inst.results[0]));
-      case Op::param: return parameter(inst);
+      case Op::constant:
+        return write_constant(inst, kernel_.type(inst.results[0]), reg(inst.results[0]));
+      case Op::param:
+        return parameter(inst);
       case Op::load:
       case Op::load_strided:
-      case Op::gather: return load(inst);
+      case Op::gather:
+        return load(inst);
       case Op::store:
-      case Op::store_strided: return store(inst);
-      case Op::prefetch: return;
+      case Op::store_strided:
+        return store(inst);
+      case Op::prefetch:
+        return;
       case Op::report:
         if (flag(inst.args[0])) status_ = inst.index;
         return;
-      case Op::loop: return loop(inst);
+      case Op::loop:
+        return loop(inst);
       case Op::if_: {
         const Block& chosen = inst.blocks[flag(inst.args[0]) ? 0 : 1];
         run(chosen);
         return move(chosen.yields, inst.results);
       }
-      case Op::barrier: ++agent_.phase; return;
-      default: return pure(inst);
+      case Op::barrier:
+        ++agent_.phase;
+        return;
+      default:
+        return pure(inst);
     }
   }
 
@@ -113,8 +139,11 @@ class Machine {
     for (std::size_t k = 0; k < inst.args.size(); ++k) args[k] = reg(inst.args[k]);
     for (std::size_t k = 0; k < inst.results.size(); ++k) results[k] = reg(inst.results[k]);
     const VType& result = kernel_.type(inst.results[0]);
-    const VType& operand = inst.op == Op::select || inst.args.empty() ? result : kernel_.type(inst.args[0]);
-    const std::string_view wrong = compute(inst, operand, result, std::span(args).first(inst.args.size()), std::span(results).first(inst.results.size()));
+    const VType& operand =
+        inst.op == Op::select || inst.args.empty() ? result : kernel_.type(inst.args[0]);
+    const std::string_view wrong =
+        compute(inst, operand, result, std::span(args).first(inst.args.size()),
+                std::span(results).first(inst.results.size()));
     if (!wrong.empty()) fail(inst, std::string(wrong));
   }
 
@@ -127,7 +156,8 @@ class Machine {
 
   void loop(const Inst& inst) {
     const Block& body = inst.blocks[0];
-    const std::int64_t begin = scalar(inst.args[0]), end = scalar(inst.args[1]), step = scalar(inst.args[2]);
+    const std::int64_t begin = scalar(inst.args[0]), end = scalar(inst.args[1]),
+                       step = scalar(inst.args[2]);
     if (step <= 0) fail(inst, fmt::format("the step is {}", step));
     const std::vector<Value> initial(inst.args.begin() + 3, inst.args.end());
     const std::span carried = std::span(body.params).subspan(1);
@@ -170,10 +200,12 @@ class Machine {
     const BoundBuffer& b = buffers_[index];
     const std::int64_t at = element(inst, lane);
     const auto describe = [&](const std::string& what) {
-      fail(inst, fmt::format("{} {}[{}] of {} elements: {}", writes ? "writes" : "reads", kernel_.buffers[index].name, at, b.elements, what));
+      fail(inst, fmt::format("{} {}[{}] of {} elements: {}", writes ? "writes" : "reads",
+                             kernel_.buffers[index].name, at, b.elements, what));
     };
     if (at < 0 || at >= b.elements) describe("out of bounds");
-    const std::string wrong = writes ? shadow_.write(index, at, agent_) : shadow_.read(index, at, agent_);
+    const std::string wrong =
+        writes ? shadow_.write(index, at, agent_) : shadow_.read(index, at, agent_);
     if (!wrong.empty()) describe(wrong);
     return b.data + at * dtype_bytes(b.dtype);
   }
@@ -186,7 +218,8 @@ class Machine {
       if (inst.masked && !flag(inst.args.back(), lane)) {
         std::memset(out, 0, size);
       } else {
-        load_element(buffers_[static_cast<std::size_t>(inst.index)].dtype, access(inst, lane, false), out);
+        load_element(buffers_[static_cast<std::size_t>(inst.index)].dtype,
+                     access(inst, lane, false), out);
       }
     }
   }
@@ -196,7 +229,8 @@ class Machine {
     const VType& type = kernel_.type(value);
     for (int lane = 0; lane < type.lanes; ++lane) {
       if (inst.masked && !flag(inst.args.back(), lane)) continue;
-      store_element(buffers_[static_cast<std::size_t>(inst.index)].dtype, reg(value) + lane * dtype_bytes(type.dtype), access(inst, lane, true));
+      store_element(buffers_[static_cast<std::size_t>(inst.index)].dtype,
+                    reg(value) + lane * dtype_bytes(type.dtype), access(inst, lane, true));
     }
   }
 
@@ -213,8 +247,11 @@ class Machine {
 
 }  // namespace
 
-std::int64_t interpret(const Kernel& kernel, const Arguments& arguments, std::int64_t begin, std::int64_t end, const InterpretOptions& options) {
-  if (begin < 0) throw InternalError(fmt::format("kernel '{}': items start at 0, not at {}", kernel.name, begin));
+std::int64_t interpret(const Kernel& kernel, const Arguments& arguments, std::int64_t begin,
+                       std::int64_t end, const InterpretOptions& options) {
+  if (begin < 0)
+    throw InternalError(
+        fmt::format("kernel '{}': items start at 0, not at {}", kernel.name, begin));
   Machine machine(kernel, arguments, options);
   for (std::int64_t item = begin; item < end; ++item) machine.run_item(item);
   return machine.status();

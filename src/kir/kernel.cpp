@@ -77,15 +77,22 @@ const Row& row(Op op) { return kRows[static_cast<std::size_t>(op)]; }
 
 bool same_block(const Block& a, const Block& b);
 bool same_inst(const Inst& a, const Inst& b) {
-  return a.op == b.op && a.args == b.args && a.results == b.results && std::bit_cast<std::uint64_t>(a.imm) == std::bit_cast<std::uint64_t>(b.imm) &&
-         a.index == b.index && a.masked == b.masked && a.stream == b.stream && a.kind == b.kind && std::ranges::equal(a.blocks, b.blocks, same_block);
+  return a.op == b.op && a.args == b.args && a.results == b.results &&
+         std::bit_cast<std::uint64_t>(a.imm) == std::bit_cast<std::uint64_t>(b.imm) &&
+         a.index == b.index && a.masked == b.masked && a.stream == b.stream && a.kind == b.kind &&
+         std::ranges::equal(a.blocks, b.blocks, same_block);
 }
-bool same_block(const Block& a, const Block& b) { return a.params == b.params && a.yields == b.yields && std::ranges::equal(a.body, b.body, same_inst); }
+bool same_block(const Block& a, const Block& b) {
+  return a.params == b.params && a.yields == b.yields &&
+         std::ranges::equal(a.body, b.body, same_inst);
+}
 
 struct Hasher {
   std::uint64_t hash = kHashSeed;
   template <class N>
-  void add(N number) { hash = hash_combine(hash, static_cast<std::uint64_t>(number)); }
+  void add(N number) {
+    hash = hash_combine(hash, static_cast<std::uint64_t>(number));
+  }
   void add(const std::vector<Value>& values) {
     add(values.size());
     for (const Value v : values) add(v.id);
@@ -95,7 +102,8 @@ struct Hasher {
     add(block.body.size());
     for (const Inst& inst : block.body) {
       add(inst.op), add(inst.args), add(inst.results);
-      add(hash_double(inst.imm)), add(inst.index), add(inst.masked), add(inst.stream), add(inst.kind);
+      add(hash_double(inst.imm)), add(inst.index), add(inst.masked), add(inst.stream),
+          add(inst.kind);
       add(inst.blocks.size());
       for (const Block& inner : inst.blocks) add(inner);
     }
@@ -124,16 +132,22 @@ bool is_pure(Op op) { return row(op).kind == Kind::pure; }
 DType register_dtype(DType memory) {
   switch (memory) {
     case DType::f16:
-    case DType::bf16: return DType::f32;
-    case DType::u8: return DType::i32;
-    default: return memory;
+    case DType::bf16:
+      return DType::f32;
+    case DType::u8:
+      return DType::i32;
+    default:
+      return memory;
   }
 }
 
-bool valid_lanes(std::int64_t lanes) { return lanes >= 1 && lanes <= 32 && std::has_single_bit(static_cast<std::uint64_t>(lanes)); }
+bool valid_lanes(std::int64_t lanes) {
+  return lanes >= 1 && lanes <= 32 && std::has_single_bit(static_cast<std::uint64_t>(lanes));
+}
 
 int Kernel::global_buffers() const {
-  return static_cast<int>(std::ranges::count_if(buffers, [](const Buffer& b) { return b.space == Space::global; }));
+  return static_cast<int>(
+      std::ranges::count_if(buffers, [](const Buffer& b) { return b.space == Space::global; }));
 }
 
 std::int64_t Kernel::scratch_bytes() const {
@@ -151,14 +165,16 @@ bool same_code(const Kernel& a, const Kernel& b) {
     return x.dtype == y.dtype && x.access == y.access && x.space == y.space && x.size == y.size;
   };
   const auto same_param = [](const Param& x, const Param& y) { return x.dtype == y.dtype; };
-  return std::ranges::equal(a.buffers, b.buffers, same_buffer) && std::ranges::equal(a.params, b.params, same_param) && a.types == b.types &&
+  return std::ranges::equal(a.buffers, b.buffers, same_buffer) &&
+         std::ranges::equal(a.params, b.params, same_param) && a.types == b.types &&
          same_block(a.body, b.body);
 }
 
 std::uint64_t hash_code(const Kernel& kernel) {
   Hasher h;
   h.add(kernel.buffers.size());
-  for (const Buffer& b : kernel.buffers) h.add(b.dtype), h.add(b.access), h.add(b.space), h.add(b.size);
+  for (const Buffer& b : kernel.buffers)
+    h.add(b.dtype), h.add(b.access), h.add(b.space), h.add(b.size);
   h.add(kernel.params.size());
   for (const Param& p : kernel.params) h.add(p.dtype);
   h.add(kernel.types.size());

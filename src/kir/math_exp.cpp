@@ -29,7 +29,8 @@ Var exp_in_range(const Format& f, Var x) {
 Var exp(Var x) {
   const Format& f = format_of(x, "exp");
   // Beyond these, the result is 0 or infinity.
-  const ExpParts parts = exp_parts(f, f.mantissa == 23 ? clamp(x, -104.0, 89.0) : clamp(x, -746.0, 710.0));
+  const ExpParts parts =
+      exp_parts(f, f.mantissa == 23 ? clamp(x, -104.0, 89.0) : clamp(x, -746.0, 710.0));
   return scale(f, exp_polynomial(f, parts.r), parts.n);
 }
 
@@ -42,13 +43,16 @@ Var exp2(Var x) {
   return scale(f, exp_polynomial(f, r), n.bits - magic_bits(f));
 }
 
-// 2^n (1 + q) - 1 = 2 (2^(n-1) q + (2^(n-1) - 1/2)); the halves keep 2^n in range where the result still is.
+// 2^n (1 + q) - 1 = 2 (2^(n-1) q + (2^(n-1) - 1/2)); the halves keep 2^n in range where the result
+// still is.
 Var expm1(Var x) {
   const Format& f = format_of(x, "expm1");
-  const ExpParts parts = exp_parts(f, f.mantissa == 23 ? clamp(x, -30.0, 89.0) : clamp(x, -60.0, 710.0));
+  const ExpParts parts =
+      exp_parts(f, f.mantissa == 23 ? clamp(x, -30.0, 89.0) : clamp(x, -60.0, 710.0));
   const Var half = power_of_two(f, parts.n - 1);
   const Var result = fma(expm1_polynomial(f, parts.r), half, half - 0.5) * 2.0;
-  // Where the function is its argument to the last bit: the halves would cost a subnormal its last bit, a zero its sign.
+  // Where the function is its argument to the last bit: the halves would cost a subnormal its last
+  // bit, a zero its sign.
   return select(lt(abs(x), like(x, f.mantissa == 23 ? 0x1p-30 : 0x1p-60)), x, result);
 }
 
@@ -61,18 +65,22 @@ Var sigmoid(Var x) {
 Var tanh(Var x) {
   const Format& f = format_of(x, "tanh");
   const Var size = abs(x), square = size * size;
-  const Var near = fma(square * size, polynomial(square, table(f, tables::kTanhF32, tables::kTanhF64)), size);
-  const Var far = 1.0 - 2.0 / (exp_in_range(f, min(size, f.mantissa == 23 ? 10.0 : 20.0) * 2.0) + 1.0);
+  const Var near =
+      fma(square * size, polynomial(square, table(f, tables::kTanhF32, tables::kTanhF64)), size);
+  const Var far =
+      1.0 - 2.0 / (exp_in_range(f, min(size, f.mantissa == 23 ? 10.0 : 20.0) * 2.0) + 1.0);
   return with_sign(f, select(lt(size, like(x, 0.55)), near, far), sign_of(f, x));
 }
 
 Var erf(Var x) {
   const Format& f = format_of(x, "erf");
   const Var size = abs(x);
-  const Var near = fma(size, polynomial(size * size, table(f, tables::kErfF32, tables::kErfF64)), size);
+  const Var near =
+      fma(size, polynomial(size * size, table(f, tables::kErfF32, tables::kErfF64)), size);
   // From the upper limits on, 1 - erfc rounds to 1.
   const Var t = min(size, f.mantissa == 23 ? 4.0 : 6.0) - 1.0;
-  const Var far = 1.0 - exp_in_range(f, polynomial(t, table(f, tables::kErfcF32, tables::kErfcF64)));
+  const Var far =
+      1.0 - exp_in_range(f, polynomial(t, table(f, tables::kErfcF32, tables::kErfcF64)));
   return with_sign(f, select(lt(size, like(x, 0.9)), near, far), sign_of(f, x));
 }
 

@@ -24,11 +24,14 @@ LogParts log_parts(const Format& f, Var x) {
 LogParts log_parts_of_any(const Format& f, Var x) {
   const double shift = f.mantissa + 2;
   const Var subnormal = lt(x, like(x, f.mantissa == 23 ? 0x1p-126 : 0x1p-1022));
-  const LogParts parts = log_parts(f, select(subnormal, x * (f.mantissa == 23 ? 0x1p25 : 0x1p54), x));
-  return {x.builder().cast(parts.k, f.dtype) - select(subnormal, like(x, shift), like(x, 0.0)), parts.m};
+  const LogParts parts =
+      log_parts(f, select(subnormal, x * (f.mantissa == 23 ? 0x1p25 : 0x1p54), x));
+  return {x.builder().cast(parts.k, f.dtype) - select(subnormal, like(x, shift), like(x, 0.0)),
+          parts.m};
 }
 
-// log(1 + f) = f - (h - s (h + R)) with h = f^2/2, s = f / (2 + f) and R = s^2 p(s^2): the large terms are exact or small.
+// log(1 + f) = f - (h - s (h + R)) with h = f^2/2, s = f / (2 + f) and R = s^2 p(s^2): the large
+// terms are exact or small.
 struct Log1pTerms {
   Var half_square, correction;  // h and s (h + R)
 };
@@ -78,7 +81,9 @@ Var log1p(Var x) {
   const Var lost = 1.0 - (u - v) + (x - v);  // u + lost = 1 + x exactly
   const LogParts parts = log_parts(format, u);
   const Var k = x.builder().cast(parts.k, format.dtype);
-  const Var back = power_of_two(format, max(-parts.k, 1 - format.bias));  // where 2^-k is not normal, nothing was lost that counts
+  const Var back = power_of_two(
+      format,
+      max(-parts.k, 1 - format.bias));  // where 2^-k is not normal, nothing was lost that counts
   const Var f = select(eq(parts.k, like(parts.k, 0)), x, parts.m - 1.0 + lost * back);
   const Var result = with_special_values(x, -1, log_of(format, k, f));
   // Where the function is its argument to the last bit, which keeps the sign of zero.
@@ -105,16 +110,19 @@ Pair product(Pair a, Pair b) {
   return {p.high, p.low + fma(a.high, b.low, a.low * b.high)};
 }
 
-// log2 of a positive number, 0 and infinity included: k + 2/ln(2) atanh(s), s = (m - 1) / (m + 1). The first two terms of the series are pairs.
+// log2 of a positive number, 0 and infinity included: k + 2/ln(2) atanh(s), s = (m - 1) / (m + 1).
+// The first two terms of the series are pairs.
 Pair exact_log2(const Format& format, Var x) {
   const LogParts parts = log_parts_of_any(format, x);
   const Var f = parts.m - 1.0, d = parts.m + 1.0, d_low = parts.m - (d - 1.0);
-  const auto constant = [&](const double (&c)[2]) { return Pair{like(x, c[0]), like(x, c[1])}; };
+  const auto constant = [&](const double(&c)[2]) { return Pair{like(x, c[0]), like(x, c[1])}; };
   Pair s{f / d, {}};
   s.low = fma(-s.high, d_low, fma(-s.high, d, f)) / d;
   const Pair z = product(s, s);
   const Pair cube = product(product(z, s), constant(format.third));
-  const Var rest = s.high * z.high * (z.high * polynomial(z.high, table(format, tables::kAtanhF32, tables::kAtanhF64)));
+  const Var rest =
+      s.high * z.high *
+      (z.high * polynomial(z.high, table(format, tables::kAtanhF32, tables::kAtanhF64)));
   Pair a = sum(s.high, cube.high);
   a = sum(a.high, a.low + (s.low + (cube.low + rest)));
   const Pair fraction = product(a, constant(format.two_over_ln2));
@@ -133,7 +141,8 @@ Var pow(Var x, Var y) {
   Builder& b = x.builder();
   const Var size = abs(x), zero = like(x, 0.0), one = like(x, 1.0);
   const Pair log = exact_log2(f, size);
-  // y log2|x| as a pair; where it is far out of range the result is 0 or infinity, and the low part may be NaN.
+  // y log2|x| as a pair; where it is far out of range the result is 0 or infinity, and the low part
+  // may be NaN.
   const Var p = y * log.high;
   const Var limit = like(x, f.mantissa == 23 ? 160.0 : 1100.0);
   const Var low = select(gt(abs(p), limit), zero, fma(y, log.low, fma(y, log.high, -p)));

@@ -32,7 +32,10 @@ class Parser {
     if (lexer_.peek().kind != Token::Kind::end) lexer_.fail_expected("the end of the text");
     // Numbers are given to values as written: they must count 0, 1, 2, ... without holes.
     for (const auto& [id, type] : defined_) {
-      if (id != kernel_.types.size()) throw ParseError(fmt::format("kernel '{}': %{} is defined {}", kernel_.name, id, id < kernel_.types.size() ? "twice" : "without all numbers below it"));
+      if (id != kernel_.types.size())
+        throw ParseError(
+            fmt::format("kernel '{}': %{} is defined {}", kernel_.name, id,
+                        id < kernel_.types.size() ? "twice" : "without all numbers below it"));
       kernel_.types.push_back(type);
     }
     verify(kernel_);
@@ -59,10 +62,14 @@ class Parser {
     N value{};
     const char* end = token.text.data() + token.text.size();
     const auto [rest, error] = std::from_chars(token.text.data(), end, value);
-    if (error != std::errc{} || rest != end) lexer_.fail(token, fmt::format("'{}' is not {}", token.text.substr(0, 40), what));
+    if (error != std::errc{} || rest != end)
+      lexer_.fail(token, fmt::format("'{}' is not {}", token.text.substr(0, 40), what));
     return value;
   }
-  std::int64_t integer() { return number<std::int64_t>(lexer_.expect(Token::Kind::number, "an integer"), "an integer of 64 bits"); }
+  std::int64_t integer() {
+    return number<std::int64_t>(lexer_.expect(Token::Kind::number, "an integer"),
+                                "an integer of 64 bits");
+  }
   double real() {
     if (accept_word("nan")) return std::numeric_limits<double>::quiet_NaN();
     if (accept_word("inf")) return std::numeric_limits<double>::infinity();
@@ -96,7 +103,11 @@ class Parser {
     define(v, t);
     return v;
   }
-  void define(Value v, VType t) { defined_.insert(std::ranges::upper_bound(defined_, v.id, {}, [](const auto& d) { return d.first; }), {v.id, t}); }
+  void define(Value v, VType t) {
+    defined_.insert(
+        std::ranges::upper_bound(defined_, v.id, {}, [](const auto& d) { return d.first; }),
+        {v.id, t});
+  }
   std::vector<Value> values() {
     std::vector<Value> list{value()};
     while (lexer_.accept(",")) list.push_back(value());
@@ -109,7 +120,9 @@ class Parser {
         Buffer b{.name = name()};
         lexer_.expect(":");
         b.dtype = dtype();
-        b.access = accept_word("read") ? Access::read : accept_word("write") ? Access::write : (word("read_write"), Access::read_write);
+        b.access = accept_word("read")    ? Access::read
+                   : accept_word("write") ? Access::write
+                                          : (word("read_write"), Access::read_write);
         kernel_.buffers.push_back(b);
       } else if (accept_word("scratch")) {
         Buffer b{.name = name(), .access = Access::read_write, .space = Space::scratch};
@@ -172,22 +185,34 @@ class Parser {
           inst.index = integer();
         }
         return;
-      case Op::param: inst.index = find(kernel_.params, "parameter"); return;
-      case Op::extract: inst.args = {value()}, word("lane"), inst.index = integer(); return;
-      case Op::report: inst.args = {value()}, word("code"), inst.index = integer(); return;
-      case Op::loop: return loop(inst, types, depth);
-      case Op::if_: return branch(inst, depth);
+      case Op::param:
+        inst.index = find(kernel_.params, "parameter");
+        return;
+      case Op::extract:
+        inst.args = {value()}, word("lane"), inst.index = integer();
+        return;
+      case Op::report:
+        inst.args = {value()}, word("code"), inst.index = integer();
+        return;
+      case Op::loop:
+        return loop(inst, types, depth);
+      case Op::if_:
+        return branch(inst, depth);
       default:
         if (touches_memory(inst.op)) return memory(inst);
-        if (lexer_.peek().kind == Token::Kind::value && inst.op != Op::iota && inst.op != Op::barrier) inst.args = values();
+        if (lexer_.peek().kind == Token::Kind::value && inst.op != Op::iota &&
+            inst.op != Op::barrier)
+          inst.args = values();
     }
   }
 
   template <class List>
   std::int64_t find(const List& list, std::string_view what) {
     const Token token = lexer_.expect(Token::Kind::word, fmt::format("the name of a {}", what));
-    const auto found = std::ranges::find_if(list, [&](const auto& entry) { return entry.name == token.text; });
-    if (found == list.end()) lexer_.fail(token, fmt::format("there is no {} '{}'", what, token.text));
+    const auto found =
+        std::ranges::find_if(list, [&](const auto& entry) { return entry.name == token.text; });
+    if (found == list.end())
+      lexer_.fail(token, fmt::format("there is no {} '{}'", what, token.text));
     return found - list.begin();
   }
 
@@ -195,9 +220,11 @@ class Parser {
     inst.index = find(kernel_.buffers, "buffer");
     lexer_.expect("[");
     inst.args = {value()};
-    if (inst.op == Op::load_strided || inst.op == Op::store_strided) word("by"), inst.args.push_back(value());
+    if (inst.op == Op::load_strided || inst.op == Op::store_strided)
+      word("by"), inst.args.push_back(value());
     lexer_.expect("]");
-    if (inst.op == Op::store || inst.op == Op::store_strided) lexer_.expect("="), inst.args.push_back(value());
+    if (inst.op == Op::store || inst.op == Op::store_strided)
+      lexer_.expect("="), inst.args.push_back(value());
     inst.masked = accept_word("mask");
     if (inst.masked) inst.args.push_back(value());
     inst.stream = accept_word("stream");

@@ -1,4 +1,5 @@
-// Shadow memory of the interpreter: who wrote and who read each element, so that races and reads of unwritten scratch are found.
+// Shadow memory of the interpreter: who wrote and who read each element, so that races and reads of
+// unwritten scratch are found.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,8 @@
 
 namespace pantala::kir {
 
-// Who touches memory: an item, within it a thread (an iteration of a loop over threads; kAllThreads elsewhere), and the number of barriers before.
+// Who touches memory: an item, within it a thread (an iteration of a loop over threads; kAllThreads
+// elsewhere), and the number of barriers before.
 struct Agent {
   static constexpr std::int64_t kNone = -1, kSeveral = -2, kAllThreads = -3;
   std::int64_t item = kNone;
@@ -28,7 +30,8 @@ class Shadow {
   struct Cell {
     Agent writer, reader;
   };
-  // The cells of a buffer's element k are cells[offset + k * per_element], ... of its region: buffers that overlap share a region.
+  // The cells of a buffer's element k are cells[offset + k * per_element], ... of its region:
+  // buffers that overlap share a region.
   struct View {
     std::size_t region = 0;
     std::int64_t offset = 0, per_element = 1;

@@ -16,14 +16,19 @@ namespace {
 // Equal keys compute equal values. Floats by their bits: -0 is not 0.
 using Key = std::tuple<Op, std::vector<Value>, std::uint64_t, std::int64_t, DType, int>;
 Key key_of(const Inst& inst, const VType& result) {
-  return {inst.op, inst.args, std::bit_cast<std::uint64_t>(inst.imm), inst.index, result.dtype, result.lanes};
+  return {inst.op,    inst.args,    std::bit_cast<std::uint64_t>(inst.imm),
+          inst.index, result.dtype, result.lanes};
 }
 
 // Rewrites a kernel once, front to back, into a new one.
 class Rewriter {
  public:
   explicit Rewriter(const Kernel& kernel) : in_(kernel), map_(kernel.types.size()) {
-    out_ = {.name = kernel.name, .buffers = kernel.buffers, .params = kernel.params, .types = {}, .body = {}};
+    out_ = {.name = kernel.name,
+            .buffers = kernel.buffers,
+            .params = kernel.params,
+            .types = {},
+            .body = {}};
   }
 
   Kernel run() {
@@ -82,13 +87,15 @@ class Rewriter {
 
   // The value of a pure instruction: an equal one that exists, or a new instruction.
   Value value_of(Inst inst, VType type, Block& to) {
-    // Every replacement is smaller or in canonical order; the bound only guards against a mistake in the rules.
+    // Every replacement is smaller or in canonical order; the bound only guards against a mistake
+    // in the rules.
     for (int round = 0; round < 8; ++round) {
       Replacement r = fold(out_, definitions_, inst, type);
       if (const Value* value = std::get_if<Value>(&r)) return *value;
       if (std::holds_alternative<std::monostate>(r)) break;
       if (const WithConstant* w = std::get_if<WithConstant>(&r)) {
-        const Value right = value_of({.op = Op::constant, .index = w->right}, out_.type(w->left), to);
+        const Value right =
+            value_of({.op = Op::constant, .index = w->right}, out_.type(w->left), to);
         inst = {.op = w->op, .args = {w->left, right}};
       } else {
         inst = std::get<Inst>(std::move(r));
@@ -105,16 +112,22 @@ class Rewriter {
     return value;
   }
 
-  std::optional<std::int64_t> constant(Value v) const { return integer_constant(out_, definitions_, v); }
+  std::optional<std::int64_t> constant(Value v) const {
+    return integer_constant(out_, definitions_, v);
+  }
 
   // 0, 1 or 2 for "more"; nothing if it is not known.
   std::optional<int> trips(const Inst& inst) const {
-    const auto begin = constant(mapped(inst.args[0])), end = constant(mapped(inst.args[1])), step = constant(mapped(inst.args[2]));
+    const auto begin = constant(mapped(inst.args[0])), end = constant(mapped(inst.args[1])),
+               step = constant(mapped(inst.args[2]));
     if (!begin || !end) return std::nullopt;
     if (*begin >= *end) return 0;
     if (!step) return std::nullopt;
     // The distance fits unsigned 64 bits for any two numbers.
-    return static_cast<std::uint64_t>(*end) - static_cast<std::uint64_t>(*begin) <= static_cast<std::uint64_t>(*step) ? 1 : 2;
+    return static_cast<std::uint64_t>(*end) - static_cast<std::uint64_t>(*begin) <=
+                   static_cast<std::uint64_t>(*step)
+               ? 1
+               : 2;
   }
 
   void loop(const Inst& inst, Block& to) {
@@ -164,7 +177,8 @@ class Rewriter {
       inner.yields = mapped(block.yields);
       out.blocks.push_back(std::move(inner));
     }
-    std::vector<Value> first = std::move(out.blocks[0].yields), second = std::move(out.blocks[1].yields);
+    std::vector<Value> first = std::move(out.blocks[0].yields),
+                       second = std::move(out.blocks[1].yields);
     out.blocks[0].yields.clear(), out.blocks[1].yields.clear();
     for (std::size_t k = 0; k < inst.results.size(); ++k) {
       if (first[k] == second[k]) {  // both made outside
@@ -186,8 +200,8 @@ class Rewriter {
 
   const Kernel& in_;
   Kernel out_;
-  std::vector<Value> map_;                  // from values of in_ to values of out_
-  Definitions definitions_;                 // of values of out_
+  std::vector<Value> map_;                   // from values of in_ to values of out_
+  Definitions definitions_;                  // of values of out_
   std::vector<std::map<Key, Value>> known_;  // expressions of the open blocks, innermost last
 };
 

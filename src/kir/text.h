@@ -1,5 +1,5 @@
-// The text form of kernels: `parse` gives back exactly the code that `print` wrote, numbers of values included. A constant's NaN is "nan"; an empty
-// else is left out.
+// The text form of kernels: `parse` gives back exactly the code that `print` wrote, numbers of
+// values included. A constant's NaN is "nan"; an empty else is left out.
 //
 //   kernel "scale_rows" {
 //     buffer x: f32 read
@@ -31,7 +31,8 @@ std::string print(const Kernel& kernel);
 // One instruction; of a loop or an if only the first line.
 std::string print(const Kernel& kernel, const Inst& inst);
 
-// Throws ParseError with file, line and column, InternalError (from the verifier) if the text is a kernel that breaks a rule.
+// Throws ParseError with file, line and column, InternalError (from the verifier) if the text is a
+// kernel that breaks a rule.
 Kernel parse(std::string_view text, std::string_view file = "kernel");
 
 }  // namespace pantala::kir

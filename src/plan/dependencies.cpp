@@ -37,7 +37,8 @@ void normalise(Ranges& ranges) {
 bool intersect(const Ranges& a, const Ranges& b) {
   for (std::size_t i = 0, j = 0; i < a.size() && j < b.size();) {
     if (a[i].space == b[j].space && a[i].begin < b[j].end && b[j].begin < a[i].end) return true;
-    const bool a_is_behind = a[i].space != b[j].space ? a[i].space < b[j].space : a[i].end <= b[j].end;
+    const bool a_is_behind =
+        a[i].space != b[j].space ? a[i].space < b[j].space : a[i].end <= b[j].end;
     ++(a_is_behind ? i : j);
   }
   return false;
@@ -46,7 +47,8 @@ bool intersect(const Ranges& a, const Ranges& b) {
 struct Footprint {
   Ranges reads, writes;
   bool conflicts(const Footprint& other) const {
-    return intersect(writes, other.writes) || intersect(writes, other.reads) || intersect(reads, other.writes);
+    return intersect(writes, other.writes) || intersect(writes, other.reads) ||
+           intersect(reads, other.writes);
   }
 };
 
@@ -58,7 +60,8 @@ Footprint footprint(const Plan& plan, const Launch& launch) {
     for (std::size_t k = 0; k < set.buffers.size(); ++k) {
       const Buffer& b = plan.buffers[set.buffers[k]];
       if (b.storage == Storage::constant || b.elements == 0) continue;
-      const Range range{b.storage == Storage::arena ? 0 : std::uint64_t{b.region} + 1, b.offset, b.offset + b.bytes()};
+      const Range range{b.storage == Storage::arena ? 0 : std::uint64_t{b.region} + 1, b.offset,
+                        b.offset + b.bytes()};
       if (signature.buffers[k].access != kir::Access::write) f.reads.push_back(range);
       if (signature.buffers[k].access != kir::Access::read) f.writes.push_back(range);
     }
@@ -114,8 +117,9 @@ void check_dependencies(const Plan& plan) {
     for (const std::uint32_t from : plan.launches[to].after) ancestors.add_edge(from, to);
     for (std::size_t from = 0; from < to; ++from)
       if (!ancestors.ordered(from, to) && prints[to].conflicts(prints[from]))
-        throw InternalError(fmt::format("plan '{}': launches {} '{}' and {} '{}' touch the same memory without an order", plan.name, from,
-                                        plan.launches[from].name, to, plan.launches[to].name));
+        throw InternalError(fmt::format(
+            "plan '{}': launches {} '{}' and {} '{}' touch the same memory without an order",
+            plan.name, from, plan.launches[from].name, to, plan.launches[to].name));
   }
 }
 

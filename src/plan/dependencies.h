@@ -1,5 +1,6 @@
-// Dependency edges between launches, read off the memory that they touch: a launch must wait for an earlier one if they share bytes and one of
-// the two writes them. Arena memory that is used twice gives edges like any other.
+// Dependency edges between launches, read off the memory that they touch: a launch must wait for an
+// earlier one if they share bytes and one of the two writes them. Arena memory that is used twice
+// gives edges like any other.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +17,9 @@ void add_dependencies(Plan& plan);
 // Throws InternalError naming two launches that touch the same bytes and may run at once.
 void check_dependencies(const Plan& plan);
 
-// Where an executor that walks the launches in order, all workers together, needs a barrier: `true` at k means before launch k. `serial` launches
-// all run on one worker, so that a chain of them needs none.
+// Where an executor that walks the launches in order, all workers together, needs a barrier: `true`
+// at k means before launch k. `serial` launches all run on one worker, so that a chain of them
+// needs none.
 std::vector<bool> barriers(std::span<const Launch> launches);
 
 }  // namespace pantala::plan

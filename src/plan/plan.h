@@ -1,13 +1,15 @@
-// The plan: all that a device needs to run one step, as plain data. The compiler ends with it, the plan cache keeps it (plan/serialize.h) and every
-// device (device/device.h) runs it.
+// The plan: all that a device needs to run one step, as plain data. The compiler ends with it, the
+// plan cache keeps it (plan/serialize.h) and every device (device/device.h) runs it.
 //
-// Memory: a buffer is a range of bytes of the arena (temporaries; offsets are decided before the first step, see plan/memory.h), of the constants, or
-// of a region: memory that is bound when the plan is run (parameters, state and counters of the store; inputs; outputs). Buffers of
-// one region may overlap (a weight and the packed matrix that it is a part of); different regions never do.
+// Memory: a buffer is a range of bytes of the arena (temporaries; offsets are decided before the
+// first step, see plan/memory.h), of the constants, or of a region: memory that is bound when the
+// plan is run (parameters, state and counters of the store; inputs; outputs). Buffers of one region
+// may overlap (a weight and the packed matrix that it is a part of); different regions never do.
 //
-// Launches are walked in order. Two launches may run at once unless the later one names the earlier one in `after`, or names one that does, and so on;
-// plan/dependencies.h finds the edges that the memory asks for. Within a launch a buffer that is only read overlaps no buffer that is written: a kernel
-// that works in place declares its input as read_write.
+// Launches are walked in order. Two launches may run at once unless the later one names the earlier
+// one in `after`, or names one that does, and so on; plan/dependencies.h finds the edges that the
+// memory asks for. Within a launch a buffer that is only read overlaps no buffer that is written: a
+// kernel that works in place declares its input as read_write.
 #pragma once
 
 #include <bit>
@@ -61,17 +63,23 @@ struct Uniform {
 // The 64-bit slot of a scalar: i64 as it is, i32 and f32 in the low half, f64 as its bits.
 template <class N>
 constexpr std::int64_t slot_of(N number) {
-  if constexpr (std::is_same_v<N, float>) return std::bit_cast<std::uint32_t>(number);
-  else if constexpr (std::is_same_v<N, double>) return std::bit_cast<std::int64_t>(number);
-  else return number;
+  if constexpr (std::is_same_v<N, float>)
+    return std::bit_cast<std::uint32_t>(number);
+  else if constexpr (std::is_same_v<N, double>)
+    return std::bit_cast<std::int64_t>(number);
+  else
+    return number;
 }
 
-// The value of a kernel's parameter: a number known when the plan is made, or the number of a uniform.
+// The value of a kernel's parameter: a number known when the plan is made, or the number of a
+// uniform.
 struct Scalar {
   bool is_uniform = false;
   std::int64_t value = 0;  // a slot, or an index into Plan::uniforms
   template <class N>
-  static Scalar immediate(N number) { return {false, slot_of(number)}; }
+  static Scalar immediate(N number) {
+    return {false, slot_of(number)};
+  }
   static Scalar uniform(std::uint32_t index) { return {true, index}; }
   friend bool operator==(const Scalar&, const Scalar&) = default;
 };
@@ -110,9 +118,10 @@ struct ArgumentSet {
 struct Launch {
   std::string name;  // for lists and traces
   std::uint32_t unit = 0;
-  std::vector<ArgumentSet> sets;           // the launch's items are those of the first set, then those of the second, ...
-  std::vector<std::uint32_t> after = {};   // earlier launches that must have finished, ascending
-  bool serial = false;                     // too small to share out: one worker runs it
+  std::vector<ArgumentSet>
+      sets;  // the launch's items are those of the first set, then those of the second, ...
+  std::vector<std::uint32_t> after = {};  // earlier launches that must have finished, ascending
+  bool serial = false;                    // too small to share out: one worker runs it
   std::int64_t items() const;
   friend bool operator==(const Launch&, const Launch&) = default;
 };
@@ -122,7 +131,8 @@ struct Port {
   std::string name;
   std::uint32_t buffer = 0;
   Shape shape = {};
-  std::int64_t limit = 0;  // of an integer input: its readers need 0 <= value < limit; 0 if they take any
+  std::int64_t limit =
+      0;  // of an integer input: its readers need 0 <= value < limit; 0 if they take any
   friend bool operator==(const Port&, const Port&) = default;
 };
 
@@ -148,15 +158,18 @@ struct Plan {
 };
 
 // Small steps of making a plan; each returns the new index.
-std::uint32_t add_region_buffer(Plan& plan, Storage storage, std::string name, DType dtype, std::int64_t elements);
+std::uint32_t add_region_buffer(Plan& plan, Storage storage, std::string name, DType dtype,
+                                std::int64_t elements);
 std::uint32_t add_arena_buffer(Plan& plan, std::string name, DType dtype, std::int64_t elements);
-std::uint32_t add_constant(Plan& plan, std::string name, DType dtype, std::vector<std::byte> content);
+std::uint32_t add_constant(Plan& plan, std::string name, DType dtype,
+                           std::vector<std::byte> content);
 std::uint32_t add_uniform(Plan& plan, std::string name, DType dtype);
 // Also raises the plan's scratch.
 std::uint32_t add_unit(Plan& plan, kir::Kernel kernel);
 
-// Throws InternalError naming the plan, the thing and the broken rule: indices, dtypes and counts of arguments against signatures, ranges of buffers,
-// items, edges that lead back, names that occur twice, kernels that contradict their signatures, read-only buffers that a launch writes under
+// Throws InternalError naming the plan, the thing and the broken rule: indices, dtypes and counts
+// of arguments against signatures, ranges of buffers, items, edges that lead back, names that occur
+// twice, kernels that contradict their signatures, read-only buffers that a launch writes under
 // another name.
 void validate(const Plan& plan);
 

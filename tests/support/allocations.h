@@ -1,4 +1,5 @@
-// Counts what operator new gives out in this process, for tests that say "nothing is allocated here" or "nothing large".
+// Counts what operator new gives out in this process, for tests that say "nothing is allocated
+// here" or "nothing large".
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
-// Random kernels for tests of passes and backends: every instruction but barriers, nested loops with carried values, branches, masks, all dtypes of
-// memory. They are right by construction: in bounds, without races, without divisions by zero.
+// Random kernels for tests of passes and backends: every instruction but barriers, nested loops
+// with carried values, branches, masks, all dtypes of memory. They are right by construction: in
+// bounds, without races, without divisions by zero.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,8 @@ struct RandomKernelOptions {
 };
 kir::Kernel random_kernel(std::uint64_t seed, const RandomKernelOptions& options = {});
 
-// Arguments for a random kernel, filled with interesting numbers; the memory belongs to this object.
+// Arguments for a random kernel, filled with interesting numbers; the memory belongs to this
+// object.
 class RandomArguments {
  public:
   RandomArguments(const kir::Kernel& kernel, std::uint64_t seed);

@@ -1,4 +1,5 @@
-// The CPU device: the same bits for any number of workers and as the kernel-IR interpreter has them; barriers; no allocation once it runs; errors.
+// The CPU device: the same bits for any number of workers and as the kernel-IR interpreter has
+// them; barriers; no allocation once it runs; errors.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -40,7 +41,8 @@ std::map<std::string, std::vector<std::byte>> three_steps(Device& device, const 
 // dst[item] = src[last item - item] + 1: every item needs the work of another worker.
 kir::Kernel swap_and_count() {
   kir::Builder b("swap_and_count");
-  const kir::BufferId src = b.buffer("src", DType::i64, kir::Access::read), dst = b.buffer("dst", DType::i64, kir::Access::write);
+  const kir::BufferId src = b.buffer("src", DType::i64, kir::Access::read),
+                      dst = b.buffer("dst", DType::i64, kir::Access::write);
   const kir::Var last = b.param("last");
   b.store(dst, b.item(), b.load(src, last - b.item()) + 1);
   return b.finish();
@@ -50,9 +52,13 @@ Plan ping_pong(int launches, std::int64_t items) {
   Plan p;
   p.name = "ping_pong";
   const std::uint32_t unit = add_unit(p, swap_and_count());
-  const std::uint32_t a = add_region_buffer(p, Storage::store, "a", DType::i64, items), b = add_region_buffer(p, Storage::store, "b", DType::i64, items);
+  const std::uint32_t a = add_region_buffer(p, Storage::store, "a", DType::i64, items),
+                      b = add_region_buffer(p, Storage::store, "b", DType::i64, items);
   for (int k = 0; k < launches; ++k)
-    p.launches.push_back(plan::launch("swap", unit, {{items, k % 2 == 0 ? std::vector{a, b} : std::vector{b, a}, {Scalar::immediate(items - 1)}}}));
+    p.launches.push_back(plan::launch("swap", unit,
+                                      {{items,
+                                        k % 2 == 0 ? std::vector{a, b} : std::vector{b, a},
+                                        {Scalar::immediate(items - 1)}}}));
   add_dependencies(p);
   return p;
 }
@@ -120,7 +126,8 @@ TEST(CpuDevice, RunsCompiledPlansFromBytes) {
   EXPECT_THROW(make_device("cpu")->load(foreign), DeviceError);
   Plan recompiled = compiled;
   recompiled.target = "another machine";
-  for (std::size_t k = 0; k < recompiled.units.size(); ++k) recompiled.units[k].kernel = plan.units[k].kernel;
+  for (std::size_t k = 0; k < recompiled.units.size(); ++k)
+    recompiled.units[k].kernel = plan.units[k].kernel;
   EXPECT_EQ(three_steps(*make_device("cpu", {.workers = 2}), recompiled), expected);
   Plan damaged = loaded;
   damaged.units[0].object.resize(50);
@@ -132,13 +139,17 @@ TEST(CpuDevice, ManyTinyLaunchesMeetAtTheirBarriers) {
   const auto device = make_device("cpu", {.workers = 2});
   const double barriers = kLaunches * (kRuns - 1);
   const double two = play(*device, ping_pong(kLaunches, 2), 2, kRuns) / barriers * 1e6;
-  const double one = play(*make_device("cpu", {.workers = 1}), ping_pong(kLaunches, 2), 2, kRuns) / barriers * 1e6;
+  const double one =
+      play(*make_device("cpu", {.workers = 1}), ping_pong(kLaunches, 2), 2, kRuns) / barriers * 1e6;
   RecordProperty("us_per_launch_and_barrier_2_workers", fmt::format("{:.3f}", two));
-  fmt::print("tiny launches: {:.3f} us each with 2 workers and a barrier, {:.3f} us with 1 worker\n", two, one);
+  fmt::print(
+      "tiny launches: {:.3f} us each with 2 workers and a barrier, {:.3f} us with 1 worker\n", two,
+      one);
 }
 
 TEST(CpuDevice, MoreWorkersThanCpusSleepAndStillMeet) {
-  for (const int workers : {3, 7}) play(*make_device("cpu", {.workers = workers}), ping_pong(200, 14), 14, 5);
+  for (const int workers : {3, 7})
+    play(*make_device("cpu", {.workers = workers}), ping_pong(200, 14), 14, 5);
   play(*make_device("cpu", {.workers = 2, .spin_microseconds = 0}), ping_pong(200, 2), 2, 10);
 }
 
@@ -190,9 +201,7 @@ TEST(CpuDevice, BindingsMustFit) {
     const auto message = [&]() -> std::string {
       try {
         on.run(kUniforms);
-      } catch (const TypeError& e) {
-        return e.what();
-      }
+      } catch (const TypeError& e) { return e.what(); }
       return "";
     };
     const auto regions = on.regions;
@@ -205,7 +214,8 @@ TEST(CpuDevice, BindingsMustFit) {
     EXPECT_THAT(message(), testing::HasSubstr("are bound to memory that overlaps"));
     on.regions = regions;
     on.regions[1].offset = 8;
-    EXPECT_THAT(message(), testing::HasSubstr("w0: 4000 bytes from byte 8 of a memory of 4000 bytes"));
+    EXPECT_THAT(message(),
+                testing::HasSubstr("w0: 4000 bytes from byte 8 of a memory of 4000 bytes"));
     on.regions = regions;
     on.regions[0].memory = {12345};
     EXPECT_THAT(message(), testing::HasSubstr("x: there is no memory 12345"));
@@ -251,7 +261,8 @@ TEST(CpuDevice, CopiesAreChecked) {
   device->read({b, 7, 100}, back);
   EXPECT_EQ(bytes, back);
   EXPECT_EQ(device->host_view(b)[6], std::byte{0});
-  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(device->host_view(b)) % (2 << 20), 0U) << "large memory starts at a huge page";
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(device->host_view(b)) % (2 << 20), 0U)
+      << "large memory starts at a huge page";
   EXPECT_THROW(device->write({a, 1, 100}, bytes), TypeError);
   EXPECT_THROW(device->write({a, 0, 99}, bytes), TypeError);
   EXPECT_THROW(device->read({a, -1, 100}, back), TypeError);
@@ -319,7 +330,9 @@ TEST(CpuDevice, PlansThatBreakARuleAreRefused) {
     change(p);
     EXPECT_THROW(device->load(p), InternalError);
   };
-  refused([](Plan& p) { p.launches[0].sets[0].buffers[1] = p.launches[0].sets[0].buffers[0]; });  // writes an input
+  refused([](Plan& p) {
+    p.launches[0].sets[0].buffers[1] = p.launches[0].sets[0].buffers[0];
+  });  // writes an input
   refused([](Plan& p) { p.launches[1].sets[0].buffers.pop_back(); });
   refused([](Plan& p) { p.launches[1].sets[0].params.clear(); });
   refused([](Plan& p) { p.launches[1].sets[0].items = -1; });
@@ -347,7 +360,8 @@ TEST(KirDevice, FindsWhatAFastDeviceTakesOnTrust) {
 TEST(MakeDevice, NamesWhatThereIs) {
   EXPECT_THAT(device_names(), testing::ElementsAre("cpu", "kir"));
   EXPECT_EQ(make_device("kir")->name(), "kir");
-  EXPECT_THAT(make_device("cpu", {.workers = 3})->description(), testing::StartsWith("cpu, 3 workers"));
+  EXPECT_THAT(make_device("cpu", {.workers = 3})->description(),
+              testing::StartsWith("cpu, 3 workers"));
   EXPECT_THROW(make_device("gpu"), UnsupportedError);
   EXPECT_THROW(make_device("cpu", {.workers = -1}), DeviceError);
   EXPECT_THROW(make_device("cpu", {.workers = 1 << 20}), DeviceError);
@@ -357,7 +371,12 @@ TEST(WorkerPool, EveryWorkerRunsEveryJobOnce) {
   for (const int workers : {1, 2, 5}) {
     cpu::WorkerPool pool(workers, std::chrono::microseconds(20));
     std::vector<int> counts(static_cast<std::size_t>(workers));
-    for (int k = 0; k < 200; ++k) pool.run([](void* c, int worker) { ++(*static_cast<std::vector<int>*>(c))[static_cast<std::size_t>(worker)]; }, &counts);
+    for (int k = 0; k < 200; ++k)
+      pool.run(
+          [](void* c, int worker) {
+            ++(*static_cast<std::vector<int>*>(c))[static_cast<std::size_t>(worker)];
+          },
+          &counts);
     EXPECT_THAT(counts, testing::Each(200));
   }
   EXPECT_THROW(cpu::WorkerPool(0, {}), DeviceError);
@@ -366,15 +385,17 @@ TEST(WorkerPool, EveryWorkerRunsEveryJobOnce) {
 TEST(WorkerPool, ThrowsInTheCallerWhatAWorkerThrew) {
   cpu::WorkerPool pool(3, std::chrono::microseconds(20));
   const auto run = [&](int thrower) {
-    pool.run([](void* c, int worker) { if (worker >= *static_cast<int*>(c)) throw std::out_of_range(std::to_string(worker)); }, &thrower);
+    pool.run(
+        [](void* c, int worker) {
+          if (worker >= *static_cast<int*>(c)) throw std::out_of_range(std::to_string(worker));
+        },
+        &thrower);
   };
   for (const int thrower : {0, 1, 2}) {
     try {
       run(thrower);
       FAIL();
-    } catch (const std::out_of_range& e) {
-      EXPECT_EQ(e.what(), std::to_string(thrower));
-    }
+    } catch (const std::out_of_range& e) { EXPECT_EQ(e.what(), std::to_string(thrower)); }
   }
   run(3);  // and goes on
 }
@@ -392,7 +413,8 @@ TEST(WorkerPool, TheCostOfABarrier) {
         for (int batch = 0; batch < kBatches; ++batch) {
           const auto begin = std::chrono::steady_clock::now();
           for (int k = 0; k < kRounds; ++k) c.pool.barrier();
-          const std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - begin;
+          const std::chrono::duration<double, std::micro> time =
+              std::chrono::steady_clock::now() - begin;
           if (worker == 0) c.microseconds.push_back(time.count() / kRounds);
         }
       },
@@ -400,7 +422,8 @@ TEST(WorkerPool, TheCostOfABarrier) {
   std::ranges::sort(context.microseconds);
   const double best = context.microseconds.front(), median = context.microseconds[kBatches / 2];
   RecordProperty("us_per_barrier_2_workers", fmt::format("{:.3f}", best));
-  fmt::print("a barrier of 2 workers: {:.3f} us at best, {:.3f} us in the median of {} batches\n", best, median, kBatches);
+  fmt::print("a barrier of 2 workers: {:.3f} us at best, {:.3f} us in the median of {} batches\n",
+             best, median, kBatches);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// The builder's and the verifier's errors: each names the kernel, the instruction and what is wrong with it.
+// The builder's and the verifier's errors: each names the kernel, the instruction and what is wrong
+// with it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,13 +17,12 @@ template <class F>
 std::string internal_error(F&& f) {
   try {
     f();
-  } catch (const InternalError& e) {
-    return e.what();
-  }
+  } catch (const InternalError& e) { return e.what(); }
   return "no error";
 }
 
-#define EXPECT_INTERNAL_ERROR(CODE, TEXT) EXPECT_THAT(internal_error([&] { CODE; }), HasSubstr(TEXT))
+#define EXPECT_INTERNAL_ERROR(CODE, TEXT) \
+  EXPECT_THAT(internal_error([&] { CODE; }), HasSubstr(TEXT))
 
 struct KirBuilder : ::testing::Test {
   Builder b{"test"};
@@ -52,13 +52,15 @@ TEST_F(KirBuilder, SplatsScalarsBesideVectors) {
 }
 
 TEST_F(KirBuilder, RejectsOperandsOfWrongTypes) {
-  EXPECT_INTERNAL_ERROR(b.binary(Op::add, x, v), "kernel 'test': add: the operands have different types, f32 and f32x8");
+  EXPECT_INTERNAL_ERROR(b.binary(Op::add, x, v),
+                        "kernel 'test': add: the operands have different types, f32 and f32x8");
   EXPECT_INTERNAL_ERROR(x + n, "add: the operands have different types, f32 and i64");
   EXPECT_INTERNAL_ERROR(x % x, "rem: it does not work on f32");
   EXPECT_INTERNAL_ERROR(b.unary(Op::sqrt, n), "sqrt: it does not work on i64");
   EXPECT_INTERNAL_ERROR(b.binary(Op::shl, x, x), "shl: it does not work on f32");
   EXPECT_INTERNAL_ERROR(b.select(n, x, x), "select: the condition is i64, not bool");
-  EXPECT_INTERNAL_ERROR(b.bitcast(x, i64), "bitcast: from f32 to i64 is no conversion of this kind");
+  EXPECT_INTERNAL_ERROR(b.bitcast(x, i64),
+                        "bitcast: from f32 to i64 is no conversion of this kind");
   EXPECT_INTERNAL_ERROR(b.cast(x, f16), "cast: f16 occurs in memory only");
   EXPECT_INTERNAL_ERROR(b.extract(v, 8), "extract: f32x8 has no lane 8");
   EXPECT_INTERNAL_ERROR(b.splat(v, 8), "splat: from f32x8 to f32x8");
@@ -91,18 +93,29 @@ TEST_F(KirBuilder, RejectsValuesThatAreOutOfReach) {
   b.loop(b.i64(0), n, b.i64(1), [&](Var i) { inner = i + 1; });
   EXPECT_INTERNAL_ERROR(inner + 1, "add: operand 0 was made in a block that is closed");
   Builder other("other");
-  EXPECT_INTERNAL_ERROR(b.binary(Op::add, n, other.item()), "add: operand 1 belongs to another kernel");
+  EXPECT_INTERNAL_ERROR(b.binary(Op::add, n, other.item()),
+                        "add: operand 1 belongs to another kernel");
   EXPECT_INTERNAL_ERROR(b.unary(Op::neg, Var{}), "neg: operand 0 does not exist");
 }
 
 TEST_F(KirBuilder, RejectsLoopsAndBranchesThatDoNotFit) {
   EXPECT_INTERNAL_ERROR(b.loop(x, n, n, [](Var) {}), "for: begin is f32, not i64");
-  EXPECT_INTERNAL_ERROR(b.loop(n, n, n, {x}, [&](Var, std::span<const Var>) { return std::vector<Var>{}; }), "for: a block yields 0 values for 1 results");
-  EXPECT_INTERNAL_ERROR(b.loop(n, n, n, {x}, [&](Var, std::span<const Var>) { return std::vector<Var>{v}; }), "for: yield 0 is f32x8, the result is f32");
-  const Builder::LoopBody same = [](Var, std::span<const Var> c) { return std::vector<Var>(c.begin(), c.end()); };
-  EXPECT_INTERNAL_ERROR(b.loop(n, n, n, {x}, same, LoopKind::threads), "for: a loop over threads carries nothing");
+  EXPECT_INTERNAL_ERROR(
+      b.loop(n, n, n, {x}, [&](Var, std::span<const Var>) { return std::vector<Var>{}; }),
+      "for: a block yields 0 values for 1 results");
+  EXPECT_INTERNAL_ERROR(
+      b.loop(n, n, n, {x}, [&](Var, std::span<const Var>) { return std::vector<Var>{v}; }),
+      "for: yield 0 is f32x8, the result is f32");
+  const Builder::LoopBody same = [](Var, std::span<const Var> c) {
+    return std::vector<Var>(c.begin(), c.end());
+  };
+  EXPECT_INTERNAL_ERROR(b.loop(n, n, n, {x}, same, LoopKind::threads),
+                        "for: a loop over threads carries nothing");
   EXPECT_INTERNAL_ERROR(b.branch(n, [] {}), "if: the condition is i64, not bool");
-  EXPECT_INTERNAL_ERROR(b.branch(lt(n, 1), [&] { return std::vector{x}; }, [&] { return std::vector{v}; }), "if: yield 0 is f32x8, the result is f32");
+  EXPECT_INTERNAL_ERROR(
+      b.branch(
+          lt(n, 1), [&] { return std::vector{x}; }, [&] { return std::vector{v}; }),
+      "if: yield 0 is f32x8, the result is f32");
 }
 
 TEST_F(KirBuilder, IsUsedUpWhenFinished) {
@@ -133,7 +146,9 @@ Kernel sound() {
 TEST(KirVerify, NamesTheBrokenInstruction) {
   Kernel k = sound();
   k.body.body[3].blocks[0].body[0].args[1] = Value{1};
-  EXPECT_INTERNAL_ERROR(verify(k), "kernel 'sound': the operands have different types, f32 and i64, in: %6:f32 = add %5, %1");
+  EXPECT_INTERNAL_ERROR(
+      verify(k),
+      "kernel 'sound': the operands have different types, f32 and i64, in: %6:f32 = add %5, %1");
 }
 
 TEST(KirVerify, ChecksWhereValuesAreVisible) {
@@ -175,7 +190,8 @@ TEST(KirVerify, ChecksArgumentsAndTypes) {
 TEST(KirVerify, ChecksStructure) {
   Kernel k = sound();
   k.body.body[1].index = 0;
-  EXPECT_INTERNAL_ERROR(verify(k), "the step is 0, in: %7:f32 = for %4 in %0 to %1 step %2 carry (%5 = %3)");
+  EXPECT_INTERNAL_ERROR(verify(k),
+                        "the step is 0, in: %7:f32 = for %4 in %0 to %1 step %2 carry (%5 = %3)");
   k = sound();
   k.body.body[3].blocks[0].yields.clear();
   EXPECT_INTERNAL_ERROR(verify(k), "a block yields 0 values for 1 results");
@@ -183,7 +199,8 @@ TEST(KirVerify, ChecksStructure) {
   k.body.body[4].stream = true, k.body.body[3].stream = true;
   EXPECT_INTERNAL_ERROR(verify(k), "only a store can stream");
   Builder b("threads");
-  b.loop(b.i64(0), b.i64(4), b.i64(1), [&](Var) { b.barrier(); }, LoopKind::threads);
+  b.loop(
+      b.i64(0), b.i64(4), b.i64(1), [&](Var) { b.barrier(); }, LoopKind::threads);
   EXPECT_INTERNAL_ERROR(b.finish(), "a barrier inside of a loop over threads, in: barrier");
 }
 

@@ -1,5 +1,6 @@
-// Runs a kernel twice, through the kernel-IR interpreter and as machine code, on equal memory, and compares every byte of it. Buffers end at a page
-// that must not be touched and start behind a pattern that must survive.
+// Runs a kernel twice, through the kernel-IR interpreter and as machine code, on equal memory, and
+// compares every byte of it. Buffers end at a page that must not be touched and start behind a
+// pattern that must survive.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,7 +26,8 @@ class GuardedMemory {
  public:
   explicit GuardedMemory(std::size_t bytes) : bytes_(bytes) {
     body_ = (bytes + 64 + kPage - 1) / kPage * kPage;
-    base_ = static_cast<std::byte*>(mmap(nullptr, body_ + kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    base_ = static_cast<std::byte*>(
+        mmap(nullptr, body_ + kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     if (base_ == MAP_FAILED) throw std::bad_alloc();
     mprotect(base_ + body_, kPage, PROT_NONE);
     std::memset(base_, kPattern, body_);
@@ -52,7 +54,9 @@ class GuardedMemory {
 struct Array {
   DType dtype = DType::f32;
   std::vector<std::byte> bytes;
-  std::int64_t elements() const { return static_cast<std::int64_t>(bytes.size()) / dtype_bytes(dtype); }
+  std::int64_t elements() const {
+    return static_cast<std::int64_t>(bytes.size()) / dtype_bytes(dtype);
+  }
 };
 
 template <class T>
@@ -61,7 +65,9 @@ Array array_of(DType dtype, const std::vector<T>& values) {
   std::memcpy(a.bytes.data(), values.data(), a.bytes.size());
   return a;
 }
-inline Array zeros(DType dtype, std::int64_t elements) { return {dtype, std::vector<std::byte>(static_cast<std::size_t>(elements * dtype_bytes(dtype)))}; }
+inline Array zeros(DType dtype, std::int64_t elements) {
+  return {dtype, std::vector<std::byte>(static_cast<std::size_t>(elements * dtype_bytes(dtype)))};
+}
 
 // Numbers of every kind: half of them special, the rest any bits at all.
 class Draw {
@@ -71,17 +77,27 @@ class Draw {
   std::uint64_t bits() { return random_(); }
   double real(DType dtype) {
     const bool single = dtype == DType::f32;
-    static constexpr double kSpecial[] = {0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, -0.5, 3.0, 1e-3, 1e10, -1e10, 2147483648.0, -2147483649.0, 9.3e18, 8388609.5, INFINITY, -INFINITY, NAN};
+    static constexpr double kSpecial[] = {0.0,    -0.0,      1.0,      -1.0,         0.5,
+                                          1.5,    2.5,       -2.5,     -0.5,         3.0,
+                                          1e-3,   1e10,      -1e10,    2147483648.0, -2147483649.0,
+                                          9.3e18, 8388609.5, INFINITY, -INFINITY,    NAN};
     switch (random_() % 4) {
-      case 0: return kSpecial[random_() % std::size(kSpecial)];
-      case 1: return single ? std::bit_cast<float>(static_cast<std::uint32_t>(random_() % 0x00800000U)) : std::bit_cast<double>(random_() >> 12);
-      case 2: return std::ldexp(static_cast<double>(random_() % 100000) - 50000, -8);
-      default: return single ? std::bit_cast<float>(static_cast<std::uint32_t>(random_())) : std::bit_cast<double>(random_());
+      case 0:
+        return kSpecial[random_() % std::size(kSpecial)];
+      case 1:
+        return single ? std::bit_cast<float>(static_cast<std::uint32_t>(random_() % 0x00800000U))
+                      : std::bit_cast<double>(random_() >> 12);
+      case 2:
+        return std::ldexp(static_cast<double>(random_() % 100000) - 50000, -8);
+      default:
+        return single ? std::bit_cast<float>(static_cast<std::uint32_t>(random_()))
+                      : std::bit_cast<double>(random_());
     }
   }
   std::int64_t integer(DType dtype) {
     const std::int64_t least = dtype == DType::i32 ? INT32_MIN : INT64_MIN;
-    const std::int64_t special[] = {0, 1, -1, 2, 7, -7, least, -(least + 1), least + 1, 31, 32, 63, 64};
+    const std::int64_t special[] = {0,         1,  -1, 2,  7, -7, least, -(least + 1),
+                                    least + 1, 31, 32, 63, 64};
     if (random_() % 3 == 0) return special[random_() % std::size(special)];
     return wrap_to(dtype, static_cast<std::int64_t>(random_()) >> (random_() % 60));
   }
@@ -91,9 +107,13 @@ class Draw {
     for (std::int64_t k = 0; k < elements; ++k) {
       const double r = is_float(dtype) ? real(dtype) : 0;
       const float single = static_cast<float>(r);
-      const std::int64_t i = dtype == DType::i32 || dtype == DType::i64 ? integer(dtype) : static_cast<std::int64_t>(random_());
+      const std::int64_t i = dtype == DType::i32 || dtype == DType::i64
+                                 ? integer(dtype)
+                                 : static_cast<std::int64_t>(random_());
       const std::int64_t b = dtype == DType::boolean ? i & 1 : i;
-      const void* from = dtype == DType::f64 ? static_cast<const void*>(&r) : dtype == DType::f32 ? static_cast<const void*>(&single) : &b;
+      const void* from = dtype == DType::f64   ? static_cast<const void*>(&r)
+                         : dtype == DType::f32 ? static_cast<const void*>(&single)
+                                               : &b;
       std::memcpy(a.bytes.data() + static_cast<std::size_t>(k) * size, from, size);
     }
     return a;
@@ -113,7 +133,8 @@ inline bool same_element(DType dtype, const std::byte* a, const std::byte* b) {
     return x != x && y != y;
   }
   float x, y;
-  kir::load_element(dtype, a, reinterpret_cast<std::byte*>(&x)), kir::load_element(dtype, b, reinterpret_cast<std::byte*>(&y));
+  kir::load_element(dtype, a, reinterpret_cast<std::byte*>(&x)),
+      kir::load_element(dtype, b, reinterpret_cast<std::byte*>(&y));
   return x != x && y != y;
 }
 
@@ -136,7 +157,8 @@ inline std::vector<std::pair<std::string, HostTarget>> runnable_targets() {
   std::vector<std::pair<std::string, HostTarget>> targets{{"host", host}};
   if (host.triple.starts_with("x86_64")) {
     targets.emplace_back("x86-64", known_target("x86-64"));
-    if (host.vector_bytes >= 32 && host.fma) targets.emplace_back("x86-64-v3", known_target("x86-64-v3"));
+    if (host.vector_bytes >= 32 && host.fma)
+      targets.emplace_back("x86-64-v3", known_target("x86-64-v3"));
   }
   return targets;
 }
@@ -149,8 +171,10 @@ inline CodeLibrary& shared_library(const HostTarget& target) {
   return *library;
 }
 
-// Runs items [0, items) on both and expects the same memory and status. Returns the compiled kernel's buffers.
-inline std::vector<Array> expect_same(const kir::Kernel& kernel, const std::vector<Array>& buffers, const std::vector<ir::Number>& params, std::int64_t items,
+// Runs items [0, items) on both and expects the same memory and status. Returns the compiled
+// kernel's buffers.
+inline std::vector<Array> expect_same(const kir::Kernel& kernel, const std::vector<Array>& buffers,
+                                      const std::vector<ir::Number>& params, std::int64_t items,
                                       const HostTarget& target) {
   std::vector<Array> expected = buffers;
   kir::Arguments arguments{.buffers = {}, .params = params};
@@ -169,8 +193,10 @@ inline std::vector<Array> expect_same(const kir::Kernel& kernel, const std::vect
     pointers.push_back(memory.back()->data());
   }
   std::vector<std::int64_t> slots;
-  for (std::size_t k = 0; k < params.size(); ++k) slots.push_back(param_slot(kernel.params[k].dtype, params[k]));
-  const std::int64_t scratch_bytes = kernel.scratch_bytes();  // a multiple of the alignment, so that it can end at a page
+  for (std::size_t k = 0; k < params.size(); ++k)
+    slots.push_back(param_slot(kernel.params[k].dtype, params[k]));
+  const std::int64_t scratch_bytes =
+      kernel.scratch_bytes();  // a multiple of the alignment, so that it can end at a page
   GuardedMemory scratch(static_cast<std::size_t>(scratch_bytes));
   std::int32_t status = 0;
   run(pointers.data(), slots.data(), 0, items, scratch.data(), &status);
@@ -185,18 +211,23 @@ inline std::vector<Array> expect_same(const kir::Kernel& kernel, const std::vect
     const std::int64_t size = dtype_bytes(results[k].dtype);
     int shown = 0;
     for (std::int64_t i = 0; i < results[k].elements() && shown < 3; ++i) {
-      const std::byte *got = results[k].bytes.data() + i * size, *want = expected[k].bytes.data() + i * size;
+      const std::byte *got = results[k].bytes.data() + i * size,
+                      *want = expected[k].bytes.data() + i * size;
       if (same_element(results[k].dtype, got, want)) continue;
-      ADD_FAILURE() << kernel.name << " for " << target.cpu << ": " << name << '[' << i << "] is " << hex(got, size) << ", interpreted " << hex(want, size);
+      ADD_FAILURE() << kernel.name << " for " << target.cpu << ": " << name << '[' << i << "] is "
+                    << hex(got, size) << ", interpreted " << hex(want, size);
       ++shown;
     }
   }
   return results;
 }
 
-// The same on every processor that this machine can stand in for; for the one that it cannot run, the kernel must at least compile.
-inline void expect_same_on_all_targets(const kir::Kernel& kernel, const std::vector<Array>& buffers, const std::vector<ir::Number>& params, std::int64_t items) {
-  for (const auto& [name, target] : runnable_targets()) expect_same(kernel, buffers, params, items, target);
+// The same on every processor that this machine can stand in for; for the one that it cannot run,
+// the kernel must at least compile.
+inline void expect_same_on_all_targets(const kir::Kernel& kernel, const std::vector<Array>& buffers,
+                                       const std::vector<ir::Number>& params, std::int64_t items) {
+  for (const auto& [name, target] : runnable_targets())
+    expect_same(kernel, buffers, params, items, target);
   EXPECT_FALSE(compile(kernel, known_target("aarch64")).object.empty());
 }
 
@@ -230,6 +261,8 @@ class Cases {
   std::vector<std::pair<std::string, kir::Var>> results_;
 };
 
-inline std::string title(const char* what, DType dtype, int lanes) { return std::string(what) + "_" + kir::VType{dtype, lanes}.str(); }
+inline std::string title(const char* what, DType dtype, int lanes) {
+  return std::string(what) + "_" + kir::VType{dtype, lanes}.str();
+}
 
 }  // namespace pantala::codegen

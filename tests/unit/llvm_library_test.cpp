@@ -1,4 +1,5 @@
-// Objects and the code library: what is compiled once, what can be kept and loaded, what is refused, and code for other processors.
+// Objects and the code library: what is compiled once, what can be kept and loaded, what is
+// refused, and code for other processors.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
@@ -18,7 +19,8 @@ using kir::Var;
 // y = x * scale + shift, `lanes` at a time with a masked tail.
 kir::Kernel affine(const std::string& name, double shift, int lanes = 8) {
   Builder b(name);
-  const BufferId x = b.buffer("x", DType::f32, Access::read), y = b.buffer("y", DType::f32, Access::write);
+  const BufferId x = b.buffer("x", DType::f32, Access::read),
+                 y = b.buffer("y", DType::f32, Access::write);
   const Var n = b.param("n"), scale = b.param("scale", DType::f32);
   b.loop(b.i64(0), n, b.i64(lanes), [&](Var i) {
     const Var mask = lt(b.splat(i, lanes) + b.iota({DType::i64, lanes}), b.splat(n, lanes));
@@ -30,14 +32,16 @@ kir::Kernel affine(const std::string& name, double shift, int lanes = 8) {
 std::vector<float> run_affine(KernelFn kernel, std::vector<float> x, float scale) {
   std::vector<float> y(x.size());
   void* buffers[] = {x.data(), y.data()};
-  const std::int64_t params[] = {static_cast<std::int64_t>(x.size()), std::bit_cast<std::int32_t>(scale)};
+  const std::int64_t params[] = {static_cast<std::int64_t>(x.size()),
+                                 std::bit_cast<std::int32_t>(scale)};
   kernel(buffers, params, 0, 1, nullptr, nullptr);
   return y;
 }
 
 int elf_machine(const CompiledUnit& unit) {
   const auto byte = [&](std::size_t k) { return static_cast<int>(unit.object.at(k)); };
-  EXPECT_EQ((std::vector<int>{byte(0), byte(1), byte(2), byte(3)}), (std::vector<int>{0x7F, 'E', 'L', 'F'}));
+  EXPECT_EQ((std::vector<int>{byte(0), byte(1), byte(2), byte(3)}),
+            (std::vector<int>{0x7F, 'E', 'L', 'F'}));
   EXPECT_EQ(byte(16), 1) << "not relocatable";
   return byte(18) + 256 * byte(19);
 }
@@ -68,9 +72,11 @@ TEST(LlvmLibrary, UnitsAreSharedByKernelsOfTheSameCode) {
 TEST(LlvmLibrary, TheNumberOfThreadsChangesNoByte) {
   std::vector<kir::Kernel> kernels;
   for (int k = 0; k < 12; ++k) kernels.push_back(affine(fmt::format("k{}", k), k));
-  const CompiledKernels one = compile_all(kernels, detect_host(), 1), four = compile_all(kernels, detect_host(), 4);
+  const CompiledKernels one = compile_all(kernels, detect_host(), 1),
+                        four = compile_all(kernels, detect_host(), 4);
   ASSERT_EQ(one.units.size(), four.units.size());
-  for (std::size_t k = 0; k < one.units.size(); ++k) EXPECT_EQ(one.units[k].object, four.units[k].object);
+  for (std::size_t k = 0; k < one.units.size(); ++k)
+    EXPECT_EQ(one.units[k].object, four.units[k].object);
 }
 
 TEST(LlvmLibrary, AnObjectIsLoadedByAnotherLibrary) {
@@ -88,7 +94,9 @@ TEST(LlvmLibrary, RefusesWhatItCannotLoad) {
   unit.object.resize(40);
   EXPECT_THROW(library.load(unit), DeviceError);
   EXPECT_THROW(library.load({"empty", {}}), DeviceError);
-  const CompiledUnit foreign = compile(affine("foreign", 1), known_target(detect_host().triple.starts_with("x86_64") ? "aarch64" : "x86-64"));
+  const CompiledUnit foreign =
+      compile(affine("foreign", 1),
+              known_target(detect_host().triple.starts_with("x86_64") ? "aarch64" : "x86-64"));
   EXPECT_THROW(library.load(foreign), DeviceError);
   EXPECT_EQ(library.find("foreign"), nullptr);
   const CompiledUnit good = compile(affine("good", 1), detect_host());
@@ -98,7 +106,8 @@ TEST(LlvmLibrary, RefusesWhatItCannotLoad) {
 
 TEST(LlvmLibrary, ANameStandsForOneCode) {
   CodeLibrary library;
-  const kir::Kernel first[] = {affine("a", 1)}, other[] = {affine("a", 2)}, both[] = {affine("b", 1), affine("b", 2)};
+  const kir::Kernel first[] = {affine("a", 1)}, other[] = {affine("a", 2)},
+                    both[] = {affine("b", 1), affine("b", 2)};
   library.add(first);
   EXPECT_THROW(library.add(other), InternalError);
   EXPECT_THROW(library.add(both), InternalError);
@@ -116,7 +125,9 @@ TEST(LlvmLibrary, MayBeUsedByManyThreads) {
           const std::string name = fmt::format("k{}", k);
           const kir::Kernel kernel = affine(name, k);
           library.add({&kernel, 1});
-          if (run_affine(library.find(name), {1, 2}, static_cast<float>(t)) != std::vector<float>{static_cast<float>(t + k), static_cast<float>(2 * t + k)}) ++wrong;
+          if (run_affine(library.find(name), {1, 2}, static_cast<float>(t)) !=
+              std::vector<float>{static_cast<float>(t + k), static_cast<float>(2 * t + k)})
+            ++wrong;
         }
       });
   }
@@ -126,17 +137,23 @@ TEST(LlvmLibrary, MayBeUsedByManyThreads) {
 
 TEST(LlvmLibrary, CompilesForOtherProcessors) {
   constexpr int kX86 = 62, kArm = 183;
-  for (const char* name : {"x86-64", "x86-64-v3", "x86-64-v4"}) EXPECT_EQ(elf_machine(compile(affine("k", 1), known_target(name))), kX86);
-  for (const int lanes : {2, 4, 16}) EXPECT_EQ(elf_machine(compile(affine("k", 1, lanes), known_target("aarch64"))), kArm);
+  for (const char* name : {"x86-64", "x86-64-v3", "x86-64-v4"})
+    EXPECT_EQ(elf_machine(compile(affine("k", 1), known_target(name))), kX86);
+  for (const int lanes : {2, 4, 16})
+    EXPECT_EQ(elf_machine(compile(affine("k", 1, lanes), known_target("aarch64"))), kArm);
   EXPECT_THAT(assembly(affine("k", 1, 4), known_target("aarch64")), testing::HasSubstr(".4s"));
   EXPECT_THROW(known_target("pdp11"), UnsupportedError);
 }
 
 // Products and sums stay apart unless the kernel says fma.
 TEST(LlvmLibrary, NothingIsFusedUnasked) {
-  for (const char* name : {"x86-64-v3", "x86-64-v4"}) EXPECT_THAT(assembly(affine("k", 1), known_target(name)), testing::Not(testing::HasSubstr("fmadd")));
-  EXPECT_THAT(assembly(affine("k", 1), known_target("aarch64")), testing::Not(testing::HasSubstr("fmla")));
-  EXPECT_THAT(llvm_ir(affine("k", 1), known_target("x86-64-v3")), testing::Not(testing::HasSubstr("contract")));
+  for (const char* name : {"x86-64-v3", "x86-64-v4"})
+    EXPECT_THAT(assembly(affine("k", 1), known_target(name)),
+                testing::Not(testing::HasSubstr("fmadd")));
+  EXPECT_THAT(assembly(affine("k", 1), known_target("aarch64")),
+              testing::Not(testing::HasSubstr("fmla")));
+  EXPECT_THAT(llvm_ir(affine("k", 1), known_target("x86-64-v3")),
+              testing::Not(testing::HasSubstr("contract")));
 }
 
 TEST(LlvmLibrary, KnowsTheHost) {

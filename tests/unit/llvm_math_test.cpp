@@ -1,4 +1,5 @@
-// The functions of kir/math.h as machine code against the interpreter: they are kernel code like any other, so every target gives the same bits.
+// The functions of kir/math.h as machine code against the interpreter: they are kernel code like
+// any other, so every target gives the same bits.
 #include "kir/math.h"
 #include "unit/llvm_case.h"
 
@@ -10,8 +11,10 @@ using kir::Var;
 TEST(LlvmMath, FunctionsMatchTheInterpreter) {
   namespace math = kir::math;
   const std::pair<const char*, Var (*)(Var)> functions[] = {
-      {"exp", math::exp}, {"exp2", math::exp2}, {"expm1", math::expm1}, {"sigmoid", math::sigmoid}, {"tanh", math::tanh}, {"erf", math::erf},
-      {"log", math::log}, {"log2", math::log2}, {"log1p", math::log1p}, {"sin", math::sin},         {"cos", math::cos},   {"rsqrt", math::rsqrt},
+      {"exp", math::exp},         {"exp2", math::exp2}, {"expm1", math::expm1},
+      {"sigmoid", math::sigmoid}, {"tanh", math::tanh}, {"erf", math::erf},
+      {"log", math::log},         {"log2", math::log2}, {"log1p", math::log1p},
+      {"sin", math::sin},         {"cos", math::cos},   {"rsqrt", math::rsqrt},
   };
   for (const DType dtype : {DType::f32, DType::f64}) {
     for (const int lanes : {1, 8, 16}) {

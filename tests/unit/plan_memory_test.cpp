@@ -1,4 +1,5 @@
-// The memory planner on random programs, judged by a liveness of its own; and the edges between launches.
+// The memory planner on random programs, judged by a liveness of its own; and the edges between
+// launches.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +17,8 @@ struct Program {
   std::vector<MemoryUse> launches;
 };
 
-// Every launch writes one or two new buffers and reads some older ones, mostly young; some are updated in place, some say so.
+// Every launch writes one or two new buffers and reads some older ones, mostly young; some are
+// updated in place, some say so.
 Program random_program(std::uint64_t seed) {
   std::mt19937_64 random(seed);
   Program p;
@@ -25,12 +27,15 @@ Program random_program(std::uint64_t seed) {
     MemoryUse use;
     for (std::size_t reads = random() % 4; reads > 0 && !p.requests.empty(); --reads) {
       const std::size_t age = std::min(random() % 8, random() % p.requests.size());
-      use.reads.push_back(static_cast<std::uint32_t>(p.requests.size() - 1 - std::min(age, p.requests.size() - 1)));
+      use.reads.push_back(
+          static_cast<std::uint32_t>(p.requests.size() - 1 - std::min(age, p.requests.size() - 1)));
     }
     for (std::size_t writes = 1 + random() % 2; writes > 0; --writes) {
       const auto output = static_cast<std::uint32_t>(p.requests.size());
       const bool same = !use.reads.empty() && random() % 2 == 0;
-      const std::int64_t bytes = same ? p.requests[use.reads[0]].bytes : static_cast<std::int64_t>(random() % 3 == 0 ? random() % 100 : random() % 5000);
+      const std::int64_t bytes =
+          same ? p.requests[use.reads[0]].bytes
+               : static_cast<std::int64_t>(random() % 3 == 0 ? random() % 100 : random() % 5000);
       p.requests.push_back({bytes, random() % 16 == 0});
       use.writes.push_back(output);
       for (const std::uint32_t input : use.reads)
@@ -42,10 +47,14 @@ Program random_program(std::uint64_t seed) {
   return p;
 }
 
-bool touches(const MemoryUse& use, std::uint32_t r) { return std::ranges::count(use.reads, r) + std::ranges::count(use.writes, r) > 0; }
+bool touches(const MemoryUse& use, std::uint32_t r) {
+  return std::ranges::count(use.reads, r) + std::ranges::count(use.writes, r) > 0;
+}
 
 bool overlap(const Program& p, const MemoryPlan& m, std::size_t a, std::size_t b) {
-  return m.offsets[a] < m.offsets[b] + p.requests[b].bytes && m.offsets[b] < m.offsets[a] + p.requests[a].bytes && p.requests[a].bytes > 0 && p.requests[b].bytes > 0;
+  return m.offsets[a] < m.offsets[b] + p.requests[b].bytes &&
+         m.offsets[b] < m.offsets[a] + p.requests[a].bytes && p.requests[a].bytes > 0 &&
+         p.requests[b].bytes > 0;
 }
 
 // Live at launch t: touched at or before t, and at or after t (or kept).
@@ -74,10 +83,14 @@ void check_placement(const Program& p, const MemoryPlan& m) {
     for (std::uint32_t a = 0; a < p.requests.size(); ++a)
       for (std::uint32_t b = 0; b < a; ++b) {
         if (!overlap(p, m, a, b) || !live(p, a, t) || !live(p, b, t)) continue;
-        // Only a hand-over: this launch says that one may take the place of the other, which dies here.
+        // Only a hand-over: this launch says that one may take the place of the other, which dies
+        // here.
         const std::uint32_t output = m.aliases[a] == b ? a : b, input = output == a ? b : a;
-        EXPECT_EQ(m.aliases[output], input) << "requests " << a << " and " << b << " overlap at launch " << t;
-        EXPECT_TRUE(std::ranges::any_of(p.launches[t].in_place, [&](const auto& i) { return i.output == output && i.input == input; }));
+        EXPECT_EQ(m.aliases[output], input)
+            << "requests " << a << " and " << b << " overlap at launch " << t;
+        EXPECT_TRUE(std::ranges::any_of(p.launches[t].in_place, [&](const auto& i) {
+          return i.output == output && i.input == input;
+        }));
         EXPECT_FALSE(p.requests[input].outlives);
         EXPECT_FALSE(t + 1 < p.launches.size() && live(p, input, t + 1));
         EXPECT_FALSE(t > 0 && live(p, output, t - 1));
@@ -92,10 +105,14 @@ TEST(PlanMemory, LiveBuffersNeverOverlapInRandomPrograms) {
     SCOPED_TRACE(seed);
     const Program p = random_program(seed);
     for (const bool reuse : {false, true}) {
-      const MemoryPlan m = plan_memory(p.requests, p.launches, {.reuse_between_independent_launches = reuse});
+      const MemoryPlan m =
+          plan_memory(p.requests, p.launches, {.reuse_between_independent_launches = reuse});
       check_placement(p, m);
-      EXPECT_EQ(m.offsets, plan_memory(p.requests, p.launches, {.reuse_between_independent_launches = reuse}).offsets);
-      if (m.lower_bound > 8192) ratio = std::max(ratio, static_cast<double>(m.peak) / static_cast<double>(m.lower_bound));
+      EXPECT_EQ(m.offsets,
+                plan_memory(p.requests, p.launches, {.reuse_between_independent_launches = reuse})
+                    .offsets);
+      if (m.lower_bound > 8192)
+        ratio = std::max(ratio, static_cast<double>(m.peak) / static_cast<double>(m.lower_bound));
       for (std::uint32_t r = 0; r < m.aliases.size(); ++r) aliases += m.aliases[r] != r;
     }
     if (HasFailure()) break;
@@ -116,7 +133,9 @@ TEST(PlanMemory, PlacementAddsNoWaiting) {
         if (phases[i] != phases[j]) continue;
         for (std::uint32_t w = 0; w < p.requests.size(); ++w)
           for (std::uint32_t r = 0; r < p.requests.size(); ++r) {
-            const bool conflict = (std::ranges::count(p.launches[i].writes, w) && touches(p.launches[j], r)) || (std::ranges::count(p.launches[j].writes, w) && touches(p.launches[i], r));
+            const bool conflict =
+                (std::ranges::count(p.launches[i].writes, w) && touches(p.launches[j], r)) ||
+                (std::ranges::count(p.launches[j].writes, w) && touches(p.launches[i], r));
             EXPECT_FALSE(conflict && overlap(p, m, w, r)) << "launches " << i << " and " << j;
           }
       }
@@ -128,7 +147,8 @@ TEST(PlanMemory, AChainNeedsTwoBuffersOrOneInPlace) {
   Program p;
   for (std::uint32_t k = 0; k < 10; ++k) {
     p.requests.push_back({640});
-    p.launches.push_back({.reads = k == 0 ? std::vector<std::uint32_t>{} : std::vector{k - 1}, .writes = {k}});
+    p.launches.push_back(
+        {.reads = k == 0 ? std::vector<std::uint32_t>{} : std::vector{k - 1}, .writes = {k}});
   }
   EXPECT_EQ(plan_memory(p.requests, p.launches).peak, 1280);
   for (std::uint32_t k = 1; k < 10; ++k) p.launches[k].in_place = {{k, k - 1}};
@@ -139,10 +159,14 @@ TEST(PlanMemory, AChainNeedsTwoBuffersOrOneInPlace) {
 
 TEST(PlanMemory, RefusesProgramsThatMakeNoSense) {
   const std::vector<MemoryRequest> one{{64}};
-  EXPECT_THROW(plan_memory(one, std::vector<MemoryUse>{{.reads = {0}, .writes = {}}}), InternalError);
+  EXPECT_THROW(plan_memory(one, std::vector<MemoryUse>{{.reads = {0}, .writes = {}}}),
+               InternalError);
   EXPECT_THROW(plan_memory(one, {}), InternalError);
-  EXPECT_THROW(plan_memory(one, std::vector<MemoryUse>{{.reads = {}, .writes = {1}}}), InternalError);
-  EXPECT_THROW(plan_memory(std::vector<MemoryRequest>{{-1}}, std::vector<MemoryUse>{{.reads = {}, .writes = {0}}}), InternalError);
+  EXPECT_THROW(plan_memory(one, std::vector<MemoryUse>{{.reads = {}, .writes = {1}}}),
+               InternalError);
+  EXPECT_THROW(plan_memory(std::vector<MemoryRequest>{{-1}},
+                           std::vector<MemoryUse>{{.reads = {}, .writes = {0}}}),
+               InternalError);
   EXPECT_EQ(plan_memory({}, {}).peak, 0);
 }
 
@@ -155,10 +179,16 @@ TEST(PlanDependencies, EveryEdgeIsNeededAndNoneIsMissing) {
     const std::uint32_t unit = add_unit(p, square());
     p.arena_bytes = 64 * 12;
     for (int k = 0; k < 10; ++k) {
-      const std::uint32_t b = add_arena_buffer(p, fmt::format("b{}", k), DType::f32, static_cast<std::int64_t>(1 + random() % 32));
+      const std::uint32_t b = add_arena_buffer(p, fmt::format("b{}", k), DType::f32,
+                                               static_cast<std::int64_t>(1 + random() % 32));
       p.buffers[b].offset = static_cast<std::int64_t>(random() % 10) * 64;
     }
-    for (int k = 0; k < 12; ++k) p.launches.push_back(launch(fmt::format("l{}", k), unit, {{1, {static_cast<std::uint32_t>(random() % 10), static_cast<std::uint32_t>(random() % 10)}, {Scalar::immediate(1)}}}));
+    for (int k = 0; k < 12; ++k)
+      p.launches.push_back(launch(
+          fmt::format("l{}", k), unit,
+          {{1,
+            {static_cast<std::uint32_t>(random() % 10), static_cast<std::uint32_t>(random() % 10)},
+            {Scalar::immediate(1)}}}));
     add_dependencies(p);
     check_dependencies(p);
     for (Launch& l : p.launches)
@@ -173,8 +203,8 @@ TEST(PlanDependencies, EveryEdgeIsNeededAndNoneIsMissing) {
 
 TEST(PlanDependencies, BarriersStandOnlyWhereAnEdgeCrosses) {
   std::vector<Launch> l(6);
-  l[2].after = {0};     // needs one: everything before is finished then
-  l[3].after = {1};     // covered
+  l[2].after = {0};  // needs one: everything before is finished then
+  l[3].after = {1};  // covered
   l[4].after = {3};
   l[5].after = {4};
   EXPECT_THAT(barriers(l), testing::ElementsAre(false, false, true, false, true, true));
@@ -186,7 +216,8 @@ TEST(PlanDependencies, TheSmallStepIsOrdered) {
   Plan p = small_step();
   validate(p);
   check_dependencies(p);
-  EXPECT_EQ(p.arena_bytes, 2 * 4032 - 32);  // two of the temporaries at a time, the second of 4000 bytes
+  EXPECT_EQ(p.arena_bytes,
+            2 * 4032 - 32);  // two of the temporaries at a time, the second of 4000 bytes
   p.launches[4].after.clear();
   EXPECT_THROW(check_dependencies(p), InternalError);
 }

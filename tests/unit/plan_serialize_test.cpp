@@ -26,7 +26,8 @@ Plan example() {
 }
 
 void put(std::vector<std::byte>& bytes, std::size_t at, std::uint64_t value) {
-  for (std::size_t k = 0; k < 8 && at + k < bytes.size(); ++k) bytes[at + k] = static_cast<std::byte>(value >> (8 * k));
+  for (std::size_t k = 0; k < 8 && at + k < bytes.size(); ++k)
+    bytes[at + k] = static_cast<std::byte>(value >> (8 * k));
 }
 
 // Makes header and content agree, so that the reader itself is tried and not only the hash.
@@ -59,7 +60,8 @@ TEST(PlanSerialize, APlanComesBack) {
     EXPECT_EQ(q.units[k].signature, p.units[k].signature);
     EXPECT_EQ(q.units[k].object, p.units[k].object);
     ASSERT_EQ(q.units[k].kernel.has_value(), p.units[k].kernel.has_value());
-    EXPECT_TRUE(!p.units[k].kernel || kir::print(*q.units[k].kernel) == kir::print(*p.units[k].kernel));
+    EXPECT_TRUE(!p.units[k].kernel ||
+                kir::print(*q.units[k].kernel) == kir::print(*p.units[k].kernel));
   }
   EXPECT_EQ(serialize(q), bytes);
 }
@@ -69,13 +71,12 @@ TEST(PlanSerialize, SaysWhatIsWrong) {
   const auto message = [](const std::vector<std::byte>& bytes) -> std::string {
     try {
       deserialize(bytes, "cache/step.plan");
-    } catch (const ParseError& e) {
-      return e.what();
-    }
+    } catch (const ParseError& e) { return e.what(); }
     return "";
   };
   EXPECT_EQ(message(good), "");
-  EXPECT_THAT(message({}), testing::HasSubstr("cache/step.plan, byte 0: 8 bytes expected, 0 are left"));
+  EXPECT_THAT(message({}),
+              testing::HasSubstr("cache/step.plan, byte 0: 8 bytes expected, 0 are left"));
   std::vector<std::byte> bytes = good;
   bytes[0] = std::byte{'X'};
   EXPECT_THAT(message(bytes), testing::HasSubstr("this is not a plan"));
@@ -106,7 +107,18 @@ TEST(PlanSerialize, EveryTruncationIsRefused) {
 
 TEST(PlanSerialize, SurvivesMutations) {
   const std::vector<std::byte> good = serialize(example());
-  constexpr std::uint64_t kNasty[] = {0, 1, 127, 255, 65536, 1U << 31, UINT32_MAX, std::uint64_t{1} << 40, std::uint64_t{1} << 62, INT64_MAX, std::uint64_t{1} << 63, UINT64_MAX};
+  constexpr std::uint64_t kNasty[] = {0,
+                                      1,
+                                      127,
+                                      255,
+                                      65536,
+                                      1U << 31,
+                                      UINT32_MAX,
+                                      std::uint64_t{1} << 40,
+                                      std::uint64_t{1} << 62,
+                                      INT64_MAX,
+                                      std::uint64_t{1} << 63,
+                                      UINT64_MAX};
   std::mt19937_64 random(1);
   int accepted = 0;
   testing_support::reset_largest_allocation();
@@ -115,11 +127,23 @@ TEST(PlanSerialize, SurvivesMutations) {
     for (std::size_t changes = 1 + random() % 3; changes > 0; --changes) {
       const std::size_t at = random() % bytes.size();
       switch (random() % 5) {
-        case 0: bytes[at] ^= static_cast<std::byte>(1U << (random() % 8)); break;
-        case 1: bytes[at] = static_cast<std::byte>(random()); break;
-        case 2: put(bytes, at, kNasty[random() % std::size(kNasty)]); break;
-        case 3: bytes.resize(std::max<std::size_t>(at, 1)); break;
-        default: std::rotate(bytes.begin() + static_cast<std::ptrdiff_t>(at), bytes.begin() + static_cast<std::ptrdiff_t>(at + random() % (bytes.size() - at)), bytes.end());
+        case 0:
+          bytes[at] ^= static_cast<std::byte>(1U << (random() % 8));
+          break;
+        case 1:
+          bytes[at] = static_cast<std::byte>(random());
+          break;
+        case 2:
+          put(bytes, at, kNasty[random() % std::size(kNasty)]);
+          break;
+        case 3:
+          bytes.resize(std::max<std::size_t>(at, 1));
+          break;
+        default:
+          std::rotate(
+              bytes.begin() + static_cast<std::ptrdiff_t>(at),
+              bytes.begin() + static_cast<std::ptrdiff_t>(at + random() % (bytes.size() - at)),
+              bytes.end());
       }
     }
     if (bytes == good) continue;
@@ -132,8 +156,7 @@ TEST(PlanSerialize, SurvivesMutations) {
       deserialize(bytes);
       ++accepted;  // a changed number or name may well make a valid plan
       EXPECT_TRUE(whole_header) << "round " << round << ": a damaged file was accepted";
-    } catch (const ParseError&) {
-    }
+    } catch (const ParseError&) {}
   }
   EXPECT_LT(testing_support::allocations().largest, 64 * good.size());
   RecordProperty("accepted", accepted);

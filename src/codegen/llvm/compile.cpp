@@ -1,5 +1,6 @@
-// From a module to an object: a short pipeline (the emitter writes unrolled vector code in SSA form, so there is nothing to vectorise, unroll or
-// promote) and LLVM's code generator, with floating-point fusion off.
+// From a module to an object: a short pipeline (the emitter writes unrolled vector code in SSA
+// form, so there is nothing to vectorise, unroll or promote) and LLVM's code generator, with
+// floating-point fusion off.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <llvm/ADT/SmallVector.h>
@@ -60,13 +61,16 @@ std::unique_ptr<llvm::TargetMachine> make_machine(const HostTarget& target) {
   if (!found) throw UnsupportedError("code generation for " + target.triple + ": " + message);
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
-  std::unique_ptr<llvm::TargetMachine> machine(found->createTargetMachine(target.triple, target.cpu, target.features, options, llvm::Reloc::PIC_,
-                                                                          llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
-  if (!machine) throw UnsupportedError("code generation for " + target.triple + " is not in this LLVM");
+  std::unique_ptr<llvm::TargetMachine> machine(found->createTargetMachine(
+      target.triple, target.cpu, target.features, options, llvm::Reloc::PIC_,
+      llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
+  if (!machine)
+    throw UnsupportedError("code generation for " + target.triple + " is not in this LLVM");
   return machine;
 }
 
-// Redundant addresses and constants go, invariants leave their loops. None of these passes may change a rounding without fast-math flags.
+// Redundant addresses and constants go, invariants leave their loops. None of these passes may
+// change a rounding without fast-math flags.
 void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
@@ -81,7 +85,8 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
   llvm::FunctionPassManager passes;
   passes.addPass(llvm::EarlyCSEPass());
   passes.addPass(llvm::InstCombinePass());
-  passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), /*UseMemorySSA=*/true));
+  passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()),
+                                                       /*UseMemorySSA=*/true));
   passes.addPass(llvm::EarlyCSEPass());
   for (llvm::Function& function : module)
     if (!function.isDeclaration()) passes.run(function, functions);
@@ -90,7 +95,8 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
 void check(const llvm::Module& module, const kir::Kernel& kernel) {
   std::string message;
   llvm::raw_string_ostream stream(message);
-  if (llvm::verifyModule(module, &stream)) throw InternalError("code generation of " + kernel.name + ": invalid LLVM IR: " + message);
+  if (llvm::verifyModule(module, &stream))
+    throw InternalError("code generation of " + kernel.name + ": invalid LLVM IR: " + message);
 }
 
 // LLVM ends the process on an error that nobody listens to.
@@ -118,7 +124,8 @@ struct Compilation {
   }
 };
 
-llvm::SmallVector<char, 0> generate(const kir::Kernel& kernel, const HostTarget& target, llvm::CodeGenFileType type) {
+llvm::SmallVector<char, 0> generate(const kir::Kernel& kernel, const HostTarget& target,
+                                    llvm::CodeGenFileType type) {
   Compilation unit(kernel, target);
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
@@ -126,7 +133,8 @@ llvm::SmallVector<char, 0> generate(const kir::Kernel& kernel, const HostTarget&
   if (unit.machine->addPassesToEmitFile(passes, stream, nullptr, type, /*DisableVerify=*/true))
     throw UnsupportedError("code generation for " + target.triple + ": no files of this kind");
   passes.run(*unit.module);
-  if (!unit.errors.empty()) throw InternalError("code generation of " + kernel.name + ": " + unit.errors);
+  if (!unit.errors.empty())
+    throw InternalError("code generation of " + kernel.name + ": " + unit.errors);
   return bytes;
 }
 
@@ -136,7 +144,8 @@ struct VectorUnit {
 };
 VectorUnit vector_unit(const HostTarget& target) {
   if (llvm::Triple(target.triple).isAArch64()) return {16, 32};
-  if (has_feature(target, "avx512f") && has_feature(target, "avx512vl") && has_feature(target, "avx512bw") && has_feature(target, "avx512dq"))
+  if (has_feature(target, "avx512f") && has_feature(target, "avx512vl") &&
+      has_feature(target, "avx512bw") && has_feature(target, "avx512dq"))
     return {64, 32};
   return {has_feature(target, "avx2") ? 32 : 16, 16};
 }
@@ -149,7 +158,9 @@ const std::vector<KnownTarget>& known_targets() {
   static const std::vector<KnownTarget> table{
       {"x86-64", {"x86_64-linux-gnu", "x86-64", "", 16, 16, false}},
       {"x86-64-v3", {"x86_64-linux-gnu", "x86-64-v3", "+avx2,+bmi,+bmi2,+f16c,+fma", 32, 16, true}},
-      {"x86-64-v4", {"x86_64-linux-gnu", "x86-64-v4", "+avx2,+avx512bw,+avx512dq,+avx512f,+avx512vl,+bmi,+bmi2,+f16c,+fma", 64, 32, true}},
+      {"x86-64-v4",
+       {"x86_64-linux-gnu", "x86-64-v4",
+        "+avx2,+avx512bw,+avx512dq,+avx512f,+avx512vl,+bmi,+bmi2,+f16c,+fma", 64, 32, true}},
       {"aarch64", {"aarch64-linux-gnu", "generic", "+neon", 16, 32, true}},
   };
   return table;
@@ -163,7 +174,8 @@ HostTarget known_target(std::string_view name) {
     if (known.name == name) return known.target;
     names.emplace_back(known.name);
   }
-  throw UnsupportedError(fmt::format("no target is named '{}'; there are {}", name, fmt::join(names, ", ")));
+  throw UnsupportedError(
+      fmt::format("no target is named '{}'; there are {}", name, fmt::join(names, ", ")));
 }
 
 HostTarget detect_host() {
@@ -171,7 +183,8 @@ HostTarget detect_host() {
   host.triple = llvm::sys::getProcessTriple();
   host.cpu = llvm::sys::getHostCPUName().str();
   std::vector<std::string> features;
-  for (const auto& feature : llvm::sys::getHostCPUFeatures()) features.push_back(fmt::format("{}{}", feature.second ? '+' : '-', feature.first().str()));
+  for (const auto& feature : llvm::sys::getHostCPUFeatures())
+    features.push_back(fmt::format("{}{}", feature.second ? '+' : '-', feature.first().str()));
   std::ranges::sort(features);  // the table is hashed: sorted, the text can be a part of a key
   for (const std::string& feature : features) {
     if (!host.features.empty()) host.features += ',';
@@ -203,14 +216,17 @@ std::string assembly(const kir::Kernel& kernel, const HostTarget& target) {
   return {bytes.begin(), bytes.end()};
 }
 
-CompiledKernels compile_all(std::span<const kir::Kernel> kernels, const HostTarget& target, int threads) {
+CompiledKernels compile_all(std::span<const kir::Kernel> kernels, const HostTarget& target,
+                            int threads) {
   CompiledKernels result;
   std::vector<const kir::Kernel*> distinct;
   std::unordered_multimap<std::uint64_t, std::size_t> known;  // hash_code -> position in distinct
   for (const kir::Kernel& kernel : kernels) {
     const std::uint64_t hash = kir::hash_code(kernel);
     const auto [first, last] = known.equal_range(hash);
-    const auto same = std::find_if(first, last, [&](const auto& entry) { return kir::same_code(*distinct[entry.second], kernel); });
+    const auto same = std::find_if(first, last, [&](const auto& entry) {
+      return kir::same_code(*distinct[entry.second], kernel);
+    });
     result.unit_of.push_back(same != last ? same->second : distinct.size());
     if (same != last) continue;
     known.emplace(hash, distinct.size());
@@ -232,7 +248,9 @@ CompiledKernels compile_all(std::span<const kir::Kernel> kernels, const HostTarg
   };
   {
     std::vector<std::jthread> helpers;
-    for (int t = 1; t < std::min<std::int64_t>(threads, static_cast<std::int64_t>(distinct.size())); ++t) helpers.emplace_back(work);
+    for (int t = 1; t < std::min<std::int64_t>(threads, static_cast<std::int64_t>(distinct.size()));
+         ++t)
+      helpers.emplace_back(work);
     work();
   }
   if (failure) std::rethrow_exception(failure);

@@ -1,5 +1,6 @@
-// The function of a kernel: its arguments, the loop over its items, and the structure of its body. Loops are emitted in the form that LLVM's loop
-// passes want (guarded, tested at the end, with a preheader), so that none of them has to change it first.
+// The function of a kernel: its arguments, the loop over its items, and the structure of its body.
+// Loops are emitted in the form that LLVM's loop passes want (guarded, tested at the end, with a
+// preheader), so that none of them has to change it first.
 #include "codegen/llvm/emit.h"
 
 #include <llvm/IR/Constants.h>
@@ -32,7 +33,11 @@ struct OpenLoop {
 class Emitter {
  public:
   Emitter(const kir::Kernel& kernel, const HostTarget& target, llvm::LLVMContext& context)
-      : kernel_(kernel), target_(target), context_(context), ir_(context), values_(kernel.types.size()) {}
+      : kernel_(kernel),
+        target_(target),
+        context_(context),
+        ir_(context),
+        values_(kernel.types.size()) {}
 
   std::unique_ptr<llvm::Module> run() {
     auto module = std::make_unique<llvm::Module>(kernel_.name, context_);
@@ -44,7 +49,8 @@ class Emitter {
     block(kernel_.body);
     close_loop(loop, step);
     // Streaming stores are not ordered by what the caller does to publish its results.
-    if (streams_ && llvm::Triple(target_.triple).isX86()) ir_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
+    if (streams_ && llvm::Triple(target_.triple).isX86())
+      ir_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
     ir_.CreateRetVoid();
     return module;
   }
@@ -53,7 +59,8 @@ class Emitter {
   void create_function(llvm::Module& module) {
     llvm::Type* pointer = ir_.getPtrTy();
     llvm::Type* integer = ir_.getInt64Ty();
-    auto* type = llvm::FunctionType::get(ir_.getVoidTy(), {pointer, pointer, integer, integer, pointer, pointer}, false);
+    auto* type = llvm::FunctionType::get(
+        ir_.getVoidTy(), {pointer, pointer, integer, integer, pointer, pointer}, false);
     function_ = llvm::Function::Create(type, llvm::Function::ExternalLinkage, kernel_.name, module);
     function_->addFnAttr(llvm::Attribute::NoUnwind);
     // LLVM would otherwise avoid the widest registers on processors that once slowed down for them.
@@ -72,16 +79,23 @@ class Emitter {
     for (const kir::Buffer& buffer : kernel_.buffers) {
       BufferView view{.dtype = buffer.dtype, .written = buffer.access != kir::Access::read};
       if (buffer.space == kir::Space::global) {
-        view.base = ir_.CreateAlignedLoad(ir_.getPtrTy(), ir_.CreateConstGEP1_64(ir_.getPtrTy(), function_->getArg(0), static_cast<std::uint64_t>(global++)),
-                                          llvm::Align(8), buffer.name);
+        view.base =
+            ir_.CreateAlignedLoad(ir_.getPtrTy(),
+                                  ir_.CreateConstGEP1_64(ir_.getPtrTy(), function_->getArg(0),
+                                                         static_cast<std::uint64_t>(global++)),
+                                  llvm::Align(8), buffer.name);
       } else {
-        view.base = ir_.CreateConstGEP1_64(ir_.getInt8Ty(), function_->getArg(4), static_cast<std::uint64_t>(scratch), buffer.name);
+        view.base = ir_.CreateConstGEP1_64(ir_.getInt8Ty(), function_->getArg(4),
+                                           static_cast<std::uint64_t>(scratch), buffer.name);
         const std::int64_t bytes = buffer.size * dtype_bytes(buffer.dtype);
-        scratch += (bytes + kir::kScratchAlignment - 1) / kir::kScratchAlignment * kir::kScratchAlignment;
+        scratch +=
+            (bytes + kir::kScratchAlignment - 1) / kir::kScratchAlignment * kir::kScratchAlignment;
       }
       buffers_.push_back(view);
     }
-    if (scratch != kernel_.scratch_bytes()) throw InternalError("code generation: the layout of scratch differs from Kernel::scratch_bytes()");
+    if (scratch != kernel_.scratch_bytes())
+      throw InternalError(
+          "code generation: the layout of scratch differs from Kernel::scratch_bytes()");
     separate_buffers();
     for (std::size_t k = 0; k < kernel_.params.size(); ++k) params_.push_back(read_param(k));
   }
@@ -89,11 +103,15 @@ class Emitter {
   llvm::Value* read_param(std::size_t k) {
     const kir::Param& param = kernel_.params[k];
     llvm::Value* slot = ir_.CreateConstGEP1_64(ir_.getInt64Ty(), function_->getArg(1), k);
-    if (param.dtype != DType::boolean) return ir_.CreateAlignedLoad(type_of(context_, {param.dtype, 1}), slot, llvm::Align(8), param.name);
-    return ir_.CreateICmpNE(ir_.CreateAlignedLoad(ir_.getInt64Ty(), slot, llvm::Align(8)), ir_.getInt64(0), param.name);
+    if (param.dtype != DType::boolean)
+      return ir_.CreateAlignedLoad(type_of(context_, {param.dtype, 1}), slot, llvm::Align(8),
+                                   param.name);
+    return ir_.CreateICmpNE(ir_.CreateAlignedLoad(ir_.getInt64Ty(), slot, llvm::Align(8)),
+                            ir_.getInt64(0), param.name);
   }
 
-  // The memory contract as scopes: what is only read, what is written, and every scratch buffer are apart from each other.
+  // The memory contract as scopes: what is only read, what is written, and every scratch buffer are
+  // apart from each other.
   void separate_buffers() {
     llvm::MDBuilder metadata(context_);
     llvm::MDNode* domain = metadata.createAnonymousAliasScopeDomain(kernel_.name);
@@ -118,11 +136,18 @@ class Emitter {
     }
   }
 
-  llvm::BasicBlock* new_block(const char* name) { return llvm::BasicBlock::Create(context_, name, function_); }
+  llvm::BasicBlock* new_block(const char* name) {
+    return llvm::BasicBlock::Create(context_, name, function_);
+  }
 
-  // Leaves the builder at the start of the body, after the index: the caller adds what the loop carries.
+  // Leaves the builder at the start of the body, after the index: the caller adds what the loop
+  // carries.
   OpenLoop open_loop(llvm::Value* begin, llvm::Value* end) {
-    OpenLoop loop{.guard = ir_.GetInsertBlock(), .preheader = new_block("enter"), .body = new_block("loop"), .exit = new_block("exit"), .end = end};
+    OpenLoop loop{.guard = ir_.GetInsertBlock(),
+                  .preheader = new_block("enter"),
+                  .body = new_block("loop"),
+                  .exit = new_block("exit"),
+                  .end = end};
     ir_.CreateCondBr(ir_.CreateICmpSLT(begin, end), loop.preheader, loop.exit);
     ir_.SetInsertPoint(loop.preheader);
     ir_.CreateBr(loop.body);
@@ -146,24 +171,36 @@ class Emitter {
     for (const kir::Inst& inst : block.body) instruction(inst);
   }
 
-  llvm::Value* arg(const kir::Inst& inst, std::size_t k) const { return values_[inst.args.at(k).id]; }
+  llvm::Value* arg(const kir::Inst& inst, std::size_t k) const {
+    return values_[inst.args.at(k).id];
+  }
   void set(const kir::Inst& inst, llvm::Value* value) { values_[inst.results.at(0).id] = value; }
 
   void instruction(const kir::Inst& inst) {
     switch (inst.op) {
-      case Op::param: return set(inst, params_.at(static_cast<std::size_t>(inst.index)));
-      case Op::transpose: return transpose(inst);
+      case Op::param:
+        return set(inst, params_.at(static_cast<std::size_t>(inst.index)));
+      case Op::transpose:
+        return transpose(inst);
       case Op::load:
       case Op::load_strided:
-      case Op::gather: return load(inst);
+      case Op::gather:
+        return load(inst);
       case Op::store:
-      case Op::store_strided: return store(inst);
-      case Op::prefetch: return emit_prefetch(ir_, place(inst));
-      case Op::report: return report(inst);
-      case Op::loop: return loop(inst);
-      case Op::if_: return branch(inst);
-      case Op::barrier: return;  // the iterations of a `threads` loop have run in order
-      default: return operation(inst);
+      case Op::store_strided:
+        return store(inst);
+      case Op::prefetch:
+        return emit_prefetch(ir_, place(inst));
+      case Op::report:
+        return report(inst);
+      case Op::loop:
+        return loop(inst);
+      case Op::if_:
+        return branch(inst);
+      case Op::barrier:
+        return;  // the iterations of a `threads` loop have run in order
+      default:
+        return operation(inst);
     }
   }
 
@@ -180,7 +217,8 @@ class Emitter {
   }
 
   void transpose(const kir::Inst& inst) {
-    const std::vector<llvm::Value*> columns = emit_transpose(ir_, args(inst), kernel_.type(inst.args.at(0)).dtype);
+    const std::vector<llvm::Value*> columns =
+        emit_transpose(ir_, args(inst), kernel_.type(inst.args.at(0)).dtype);
     for (std::size_t k = 0; k < columns.size(); ++k) values_[inst.results.at(k).id] = columns[k];
   }
 
@@ -192,11 +230,14 @@ class Emitter {
             .mask = inst.masked ? values_[inst.args.back().id] : nullptr};
   }
 
-  void load(const kir::Inst& inst) { set(inst, emit_load(ir_, target_, place(inst), kernel_.type(inst.results.at(0)).lanes)); }
+  void load(const kir::Inst& inst) {
+    set(inst, emit_load(ir_, target_, place(inst), kernel_.type(inst.results.at(0)).lanes));
+  }
 
   void store(const kir::Inst& inst) {
     const kir::Value value = inst.args.at(inst.op == Op::store_strided ? 2 : 1);
-    emit_store(ir_, target_, place(inst), values_[value.id], kernel_.type(value).lanes, inst.stream);
+    emit_store(ir_, target_, place(inst), values_[value.id], kernel_.type(value).lanes,
+               inst.stream);
     streams_ |= inst.stream;
   }
 
@@ -204,9 +245,11 @@ class Emitter {
   void report(const kir::Inst& inst) {
     llvm::BasicBlock* failed = new_block("report");
     llvm::BasicBlock* after = new_block("after");
-    ir_.CreateCondBr(arg(inst, 0), failed, after, llvm::MDBuilder(context_).createUnlikelyBranchWeights());
+    ir_.CreateCondBr(arg(inst, 0), failed, after,
+                     llvm::MDBuilder(context_).createUnlikelyBranchWeights());
     ir_.SetInsertPoint(failed);
-    ir_.CreateAlignedStore(ir_.getInt32(static_cast<std::uint32_t>(inst.index)), function_->getArg(5), llvm::Align(4))
+    ir_.CreateAlignedStore(ir_.getInt32(static_cast<std::uint32_t>(inst.index)),
+                           function_->getArg(5), llvm::Align(4))
         ->setAtomic(llvm::AtomicOrdering::Monotonic);
     ir_.CreateBr(after);
     ir_.SetInsertPoint(after);
@@ -249,7 +292,8 @@ class Emitter {
     ir_.SetInsertPoint(after);
     for (std::size_t k = 0; k < inst.results.size(); ++k) {
       llvm::PHINode* result = ir_.CreatePHI(type_of(context_, kernel_.type(inst.results[k])), 2);
-      for (std::size_t arm = 0; arm < 2; ++arm) result->addIncoming(values_[inst.blocks[arm].yields.at(k).id], last[arm]);
+      for (std::size_t arm = 0; arm < 2; ++arm)
+        result->addIncoming(values_[inst.blocks[arm].yields.at(k).id], last[arm]);
       values_[inst.results[k].id] = result;
     }
   }
@@ -271,13 +315,15 @@ bool has_feature(const HostTarget& target, std::string_view feature) {
   std::string_view rest = target.features;
   while (!rest.empty()) {
     const std::string_view item = rest.substr(0, rest.find(','));
-    if (item.size() == feature.size() + 1 && item[0] == '+' && item.substr(1) == feature) return true;
+    if (item.size() == feature.size() + 1 && item[0] == '+' && item.substr(1) == feature)
+      return true;
     rest.remove_prefix(std::min(rest.size(), item.size() + 1));
   }
   return false;
 }
 
-std::unique_ptr<llvm::Module> emit(const kir::Kernel& kernel, const HostTarget& target, llvm::LLVMContext& context) {
+std::unique_ptr<llvm::Module> emit(const kir::Kernel& kernel, const HostTarget& target,
+                                   llvm::LLVMContext& context) {
   return Emitter(kernel, target, context).run();
 }
 

@@ -1,5 +1,5 @@
-// The emitter's parts, shared by the files of this folder: kernel IR in, LLVM IR in SSA form out. Each part is a few functions over LLVM's builder;
-// LLVM's types are only named here.
+// The emitter's parts, shared by the files of this folder: kernel IR in, LLVM IR in SSA form out.
+// Each part is a few functions over LLVM's builder; LLVM's types are only named here.
 #pragma once
 
 #include <memory>
@@ -23,19 +23,23 @@ namespace pantala::codegen {
 bool has_feature(const HostTarget& target, std::string_view feature);
 
 // The module of one kernel: one external function with the kernel's name.
-std::unique_ptr<llvm::Module> emit(const kir::Kernel& kernel, const HostTarget& target, llvm::LLVMContext& context);
+std::unique_ptr<llvm::Module> emit(const kir::Kernel& kernel, const HostTarget& target,
+                                   llvm::LLVMContext& context);
 
 // Scalars are plain types, n lanes a fixed vector; bool is i1.
 llvm::Type* type_of(llvm::LLVMContext& context, kir::VType type);
 
-// arithmetic.cpp: every instruction that computes its result from its operands alone, transpose excepted.
+// arithmetic.cpp: every instruction that computes its result from its operands alone, transpose
+// excepted.
 struct Operation {
   const kir::Inst& inst;
   kir::VType operand;  // of the last operand (the arms of a select)
   kir::VType result;
 };
-llvm::Value* emit_operation(llvm::IRBuilderBase& ir, const Operation& operation, std::span<llvm::Value* const> args);
-std::vector<llvm::Value*> emit_transpose(llvm::IRBuilderBase& ir, std::span<llvm::Value* const> rows, DType dtype);
+llvm::Value* emit_operation(llvm::IRBuilderBase& ir, const Operation& operation,
+                            std::span<llvm::Value* const> args);
+std::vector<llvm::Value*> emit_transpose(llvm::IRBuilderBase& ir,
+                                         std::span<llvm::Value* const> rows, DType dtype);
 
 // memory.cpp: a buffer as the emitted function sees it.
 struct BufferView {
@@ -45,15 +49,18 @@ struct BufferView {
   llvm::MDNode* scope = nullptr;    // the set of memory that it belongs to
   llvm::MDNode* noalias = nullptr;  // the sets that it is apart from
 };
-// `at` counts elements and is scalar, or one index per lane for `gather`. A null mask means every lane.
+// `at` counts elements and is scalar, or one index per lane for `gather`. A null mask means every
+// lane.
 struct Place {
   const BufferView& buffer;
   llvm::Value* at = nullptr;
   llvm::Value* stride = nullptr;
   llvm::Value* mask = nullptr;
 };
-llvm::Value* emit_load(llvm::IRBuilderBase& ir, const HostTarget& target, const Place& place, int lanes);
-void emit_store(llvm::IRBuilderBase& ir, const HostTarget& target, const Place& place, llvm::Value* value, int lanes, bool stream);
+llvm::Value* emit_load(llvm::IRBuilderBase& ir, const HostTarget& target, const Place& place,
+                       int lanes);
+void emit_store(llvm::IRBuilderBase& ir, const HostTarget& target, const Place& place,
+                llvm::Value* value, int lanes, bool stream);
 void emit_prefetch(llvm::IRBuilderBase& ir, const Place& place);
 
 }  // namespace pantala::codegen

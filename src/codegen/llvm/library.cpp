@@ -1,5 +1,6 @@
-// Machine code in this process: objects are linked by ORC's JITLink layer into one table of symbols. Objects may call only the functions of the C
-// library named here (what LLVM falls back to on processors that lack an instruction).
+// Machine code in this process: objects are linked by ORC's JITLink layer into one table of
+// symbols. Objects may call only the functions of the C library named here (what LLVM falls back to
+// on processors that lack an instruction).
 #include <llvm/ExecutionEngine/JITLink/JITLinkMemoryManager.h>
 #include <llvm/ExecutionEngine/Orc/Core.h>
 #include <llvm/ExecutionEngine/Orc/ExecutorProcessControl.h>
@@ -37,7 +38,8 @@ void expect(llvm::Error error, const std::string& what) {
 
 template <class Function>
 llvm::orc::ExecutorSymbolDef symbol(Function* function) {
-  return {llvm::orc::ExecutorAddr::fromPtr(function), llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
+  return {llvm::orc::ExecutorAddr::fromPtr(function),
+          llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
 }
 
 using Real = double(double);
@@ -51,7 +53,8 @@ llvm::orc::SymbolMap fallbacks(llvm::orc::ExecutionSession& session) {
       {"floorf", symbol(static_cast<Real32*>(::floorf))},
       {"ceil", symbol(static_cast<Real*>(::ceil))},
       {"ceilf", symbol(static_cast<Real32*>(::ceilf))},
-      {"roundeven", symbol(static_cast<Real*>(::nearbyint))},    // the same while the rounding mode is nearest even
+      {"roundeven", symbol(static_cast<Real*>(
+                        ::nearbyint))},  // the same while the rounding mode is nearest even
       {"roundevenf", symbol(static_cast<Real32*>(::nearbyintf))},
       {"memcpy", symbol(::memcpy)},
       {"memmove", symbol(::memmove)},
@@ -64,11 +67,13 @@ llvm::orc::SymbolMap fallbacks(llvm::orc::ExecutionSession& session) {
 
 // The linker would take an object of any processor.
 void check_machine(llvm::StringRef bytes, const std::string& name) {
-  const auto object = expect(llvm::object::ObjectFile::createObjectFile({bytes, name}), "loading kernel " + name);
+  const auto object =
+      expect(llvm::object::ObjectFile::createObjectFile({bytes, name}), "loading kernel " + name);
   const llvm::Triple process(llvm::sys::getProcessTriple());
   if (object->getArch() != process.getArch())
-    throw DeviceError("loading kernel " + name + ": it is code for " + llvm::Triple::getArchTypeName(object->getArch()).str() + ", this process is " +
-                      process.getArchName().str());
+    throw DeviceError("loading kernel " + name + ": it is code for " +
+                      llvm::Triple::getArchTypeName(object->getArch()).str() +
+                      ", this process is " + process.getArchName().str());
 }
 
 }  // namespace
@@ -84,9 +89,11 @@ struct CodeLibrary::Impl {
   ~Impl() { llvm::consumeError(session.endSession()); }
 
   KernelFn link(const CompiledUnit& unit) {
-    const llvm::StringRef bytes(reinterpret_cast<const char*>(unit.object.data()), unit.object.size());
+    const llvm::StringRef bytes(reinterpret_cast<const char*>(unit.object.data()),
+                                unit.object.size());
     check_machine(bytes, unit.name);
-    expect(linker.add(symbols, llvm::MemoryBuffer::getMemBufferCopy(bytes, unit.name)), "loading kernel " + unit.name);
+    expect(linker.add(symbols, llvm::MemoryBuffer::getMemBufferCopy(bytes, unit.name)),
+           "loading kernel " + unit.name);
     const auto found = expect(session.lookup({&symbols}, unit.name), "loading kernel " + unit.name);
     return found.getAddress().toPtr<KernelFn>();
   }
@@ -155,12 +162,14 @@ void CodeLibrary::add(std::span<const kir::Kernel> kernels, int threads) {
     impl_->by_code.emplace(hash, Impl::Known{missing[k], impl_->link(unit)});
     ++impl_->compiled;
   }
-  for (const kir::Kernel& kernel : kernels) impl_->name(kernel.name, impl_->known(kernel, kir::hash_code(kernel))->function);
+  for (const kir::Kernel& kernel : kernels)
+    impl_->name(kernel.name, impl_->known(kernel, kir::hash_code(kernel))->function);
 }
 
 void CodeLibrary::load(const CompiledUnit& unit) {
   const std::lock_guard lock(impl_->adding);
-  if (impl_->find(unit.name)) throw DeviceError("loading kernel " + unit.name + ": there is a kernel of this name already");
+  if (impl_->find(unit.name))
+    throw DeviceError("loading kernel " + unit.name + ": there is a kernel of this name already");
   impl_->name(unit.name, impl_->link(unit));
 }
 

@@ -20,9 +20,10 @@ inline void relax() {
 #endif
 }
 
-// Returns when the word is no longer `old`. Whoever changes it must store with seq_cst (so that the store is seen before the sleepers are counted) and
-// call notify_all.
-inline void await_change(const std::atomic<std::uint32_t>& word, std::uint32_t old, std::chrono::microseconds spin) {
+// Returns when the word is no longer `old`. Whoever changes it must store with seq_cst (so that the
+// store is seen before the sleepers are counted) and call notify_all.
+inline void await_change(const std::atomic<std::uint32_t>& word, std::uint32_t old,
+                         std::chrono::microseconds spin) {
   constexpr int kPausesPerLook = 64;  // at the clock
   if (spin.count() > 0) {
     std::chrono::steady_clock::time_point begin{};
@@ -41,7 +42,8 @@ inline void await_change(const std::atomic<std::uint32_t>& word, std::uint32_t o
   word.wait(old, std::memory_order_acquire);
 }
 
-// A sense-reversing barrier; the sense is the last bit of a generation that counts up, so that a sleeper cannot mistake one round for another.
+// A sense-reversing barrier; the sense is the last bit of a generation that counts up, so that a
+// sleeper cannot mistake one round for another.
 class Barrier {
  public:
   Barrier(int workers, std::chrono::microseconds spin) : workers_(workers), spin_(spin) {}

@@ -21,23 +21,29 @@ constexpr int kMaxWorkers = 1024;
 int available_cpus() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
 int worker_count(const DeviceOptions& options) {
-  if (options.workers < 0 || options.workers > kMaxWorkers) throw DeviceError(fmt::format("{} workers are asked for; from 1 to {} are possible", options.workers, kMaxWorkers));
+  if (options.workers < 0 || options.workers > kMaxWorkers)
+    throw DeviceError(fmt::format("{} workers are asked for; from 1 to {} are possible",
+                                  options.workers, kMaxWorkers));
   return options.workers == 0 ? std::min(available_cpus(), kMaxWorkers) : options.workers;
 }
 
 // Spinning helps only if the worker that is waited for can run meanwhile.
 std::chrono::microseconds spin_time(const DeviceOptions& options) {
-  return std::chrono::microseconds(worker_count(options) > available_cpus() ? 0 : std::max(0, options.spin_microseconds));
+  return std::chrono::microseconds(
+      worker_count(options) > available_cpus() ? 0 : std::max(0, options.spin_microseconds));
 }
 
 class CpuDevice final : public Device {
  public:
-  explicit CpuDevice(const DeviceOptions& options) : pool_(worker_count(options), spin_time(options)), states_(static_cast<std::size_t>(pool_.workers())) {}
+  explicit CpuDevice(const DeviceOptions& options)
+      : pool_(worker_count(options), spin_time(options)),
+        states_(static_cast<std::size_t>(pool_.workers())) {}
 
   std::string_view name() const override { return "cpu"; }
   std::string description() const override {
     const codegen::HostTarget host = codegen::detect_host();
-    return fmt::format("cpu, {} workers, {}, vectors of {} bytes", pool_.workers(), host.cpu, host.vector_bytes);
+    return fmt::format("cpu, {} workers, {}, vectors of {} bytes", pool_.workers(), host.cpu,
+                       host.vector_bytes);
   }
 
   MemoryId allocate(std::int64_t bytes) override {
@@ -114,7 +120,10 @@ class CpuDevice final : public Device {
     const std::lock_guard lock(mutex_);
     std::int64_t scratch = 0;
     for (const HostBlock& block : scratch_) scratch += block.bytes();
-    return {.allocated = memory_.allocated(), .peak_allocated = memory_.peak_allocated(), .scratch = scratch, .constants = constants_};
+    return {.allocated = memory_.allocated(),
+            .peak_allocated = memory_.peak_allocated(),
+            .scratch = scratch,
+            .constants = constants_};
   }
 
  private:
@@ -145,6 +154,8 @@ class CpuDevice final : public Device {
 
 }  // namespace
 
-std::unique_ptr<Device> make_cpu_device(const DeviceOptions& options) { return std::make_unique<CpuDevice>(options); }
+std::unique_ptr<Device> make_cpu_device(const DeviceOptions& options) {
+  return std::make_unique<CpuDevice>(options);
+}
 
 }  // namespace pantala::device::cpu

@@ -12,10 +12,14 @@
 namespace pantala::device::cpu {
 
 WorkerPool::WorkerPool(int workers, std::chrono::microseconds spin)
-    : workers_(workers), spin_(spin), barrier_(workers, spin), errors_(static_cast<std::size_t>(std::max(workers, 0))) {
+    : workers_(workers),
+      spin_(spin),
+      barrier_(workers, spin),
+      errors_(static_cast<std::size_t>(std::max(workers, 0))) {
   if (workers < 1) throw DeviceError(fmt::format("a pool of {} workers", workers));
   try {
-    for (int worker = 1; worker < workers; ++worker) threads_.emplace_back([this, worker] { serve(worker); });
+    for (int worker = 1; worker < workers; ++worker)
+      threads_.emplace_back([this, worker] { serve(worker); });
   } catch (const std::system_error& e) {
     stop();
     throw DeviceError(fmt::format("{} threads cannot be started: {}", workers - 1, e.what()));
@@ -44,9 +48,7 @@ void WorkerPool::serve(int worker) {
 void WorkerPool::work(int worker) noexcept {
   try {
     job_(context_, worker);
-  } catch (...) {
-    errors_[static_cast<std::size_t>(worker)] = std::current_exception();
-  }
+  } catch (...) { errors_[static_cast<std::size_t>(worker)] = std::current_exception(); }
 }
 
 void WorkerPool::run(Job job, void* context) {

@@ -12,7 +12,8 @@ namespace pantala::device::cpu {
 
 class WorkerPool {
  public:
-  // What every worker runs, worker 0 being the caller. A plain function, so that starting one allocates nothing.
+  // What every worker runs, worker 0 being the caller. A plain function, so that starting one
+  // allocates nothing.
   using Job = void (*)(void* context, int worker);
 
   // `workers` is at least 1. DeviceError if the system gives no more threads.
@@ -21,7 +22,8 @@ class WorkerPool {
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
-  // Returns when all workers have finished; throws what the first of them (by number) has thrown. One caller at a time.
+  // Returns when all workers have finished; throws what the first of them (by number) has thrown.
+  // One caller at a time.
   void run(Job job, void* context);
   // For use inside of a job: all workers must come, equally often, whatever happens to them.
   void barrier() { barrier_.arrive_and_wait(); }

@@ -9,19 +9,27 @@
 
 namespace pantala::device::cpu {
 
-std::string target_name(const codegen::HostTarget& target) { return fmt::format("{} {} {}", target.triple, target.cpu, target.features); }
+std::string target_name(const codegen::HostTarget& target) {
+  return fmt::format("{} {} {}", target.triple, target.cpu, target.features);
+}
 
 void compile_units(plan::Plan& plan, const codegen::HostTarget& target, int threads) {
   std::vector<kir::Kernel> kernels;
   for (const plan::Unit& unit : plan.units) {
-    if (!unit.kernel) throw DeviceError(fmt::format("plan '{}': unit '{}' has no kernel to compile", plan.name, unit.entry));
+    if (!unit.kernel)
+      throw DeviceError(
+          fmt::format("plan '{}': unit '{}' has no kernel to compile", plan.name, unit.entry));
     kernels.push_back(*unit.kernel);
   }
   codegen::CompiledKernels compiled = codegen::compile_all(kernels, target, threads);
-  // An object has the name of the first kernel with its code: launches of the others go over to that unit.
+  // An object has the name of the first kernel with its code: launches of the others go over to
+  // that unit.
   std::vector<std::uint32_t> moved(plan.units.size());
   for (std::size_t k = 0; k < plan.units.size(); ++k)
-    moved[k] = static_cast<std::uint32_t>(std::ranges::find(plan.units, compiled.units[compiled.unit_of[k]].name, &plan::Unit::entry) - plan.units.begin());
+    moved[k] = static_cast<std::uint32_t>(
+        std::ranges::find(plan.units, compiled.units[compiled.unit_of[k]].name,
+                          &plan::Unit::entry) -
+        plan.units.begin());
   for (plan::Launch& launch : plan.launches) launch.unit = moved[launch.unit];
   std::vector<std::uint32_t> kept(plan.units.size());
   std::vector<plan::Unit> units;
@@ -55,21 +63,30 @@ void Program::load_code(int threads) {
     } else if (unit.kernel) {
       kernels.push_back(*unit.kernel);
     } else {
-      throw DeviceError(fmt::format("plan '{}': unit '{}' was compiled for {}, this is {}", plan_.name, unit.entry, plan_.target, target_name(library_.target())));
+      throw DeviceError(fmt::format("plan '{}': unit '{}' was compiled for {}, this is {}",
+                                    plan_.name, unit.entry, plan_.target,
+                                    target_name(library_.target())));
     }
   }
   library_.add(kernels, threads);
 }
 
 void Program::add_step(const plan::Launch& launch, bool barrier) {
-  Step step{.kernel = library_.find(plan_.units[launch.unit].entry), .first_row = rows_.size(), .rows = 0, .items = 0, .barrier = barrier, .serial = launch.serial};
+  Step step{.kernel = library_.find(plan_.units[launch.unit].entry),
+            .first_row = rows_.size(),
+            .rows = 0,
+            .items = 0,
+            .barrier = barrier,
+            .serial = launch.serial};
   for (const plan::ArgumentSet& set : launch.sets) {
     if (set.items == 0) continue;
     rows_.push_back({step.items, set.items, places_.size(), slots_.size()});
     step.items += set.items;
-    for (const std::uint32_t b : set.buffers) places_.push_back({Binder::base_of(plan_.buffers[b]), plan_.buffers[b].offset});
+    for (const std::uint32_t b : set.buffers)
+      places_.push_back({Binder::base_of(plan_.buffers[b]), plan_.buffers[b].offset});
     for (const plan::Scalar& s : set.params) {
-      if (s.is_uniform) uniform_slots_.push_back({slots_.size(), static_cast<std::size_t>(s.value)});
+      if (s.is_uniform)
+        uniform_slots_.push_back({slots_.size(), static_cast<std::size_t>(s.value)});
       slots_.push_back(s.is_uniform ? 0 : s.value);
     }
   }
@@ -98,14 +115,16 @@ void Program::walk(WorkerPool& pool, int worker, WorkerState& state) const {
   }
 }
 
-void Program::run_items(const Step& step, std::int64_t begin, std::int64_t end, WorkerState& state) const {
+void Program::run_items(const Step& step, std::int64_t begin, std::int64_t end,
+                        WorkerState& state) const {
   if (begin >= end) return;
   const auto rows = std::span(rows_).subspan(step.first_row, step.rows);
   // The last row that starts at or before `begin`.
   auto row = std::ranges::upper_bound(rows, begin, {}, &Row::first_item) - 1;
   for (; begin < end; ++row) {
     const std::int64_t stop = std::min(end, row->first_item + row->items);
-    step.kernel(pointers_.data() + row->buffers, slots_.data() + row->params, begin - row->first_item, stop - row->first_item, state.scratch, &state.status);
+    step.kernel(pointers_.data() + row->buffers, slots_.data() + row->params,
+                begin - row->first_item, stop - row->first_item, state.scratch, &state.status);
     begin = stop;
   }
 }

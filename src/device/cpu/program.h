@@ -1,4 +1,5 @@
-// A loaded plan, flattened for the walk: what one step costs besides its kernels is a table lookup per launch and a barrier where an edge needs one.
+// A loaded plan, flattened for the walk: what one step costs besides its kernels is a table lookup
+// per launch and a barrier where an edge needs one.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,8 @@ class Program {
   const plan::Plan& plan() const { return plan_; }
   // Sets addresses and uniforms for the next walk.
   void bind(const RunArguments& arguments, const HostMemory& memory);
-  // Runs all launches: called by every worker of the pool at once. Which items a worker takes depends on the number of workers; the results do not.
+  // Runs all launches: called by every worker of the pool at once. Which items a worker takes
+  // depends on the number of workers; the results do not.
   void walk(WorkerPool& pool, int worker, WorkerState& state) const;
 
  private:
@@ -59,7 +61,7 @@ class Program {
   Binder binder_;
   std::vector<Step> steps_;
   std::vector<Row> rows_;
-  std::vector<Place> places_;       // of pointers
+  std::vector<Place> places_;  // of pointers
   std::vector<void*> pointers_;
   std::vector<std::int64_t> slots_;
   std::vector<UniformSlot> uniform_slots_;

@@ -20,10 +20,14 @@ namespace {
 
 ir::Number number_of(std::int64_t slot, DType dtype) {
   switch (dtype) {
-    case DType::f32: return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(slot)));
-    case DType::f64: return std::bit_cast<double>(slot);
-    case DType::i32: return ir::Number::of(static_cast<std::int32_t>(slot));
-    default: return ir::Number::of(slot);
+    case DType::f32:
+      return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(slot)));
+    case DType::f64:
+      return std::bit_cast<double>(slot);
+    case DType::i32:
+      return ir::Number::of(static_cast<std::int32_t>(slot));
+    default:
+      return ir::Number::of(slot);
   }
 }
 
@@ -61,7 +65,9 @@ class KirDevice final : public Device {
     validate(plan);
     check_dependencies(plan);
     for (const plan::Unit& unit : plan.units)
-      if (!unit.kernel) throw DeviceError(fmt::format("plan '{}': unit '{}' is compiled code without its kernel", plan.name, unit.entry));
+      if (!unit.kernel)
+        throw DeviceError(fmt::format("plan '{}': unit '{}' is compiled code without its kernel",
+                                      plan.name, unit.entry));
     const std::lock_guard lock(mutex_);
     const PlanId id{++last_plan_};
     Binder binder(plan);
@@ -79,9 +85,12 @@ class KirDevice final : public Device {
     const DefaultFloatEnvironment environment;
     Loaded& loaded = find(id);
     loaded.binder.bind(loaded.plan, arguments, memory_);
-    if (loaded.plan.arena_bytes > 0) std::memset(loaded.binder.bases()[0], 0xFF, static_cast<std::size_t>(loaded.plan.arena_bytes));
+    if (loaded.plan.arena_bytes > 0)
+      std::memset(loaded.binder.bases()[0], 0xFF,
+                  static_cast<std::size_t>(loaded.plan.arena_bytes));
     for (const plan::Launch& launch : loaded.plan.launches)
-      for (const plan::ArgumentSet& set : launch.sets) run_set(loaded, loaded.plan.units[launch.unit], set, arguments.uniforms);
+      for (const plan::ArgumentSet& set : launch.sets)
+        run_set(loaded, loaded.plan.units[launch.unit], set, arguments.uniforms);
   }
   void wait() override { const std::lock_guard lock(mutex_); }
   std::int32_t take_status() override {
@@ -91,7 +100,8 @@ class KirDevice final : public Device {
 
   MemorySummary memory() const override {
     const std::lock_guard lock(mutex_);
-    MemorySummary summary{.allocated = memory_.allocated(), .peak_allocated = memory_.peak_allocated()};
+    MemorySummary summary{.allocated = memory_.allocated(),
+                          .peak_allocated = memory_.peak_allocated()};
     for (const auto& [id, loaded] : loaded_) summary.constants += std::ssize(loaded.plan.constants);
     return summary;
   }
@@ -108,16 +118,20 @@ class KirDevice final : public Device {
     return found->second;
   }
 
-  void run_set(const Loaded& loaded, const plan::Unit& unit, const plan::ArgumentSet& set, std::span<const std::int64_t> uniforms) {
+  void run_set(const Loaded& loaded, const plan::Unit& unit, const plan::ArgumentSet& set,
+               std::span<const std::int64_t> uniforms) {
     kir::Arguments arguments;
     for (const std::uint32_t b : set.buffers) {
       const plan::Buffer& buffer = loaded.plan.buffers[b];
       std::byte* base = loaded.binder.bases()[Binder::base_of(buffer)];
-      arguments.buffers.push_back({buffer.dtype, base ? base + buffer.offset : nullptr, buffer.elements});
+      arguments.buffers.push_back(
+          {buffer.dtype, base ? base + buffer.offset : nullptr, buffer.elements});
     }
     for (std::size_t k = 0; k < set.params.size(); ++k) {
       const plan::Scalar& s = set.params[k];
-      arguments.params.push_back(number_of(s.is_uniform ? uniforms[static_cast<std::size_t>(s.value)] : s.value, unit.signature.params[k]));
+      arguments.params.push_back(
+          number_of(s.is_uniform ? uniforms[static_cast<std::size_t>(s.value)] : s.value,
+                    unit.signature.params[k]));
     }
     const std::int64_t status = kir::interpret(*unit.kernel, arguments, 0, set.items);
     if (status != 0) status_ = static_cast<std::int32_t>(status);

@@ -1,5 +1,6 @@
-// The device for tests: runs a plan with the kernel-IR interpreter, one launch after the other, and checks what a fast device takes on trust: bounds,
-// races between items, and that launches that share memory are ordered. The arena is filled with NaNs before every run, so that reading a
+// The device for tests: runs a plan with the kernel-IR interpreter, one launch after the other, and
+// checks what a fast device takes on trust: bounds, races between items, and that launches that
+// share memory are ordered. The arena is filled with NaNs before every run, so that reading a
 // temporary that nothing has written shows.
 #pragma once
 

@@ -98,7 +98,7 @@ def as_signed(word, width):
 
 
 def main():
-    print("// Made by tools/fit_math.py: minimax polynomials, lowest power first, and the bits of 2/pi.")
+    print("// Made by src/kir/fit_math.py: minimax polynomials, lowest power first, and the bits of 2/pi.")
     print("#pragma once\n\n#include <cstdint>\n\nnamespace pantala::kir::math::tables {\n")
     for name, comment, function, weight, variants in FITS:
         for dtype, (low, high, terms) in variants.items():
