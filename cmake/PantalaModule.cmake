@@ -5,7 +5,7 @@
 # pantala_module(NAME [HEADERS public headers...] [DEPENDS modules...] [LIBRARIES external targets...])
 function(pantala_module name)
   cmake_parse_arguments(M "" "" "HEADERS;DEPENDS;LIBRARIES" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
   add_library(pantala_${name} STATIC ${sources})
   target_include_directories(pantala_${name} PUBLIC ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
   target_link_libraries(pantala_${name} PUBLIC fmt::fmt ${M_LIBRARIES})

@@ -1,0 +1,260 @@
+// From a module to an object: a short pipeline (the emitter writes unrolled vector code in SSA
+// form, so there is nothing to vectorise, unroll or promote) and LLVM's code generator, with
+// floating-point fusion off.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/ADT/StringMap.h>
+#include <llvm/Analysis/CGSCCPassManager.h>
+#include <llvm/Analysis/LoopAnalysisManager.h>
+#include <llvm/IR/DiagnosticInfo.h>
+#include <llvm/IR/DiagnosticPrinter.h>
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/PassManager.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Target/TargetMachine.h>
+#include <llvm/TargetParser/Host.h>
+#include <llvm/TargetParser/Triple.h>
+#include <llvm/Transforms/InstCombine/InstCombine.h>
+#include <llvm/Transforms/Scalar/EarlyCSE.h>
+#include <llvm/Transforms/Scalar/LICM.h>
+#include <llvm/Transforms/Scalar/LoopPassManager.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+
+#include "codegen/llvm/emit.h"
+#include "pantala/error.h"
+
+namespace pantala::codegen {
+
+namespace {
+
+void initialise_targets() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+    LLVMInitializeAArch64TargetInfo();
+    LLVMInitializeAArch64Target();
+    LLVMInitializeAArch64TargetMC();
+    LLVMInitializeAArch64AsmPrinter();
+  });
+}
+
+std::unique_ptr<llvm::TargetMachine> make_machine(const HostTarget& target) {
+  initialise_targets();
+  std::string message;
+  const llvm::Target* found = llvm::TargetRegistry::lookupTarget(target.triple, message);
+  if (!found) throw UnsupportedError("code generation for " + target.triple + ": " + message);
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  std::unique_ptr<llvm::TargetMachine> machine(found->createTargetMachine(
+      target.triple, target.cpu, target.features, options, llvm::Reloc::PIC_,
+      llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
+  if (!machine)
+    throw UnsupportedError("code generation for " + target.triple + " is not in this LLVM");
+  return machine;
+}
+
+// Redundant addresses and constants go, invariants leave their loops. None of these passes may
+// change a rounding without fast-math flags.
+void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager sccs;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(&machine);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(sccs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, sccs, modules);
+  llvm::FunctionPassManager passes;
+  passes.addPass(llvm::EarlyCSEPass());
+  passes.addPass(llvm::InstCombinePass());
+  passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()),
+                                                       /*UseMemorySSA=*/true));
+  passes.addPass(llvm::EarlyCSEPass());
+  for (llvm::Function& function : module)
+    if (!function.isDeclaration()) passes.run(function, functions);
+}
+
+void check(const llvm::Module& module, const kir::Kernel& kernel) {
+  std::string message;
+  llvm::raw_string_ostream stream(message);
+  if (llvm::verifyModule(module, &stream))
+    throw InternalError("code generation of " + kernel.name + ": invalid LLVM IR: " + message);
+}
+
+// LLVM ends the process on an error that nobody listens to.
+void collect_errors(const llvm::DiagnosticInfo* info, void* text) {
+  if (info->getSeverity() != llvm::DS_Error) return;
+  llvm::raw_string_ostream stream(*static_cast<std::string*>(text));
+  llvm::DiagnosticPrinterRawOStream printer(stream);
+  info->print(printer);
+}
+
+// A module on its way through the pipeline, with everything that it leans on.
+struct Compilation {
+  std::string errors;
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::TargetMachine> machine;
+  std::unique_ptr<llvm::Module> module;
+
+  Compilation(const kir::Kernel& kernel, const HostTarget& target) : machine(make_machine(target)) {
+    context.setDiagnosticHandlerCallBack(collect_errors, &errors);
+    module = emit(kernel, target, context);
+    module->setTargetTriple(target.triple);
+    module->setDataLayout(machine->createDataLayout());
+    check(*module, kernel);
+    optimise(*module, *machine);
+  }
+};
+
+llvm::SmallVector<char, 0> generate(const kir::Kernel& kernel, const HostTarget& target,
+                                    llvm::CodeGenFileType type) {
+  Compilation unit(kernel, target);
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream stream(bytes);
+  llvm::legacy::PassManager passes;
+  if (unit.machine->addPassesToEmitFile(passes, stream, nullptr, type, /*DisableVerify=*/true))
+    throw UnsupportedError("code generation for " + target.triple + ": no files of this kind");
+  passes.run(*unit.module);
+  if (!unit.errors.empty())
+    throw InternalError("code generation of " + kernel.name + ": " + unit.errors);
+  return bytes;
+}
+
+struct VectorUnit {
+  int bytes;
+  int registers;
+};
+VectorUnit vector_unit(const HostTarget& target) {
+  if (llvm::Triple(target.triple).isAArch64()) return {16, 32};
+  if (has_feature(target, "avx512f") && has_feature(target, "avx512vl") &&
+      has_feature(target, "avx512bw") && has_feature(target, "avx512dq"))
+    return {64, 32};
+  return {has_feature(target, "avx2") ? 32 : 16, 16};
+}
+
+struct KnownTarget {
+  std::string_view name;
+  HostTarget target;
+};
+const std::vector<KnownTarget>& known_targets() {
+  static const std::vector<KnownTarget> table{
+      {"x86-64", {"x86_64-linux-gnu", "x86-64", "", 16, 16, false}},
+      {"x86-64-v3", {"x86_64-linux-gnu", "x86-64-v3", "+avx2,+bmi,+bmi2,+f16c,+fma", 32, 16, true}},
+      {"x86-64-v4",
+       {"x86_64-linux-gnu", "x86-64-v4",
+        "+avx2,+avx512bw,+avx512dq,+avx512f,+avx512vl,+bmi,+bmi2,+f16c,+fma", 64, 32, true}},
+      {"aarch64", {"aarch64-linux-gnu", "generic", "+neon", 16, 32, true}},
+  };
+  return table;
+}
+
+}  // namespace
+
+HostTarget known_target(std::string_view name) {
+  std::vector<std::string> names;
+  for (const KnownTarget& known : known_targets()) {
+    if (known.name == name) return known.target;
+    names.emplace_back(known.name);
+  }
+  throw UnsupportedError(
+      fmt::format("no target is named '{}'; there are {}", name, fmt::join(names, ", ")));
+}
+
+HostTarget detect_host() {
+  HostTarget host;
+  host.triple = llvm::sys::getProcessTriple();
+  host.cpu = llvm::sys::getHostCPUName().str();
+  std::vector<std::string> features;
+  for (const auto& feature : llvm::sys::getHostCPUFeatures())
+    features.push_back(fmt::format("{}{}", feature.second ? '+' : '-', feature.first().str()));
+  std::ranges::sort(features);  // the table is hashed: sorted, the text can be a part of a key
+  for (const std::string& feature : features) {
+    if (!host.features.empty()) host.features += ',';
+    host.features += feature;
+  }
+  const VectorUnit unit = vector_unit(host);
+  host.vector_bytes = unit.bytes;
+  host.vector_registers = unit.registers;
+  host.fma = llvm::Triple(host.triple).isAArch64() || has_feature(host, "fma");
+  return host;
+}
+
+CompiledUnit compile(const kir::Kernel& kernel, const HostTarget& target) {
+  const auto bytes = generate(kernel, target, llvm::CodeGenFileType::ObjectFile);
+  const auto* first = reinterpret_cast<const std::byte*>(bytes.data());
+  return {.name = kernel.name, .object = {first, first + bytes.size()}};
+}
+
+std::string llvm_ir(const kir::Kernel& kernel, const HostTarget& target) {
+  const Compilation unit(kernel, target);
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  unit.module->print(stream, nullptr);
+  return text;
+}
+
+std::string assembly(const kir::Kernel& kernel, const HostTarget& target) {
+  const auto bytes = generate(kernel, target, llvm::CodeGenFileType::AssemblyFile);
+  return {bytes.begin(), bytes.end()};
+}
+
+CompiledKernels compile_all(std::span<const kir::Kernel> kernels, const HostTarget& target,
+                            int threads) {
+  CompiledKernels result;
+  std::vector<const kir::Kernel*> distinct;
+  std::unordered_multimap<std::uint64_t, std::size_t> known;  // hash_code -> position in distinct
+  for (const kir::Kernel& kernel : kernels) {
+    const std::uint64_t hash = kir::hash_code(kernel);
+    const auto [first, last] = known.equal_range(hash);
+    const auto same = std::find_if(first, last, [&](const auto& entry) {
+      return kir::same_code(*distinct[entry.second], kernel);
+    });
+    result.unit_of.push_back(same != last ? same->second : distinct.size());
+    if (same != last) continue;
+    known.emplace(hash, distinct.size());
+    distinct.push_back(&kernel);
+  }
+  result.units.resize(distinct.size());
+  std::atomic<std::size_t> next{0};
+  std::mutex mutex;
+  std::exception_ptr failure;
+  const auto work = [&] {
+    for (std::size_t k = next++; k < distinct.size(); k = next++) {
+      try {
+        result.units[k] = compile(*distinct[k], target);
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        failure = std::current_exception();
+      }
+    }
+  };
+  {
+    std::vector<std::jthread> helpers;
+    for (int t = 1; t < std::min<std::int64_t>(threads, static_cast<std::int64_t>(distinct.size()));
+         ++t)
+      helpers.emplace_back(work);
+    work();
+  }
+  if (failure) std::rethrow_exception(failure);
+  return result;
+}
+
+}  // namespace pantala::codegen

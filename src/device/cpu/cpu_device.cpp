@@ -1,0 +1,161 @@
+#include "device/cpu/cpu_device.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "device/cpu/pool.h"
+#include "device/cpu/program.h"
+#include "device/float_environment.h"
+#include "pantala/error.h"
+
+namespace pantala::device::cpu {
+
+namespace {
+
+constexpr int kMaxWorkers = 1024;
+
+int available_cpus() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
+
+int worker_count(const DeviceOptions& options) {
+  if (options.workers < 0 || options.workers > kMaxWorkers)
+    throw DeviceError(fmt::format("{} workers are asked for; from 1 to {} are possible",
+                                  options.workers, kMaxWorkers));
+  return options.workers == 0 ? std::min(available_cpus(), kMaxWorkers) : options.workers;
+}
+
+// Spinning helps only if the worker that is waited for can run meanwhile.
+std::chrono::microseconds spin_time(const DeviceOptions& options) {
+  return std::chrono::microseconds(
+      worker_count(options) > available_cpus() ? 0 : std::max(0, options.spin_microseconds));
+}
+
+class CpuDevice final : public Device {
+ public:
+  explicit CpuDevice(const DeviceOptions& options)
+      : pool_(worker_count(options), spin_time(options)),
+        states_(static_cast<std::size_t>(pool_.workers())) {}
+
+  std::string_view name() const override { return "cpu"; }
+  std::string description() const override {
+    const codegen::HostTarget host = codegen::detect_host();
+    return fmt::format("cpu, {} workers, {}, vectors of {} bytes", pool_.workers(), host.cpu,
+                       host.vector_bytes);
+  }
+
+  MemoryId allocate(std::int64_t bytes) override {
+    const std::lock_guard lock(mutex_);
+    return memory_.allocate(bytes);
+  }
+  void free(MemoryId memory) override {
+    const std::lock_guard lock(mutex_);
+    memory_.free(memory);
+  }
+  void write(const Slice& to, std::span<const std::byte> from) override {
+    const std::lock_guard lock(mutex_);
+    memory_.write(to, from);
+  }
+  void read(const Slice& from, std::span<std::byte> to) override {
+    const std::lock_guard lock(mutex_);
+    memory_.read(from, to);
+  }
+  void copy(const Slice& from, const Slice& to) override {
+    const std::lock_guard lock(mutex_);
+    memory_.copy(from, to);
+  }
+  std::byte* host_view(MemoryId memory) override {
+    const std::lock_guard lock(mutex_);
+    return memory_.view(memory);
+  }
+
+  PlanId load(plan::Plan plan) override {
+    validate(plan);
+    // Compiling takes long and touches nothing of the device: the lock is taken for the result.
+    auto program = std::make_unique<Program>(std::move(plan), pool_.workers());
+    const std::lock_guard lock(mutex_);
+    grow_scratch(program->plan().scratch_bytes);
+    constants_ += std::ssize(program->plan().constants);
+    const PlanId id{++last_plan_};
+    programs_.emplace(id, std::move(program));
+    return id;
+  }
+  void unload(PlanId plan) override {
+    const std::lock_guard lock(mutex_);
+    constants_ -= std::ssize(find(plan).plan().constants);
+    programs_.erase(plan);
+  }
+
+  void run(PlanId plan, const RunArguments& arguments) override {
+    const std::lock_guard lock(mutex_);
+    const DefaultFloatEnvironment environment;
+    Program& program = find(plan);
+    program.bind(arguments, memory_);
+    struct Context {
+      const Program& program;
+      WorkerPool& pool;
+      std::vector<WorkerState>& states;
+    } context{program, pool_, states_};
+    pool_.run(
+        [](void* opaque, int worker) {
+          const Context& c = *static_cast<Context*>(opaque);
+          c.program.walk(c.pool, worker, c.states[static_cast<std::size_t>(worker)]);
+        },
+        &context);
+  }
+  void wait() override { const std::lock_guard lock(mutex_); }
+  std::int32_t take_status() override {
+    const std::lock_guard lock(mutex_);
+    std::int32_t status = 0;
+    for (WorkerState& state : states_) {
+      if (status == 0) status = state.status;
+      state.status = 0;
+    }
+    return status;
+  }
+
+  MemorySummary memory() const override {
+    const std::lock_guard lock(mutex_);
+    std::int64_t scratch = 0;
+    for (const HostBlock& block : scratch_) scratch += block.bytes();
+    return {.allocated = memory_.allocated(),
+            .peak_allocated = memory_.peak_allocated(),
+            .scratch = scratch,
+            .constants = constants_};
+  }
+
+ private:
+  Program& find(PlanId plan) {
+    const auto found = programs_.find(plan);
+    if (found == programs_.end()) throw TypeError(fmt::format("cpu: there is no plan {}", plan.id));
+    return *found->second;
+  }
+
+  // Plans run one at a time and share the scratch of the largest.
+  void grow_scratch(std::int64_t bytes) {
+    if (bytes == 0 || (!scratch_.empty() && scratch_[0].bytes() >= bytes)) return;
+    std::vector<HostBlock> blocks;
+    for (std::size_t k = 0; k < states_.size(); ++k) blocks.emplace_back(bytes);
+    scratch_ = std::move(blocks);
+    for (std::size_t k = 0; k < states_.size(); ++k) states_[k].scratch = scratch_[k].data();
+  }
+
+  mutable std::mutex mutex_;
+  HostMemory memory_;
+  std::map<PlanId, std::unique_ptr<Program>> programs_;
+  std::uint64_t last_plan_ = 0;
+  std::int64_t constants_ = 0;
+  WorkerPool pool_;
+  std::vector<WorkerState> states_;  // by worker
+  std::vector<HostBlock> scratch_;   // by worker
+};
+
+}  // namespace
+
+std::unique_ptr<Device> make_cpu_device(const DeviceOptions& options) {
+  return std::make_unique<CpuDevice>(options);
+}
+
+}  // namespace pantala::device::cpu

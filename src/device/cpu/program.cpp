@@ -1,0 +1,132 @@
+#include "device/cpu/program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "pantala/error.h"
+#include "plan/dependencies.h"
+
+namespace pantala::device::cpu {
+
+std::string target_name(const codegen::HostTarget& target) {
+  return fmt::format("{} {} {}", target.triple, target.cpu, target.features);
+}
+
+void compile_units(plan::Plan& plan, const codegen::HostTarget& target, int threads) {
+  std::vector<kir::Kernel> kernels;
+  for (const plan::Unit& unit : plan.units) {
+    if (!unit.kernel)
+      throw DeviceError(
+          fmt::format("plan '{}': unit '{}' has no kernel to compile", plan.name, unit.entry));
+    kernels.push_back(*unit.kernel);
+  }
+  codegen::CompiledKernels compiled = codegen::compile_all(kernels, target, threads);
+  // An object has the name of the first kernel with its code: launches of the others go over to
+  // that unit.
+  std::vector<std::uint32_t> moved(plan.units.size());
+  for (std::size_t k = 0; k < plan.units.size(); ++k)
+    moved[k] = static_cast<std::uint32_t>(
+        std::ranges::find(plan.units, compiled.units[compiled.unit_of[k]].name,
+                          &plan::Unit::entry) -
+        plan.units.begin());
+  for (plan::Launch& launch : plan.launches) launch.unit = moved[launch.unit];
+  std::vector<std::uint32_t> kept(plan.units.size());
+  std::vector<plan::Unit> units;
+  for (std::size_t k = 0; k < plan.units.size(); ++k) {
+    if (moved[k] != k) continue;
+    kept[k] = static_cast<std::uint32_t>(units.size());
+    units.push_back(std::move(plan.units[k]));
+    units.back().object = compiled.units[compiled.unit_of[k]].object;
+  }
+  for (plan::Launch& launch : plan.launches) launch.unit = kept[launch.unit];
+  plan.units = std::move(units);
+  plan.target = target_name(target);
+}
+
+Program::Program(plan::Plan plan, int compile_threads) : plan_(std::move(plan)), binder_(plan_) {
+  load_code(compile_threads);
+  // A single item is nobody's but the first worker's.
+  for (plan::Launch& launch : plan_.launches) launch.serial = launch.serial || launch.items() <= 1;
+  const std::vector<bool> barriers = plan::barriers(plan_.launches);
+  for (std::size_t k = 0; k < plan_.launches.size(); ++k) add_step(plan_.launches[k], barriers[k]);
+  pointers_.resize(places_.size());
+}
+
+void Program::load_code(int threads) {
+  const bool ours = plan_.target == target_name(library_.target());
+  std::vector<kir::Kernel> kernels;
+  for (plan::Unit& unit : plan_.units) {
+    if (ours && !unit.object.empty()) {
+      library_.load({unit.entry, std::move(unit.object)});
+      unit.object.clear();
+    } else if (unit.kernel) {
+      kernels.push_back(*unit.kernel);
+    } else {
+      throw DeviceError(fmt::format("plan '{}': unit '{}' was compiled for {}, this is {}",
+                                    plan_.name, unit.entry, plan_.target,
+                                    target_name(library_.target())));
+    }
+  }
+  library_.add(kernels, threads);
+}
+
+void Program::add_step(const plan::Launch& launch, bool barrier) {
+  Step step{.kernel = library_.find(plan_.units[launch.unit].entry),
+            .first_row = rows_.size(),
+            .rows = 0,
+            .items = 0,
+            .barrier = barrier,
+            .serial = launch.serial};
+  for (const plan::ArgumentSet& set : launch.sets) {
+    if (set.items == 0) continue;
+    rows_.push_back({step.items, set.items, places_.size(), slots_.size()});
+    step.items += set.items;
+    for (const std::uint32_t b : set.buffers)
+      places_.push_back({Binder::base_of(plan_.buffers[b]), plan_.buffers[b].offset});
+    for (const plan::Scalar& s : set.params) {
+      if (s.is_uniform)
+        uniform_slots_.push_back({slots_.size(), static_cast<std::size_t>(s.value)});
+      slots_.push_back(s.is_uniform ? 0 : s.value);
+    }
+  }
+  step.rows = rows_.size() - step.first_row;
+  steps_.push_back(step);
+}
+
+void Program::bind(const RunArguments& arguments, const HostMemory& memory) {
+  if (binder_.bind(plan_, arguments, memory))
+    for (std::size_t k = 0; k < places_.size(); ++k) {
+      std::byte* base = binder_.bases()[places_[k].base];
+      pointers_[k] = base ? base + places_[k].offset : nullptr;
+    }
+  for (const UniformSlot& u : uniform_slots_) slots_[u.slot] = arguments.uniforms[u.uniform];
+}
+
+void Program::walk(WorkerPool& pool, int worker, WorkerState& state) const {
+  const std::int64_t workers = pool.workers();
+  for (const Step& step : steps_) {
+    if (step.barrier) pool.barrier();
+    if (!step.serial) {
+      run_items(step, step.items * worker / workers, step.items * (worker + 1) / workers, state);
+    } else if (worker == 0) {
+      run_items(step, 0, step.items, state);
+    }
+  }
+}
+
+void Program::run_items(const Step& step, std::int64_t begin, std::int64_t end,
+                        WorkerState& state) const {
+  if (begin >= end) return;
+  const auto rows = std::span(rows_).subspan(step.first_row, step.rows);
+  // The last row that starts at or before `begin`.
+  auto row = std::ranges::upper_bound(rows, begin, {}, &Row::first_item) - 1;
+  for (; begin < end; ++row) {
+    const std::int64_t stop = std::min(end, row->first_item + row->items);
+    step.kernel(pointers_.data() + row->buffers, slots_.data() + row->params,
+                begin - row->first_item, stop - row->first_item, state.scratch, &state.status);
+    begin = stop;
+  }
+}
+
+}  // namespace pantala::device::cpu

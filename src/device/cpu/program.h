@@ -1,0 +1,75 @@
+// A loaded plan, flattened for the walk: what one step costs besides its kernels is a table lookup
+// per launch and a barrier where an edge needs one.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "codegen/llvm/llvm.h"
+#include "device/cpu/pool.h"
+#include "device/host_memory.h"
+#include "plan/plan.h"
+
+namespace pantala::device::cpu {
+
+// What belongs to one worker, on cache lines of its own.
+struct alignas(kCacheLine) WorkerState {
+  std::byte* scratch = nullptr;
+  std::int32_t status = 0;
+};
+
+class Program {
+ public:
+  // Loads the plan's objects if they are for the library's target, otherwise compiles its kernels.
+  Program(plan::Plan plan, int compile_threads);
+
+  const plan::Plan& plan() const { return plan_; }
+  // Sets addresses and uniforms for the next walk.
+  void bind(const RunArguments& arguments, const HostMemory& memory);
+  // Runs all launches: called by every worker of the pool at once. Which items a worker takes
+  // depends on the number of workers; the results do not.
+  void walk(WorkerPool& pool, int worker, WorkerState& state) const;
+
+ private:
+  // An argument set: items first_item, ... of its launch.
+  struct Row {
+    std::int64_t first_item = 0, items = 0;
+    std::size_t buffers = 0, params = 0;  // where its pointers and slots start
+  };
+  struct Step {
+    codegen::KernelFn kernel = nullptr;
+    std::size_t first_row = 0, rows = 0;
+    std::int64_t items = 0;
+    bool barrier = false;  // before it
+    bool serial = false;
+  };
+  struct Place {
+    std::size_t base = 0;
+    std::int64_t offset = 0;
+  };
+  struct UniformSlot {
+    std::size_t slot = 0, uniform = 0;
+  };
+
+  void load_code(int threads);
+  void add_step(const plan::Launch& launch, bool barrier);
+  void run_items(const Step& step, std::int64_t begin, std::int64_t end, WorkerState& state) const;
+
+  plan::Plan plan_;
+  codegen::CodeLibrary library_;
+  Binder binder_;
+  std::vector<Step> steps_;
+  std::vector<Row> rows_;
+  std::vector<Place> places_;  // of pointers
+  std::vector<void*> pointers_;
+  std::vector<std::int64_t> slots_;
+  std::vector<UniformSlot> uniform_slots_;
+};
+
+// The text that stands for a target in a plan.
+std::string target_name(const codegen::HostTarget& target);
+// Compiles the kernels of a plan and keeps the objects in it, for the cache.
+void compile_units(plan::Plan& plan, const codegen::HostTarget& target, int threads);
+
+}  // namespace pantala::device::cpu

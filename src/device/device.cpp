@@ -1,0 +1,39 @@
+#include "device/device.h"
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "device/cpu/cpu_device.h"
+#include "device/kir/kir_device.h"
+#include "pantala/error.h"
+
+namespace pantala::device {
+
+namespace {
+
+struct Row {
+  std::string_view name;
+  std::unique_ptr<Device> (*make)(const DeviceOptions&);
+};
+constexpr Row kDevices[] = {
+    {"cpu", [](const DeviceOptions& options) { return cpu::make_cpu_device(options); }},
+    {"kir", [](const DeviceOptions&) { return kernel_ir::make_kir_device(); }},
+};
+
+}  // namespace
+
+std::vector<std::string> device_names() {
+  std::vector<std::string> names;
+  for (const Row& row : kDevices) names.emplace_back(row.name);
+  return names;
+}
+
+std::unique_ptr<Device> make_device(std::string_view name, const DeviceOptions& options) {
+  for (const Row& row : kDevices)
+    if (row.name == name) return row.make(options);
+  const std::vector<std::string> names = device_names();
+  throw UnsupportedError(fmt::format("there is no device '{}'{}; there are: {}", name,
+                                     did_you_mean(name, names), fmt::join(names, ", ")));
+}
+
+}  // namespace pantala::device

@@ -1,0 +1,106 @@
+// The interface of devices: the one place of Pantala where inheritance is used. A device owns
+// memory and code and runs plans (plan/plan.h).
+//
+// Life: allocate memory, load() a plan once, then run() it as often as needed with memory bound to
+// its regions and numbers to its uniforms. Whatever is still there when the device goes, goes with
+// it. A device computes the same bits for any number of workers.
+//
+// Threads: any thread may call any function; runs and copies are taken one after the other. Errors:
+// DeviceError for what the device cannot do (memory, code for another processor), TypeError for
+// bindings that do not fit the plan, InternalError for a plan that breaks a rule.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace pantala::device {
+
+// Memory of a device, and a plan that it has loaded. 0 is none; numbers are never given twice.
+struct MemoryId {
+  std::uint64_t id = 0;
+  friend auto operator<=>(const MemoryId&, const MemoryId&) = default;
+};
+struct PlanId {
+  std::uint64_t id = 0;
+  friend auto operator<=>(const PlanId&, const PlanId&) = default;
+};
+
+// A part of some memory.
+struct Slice {
+  MemoryId memory;
+  std::int64_t offset = 0, bytes = 0;
+  friend bool operator==(const Slice&, const Slice&) = default;
+};
+
+struct RunArguments {
+  Slice arena;                     // at least the plan's arena_bytes; plans may share it
+  std::span<const Slice> regions;  // one per region of the plan, of exactly its size; none overlaps
+                                   // another or the arena
+  std::span<const std::int64_t> uniforms;  // one slot per uniform of the plan (plan::slot_of)
+};
+
+struct MemorySummary {
+  std::int64_t allocated = 0;       // by allocate() and not yet freed
+  std::int64_t peak_allocated = 0;  // the most that it ever was
+  std::int64_t scratch = 0;         // of all workers
+  std::int64_t constants = 0;       // of all loaded plans
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  virtual std::string_view name() const = 0;    // "cpu"
+  virtual std::string description() const = 0;  // "cpu, 2 workers, x86_64 ..."
+
+  // Memory starts at a multiple of plan::kAlignment at least and is filled with zeros.
+  virtual MemoryId allocate(std::int64_t bytes) = 0;
+  virtual void free(MemoryId memory) = 0;
+  // Copies wait for runs. The slice says how many bytes; the host's side must have as many.
+  virtual void write(const Slice& to, std::span<const std::byte> from) = 0;
+  virtual void read(const Slice& from, std::span<std::byte> to) = 0;
+  virtual void copy(const Slice& from, const Slice& to) = 0;
+  // The memory itself where the host can reach it, otherwise null. Valid until free(); not to be
+  // touched during a run that uses it.
+  virtual std::byte* host_view(MemoryId memory) = 0;
+
+  // Compiles or loads the code, takes scratch and the constants. The plan is kept by the device.
+  virtual PlanId load(plan::Plan plan) = 0;
+  virtual void unload(PlanId plan) = 0;
+
+  // Starts the plan; returns when it is under way, which for a CPU is when it has finished. After
+  // its first run a plan allocates nothing.
+  virtual void run(PlanId plan, const RunArguments& arguments) = 0;
+  // Returns when everything that was started has finished.
+  virtual void wait() = 0;
+  // The status word: waits, gives the code of a kernel's report since the last call, or 0, and
+  // clears it.
+  virtual std::int32_t take_status() = 0;
+
+  virtual MemorySummary memory() const = 0;
+
+ protected:
+  Device() = default;
+};
+
+struct DeviceOptions {
+  int workers = 0;  // threads that compute, the caller's among them; 0: one per CPU
+  int spin_microseconds =
+      200;  // how long a waiting worker spins before it sleeps, if there is a CPU for each worker
+};
+
+// "cpu", or "kir": the interpreter of kernels, which checks bounds and races. UnsupportedError with
+// the list for other names.
+std::unique_ptr<Device> make_device(std::string_view name, const DeviceOptions& options = {});
+std::vector<std::string> device_names();
+
+}  // namespace pantala::device

@@ -1,0 +1,151 @@
+#include "device/kir/kir_device.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "device/float_environment.h"
+#include "device/host_memory.h"
+#include "kir/interpret.h"
+#include "pantala/error.h"
+#include "plan/dependencies.h"
+
+namespace pantala::device::kernel_ir {
+
+namespace {
+
+ir::Number number_of(std::int64_t slot, DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(slot)));
+    case DType::f64:
+      return std::bit_cast<double>(slot);
+    case DType::i32:
+      return ir::Number::of(static_cast<std::int32_t>(slot));
+    default:
+      return ir::Number::of(slot);
+  }
+}
+
+class KirDevice final : public Device {
+ public:
+  std::string_view name() const override { return "kir"; }
+  std::string description() const override { return "kir, the interpreter of kernels"; }
+
+  MemoryId allocate(std::int64_t bytes) override {
+    const std::lock_guard lock(mutex_);
+    return memory_.allocate(bytes);
+  }
+  void free(MemoryId memory) override {
+    const std::lock_guard lock(mutex_);
+    memory_.free(memory);
+  }
+  void write(const Slice& to, std::span<const std::byte> from) override {
+    const std::lock_guard lock(mutex_);
+    memory_.write(to, from);
+  }
+  void read(const Slice& from, std::span<std::byte> to) override {
+    const std::lock_guard lock(mutex_);
+    memory_.read(from, to);
+  }
+  void copy(const Slice& from, const Slice& to) override {
+    const std::lock_guard lock(mutex_);
+    memory_.copy(from, to);
+  }
+  std::byte* host_view(MemoryId memory) override {
+    const std::lock_guard lock(mutex_);
+    return memory_.view(memory);
+  }
+
+  PlanId load(plan::Plan plan) override {
+    validate(plan);
+    check_dependencies(plan);
+    for (const plan::Unit& unit : plan.units)
+      if (!unit.kernel)
+        throw DeviceError(fmt::format("plan '{}': unit '{}' is compiled code without its kernel",
+                                      plan.name, unit.entry));
+    const std::lock_guard lock(mutex_);
+    const PlanId id{++last_plan_};
+    Binder binder(plan);
+    loaded_.emplace(id, Loaded{std::move(plan), std::move(binder)});
+    return id;
+  }
+  void unload(PlanId plan) override {
+    const std::lock_guard lock(mutex_);
+    find(plan);
+    loaded_.erase(plan);
+  }
+
+  void run(PlanId id, const RunArguments& arguments) override {
+    const std::lock_guard lock(mutex_);
+    const DefaultFloatEnvironment environment;
+    Loaded& loaded = find(id);
+    loaded.binder.bind(loaded.plan, arguments, memory_);
+    if (loaded.plan.arena_bytes > 0)
+      std::memset(loaded.binder.bases()[0], 0xFF,
+                  static_cast<std::size_t>(loaded.plan.arena_bytes));
+    for (const plan::Launch& launch : loaded.plan.launches)
+      for (const plan::ArgumentSet& set : launch.sets)
+        run_set(loaded, loaded.plan.units[launch.unit], set, arguments.uniforms);
+  }
+  void wait() override { const std::lock_guard lock(mutex_); }
+  std::int32_t take_status() override {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(status_, 0);
+  }
+
+  MemorySummary memory() const override {
+    const std::lock_guard lock(mutex_);
+    MemorySummary summary{.allocated = memory_.allocated(),
+                          .peak_allocated = memory_.peak_allocated()};
+    for (const auto& [id, loaded] : loaded_) summary.constants += std::ssize(loaded.plan.constants);
+    return summary;
+  }
+
+ private:
+  struct Loaded {
+    plan::Plan plan;
+    Binder binder;
+  };
+
+  Loaded& find(PlanId plan) {
+    const auto found = loaded_.find(plan);
+    if (found == loaded_.end()) throw TypeError(fmt::format("kir: there is no plan {}", plan.id));
+    return found->second;
+  }
+
+  void run_set(const Loaded& loaded, const plan::Unit& unit, const plan::ArgumentSet& set,
+               std::span<const std::int64_t> uniforms) {
+    kir::Arguments arguments;
+    for (const std::uint32_t b : set.buffers) {
+      const plan::Buffer& buffer = loaded.plan.buffers[b];
+      std::byte* base = loaded.binder.bases()[Binder::base_of(buffer)];
+      arguments.buffers.push_back(
+          {buffer.dtype, base ? base + buffer.offset : nullptr, buffer.elements});
+    }
+    for (std::size_t k = 0; k < set.params.size(); ++k) {
+      const plan::Scalar& s = set.params[k];
+      arguments.params.push_back(
+          number_of(s.is_uniform ? uniforms[static_cast<std::size_t>(s.value)] : s.value,
+                    unit.signature.params[k]));
+    }
+    const std::int64_t status = kir::interpret(*unit.kernel, arguments, 0, set.items);
+    if (status != 0) status_ = static_cast<std::int32_t>(status);
+  }
+
+  mutable std::mutex mutex_;
+  HostMemory memory_;
+  std::map<PlanId, Loaded> loaded_;
+  std::uint64_t last_plan_ = 0;
+  std::int32_t status_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> make_kir_device() { return std::make_unique<KirDevice>(); }
+
+}  // namespace pantala::device::kernel_ir

@@ -1,0 +1,197 @@
+// The kernel IR: what a scheduled group of ops becomes before any target sees it. Small and
+// structured: typed values, loops with carried values, ifs, loads and stores. A backend maps these
+// instructions one to one; what is not here (exp, erf, ...) is written once, in terms of them, in
+// kir/math.h, so that every target computes the same bits.
+//
+// A kernel runs over `items`: independent pieces of work, numbered from 0, that any worker may take
+// (a CPU worker takes a range, a GPU workgroup one). The body sees its item's number. Sizes,
+// strides and trip counts are run-time parameters; only tile constants are baked, so layers of a
+// network share code. Vectors are explicit: every arithmetic instruction works on 1 or more lanes.
+// A register tile is a set of SSA values that a loop carries. Scratch belongs to a worker (or
+// workgroup), is sized in the kernel and never on the stack.
+//
+// Numerics: no instruction may be contracted or reassociated by a backend; `fma` is an instruction
+// of its own. Every float instruction is the correctly rounded one (subnormals are kept). The sign
+// and payload of a NaN that arithmetic makes are unspecified; moves (select, bitcast, neg, abs,
+// memory of the same dtype) keep them.
+//   integers   wrap; div truncates, rem has the sign of the dividend; dividing by zero, or the
+//   least number by -1, is an error of the kernel.
+//              shl and shr take their amount modulo the width, shr keeps the sign; mulhi is the
+//              upper half of the product of *unsigned* numbers.
+//   min, max   min(a, b) = a < b or a is NaN ? a : b; max(a, b) = a > b or a is NaN ? a : b. So a
+//   NaN on either side wins, and of two zeros b does. round      to the nearest integer, halves to
+//   even; neg and abs of floats only touch the sign bit. lt ... ne  ordered, except ne, which holds
+//   for NaN. cast       float to integer truncates and saturates, NaN gives 0; integer to integer
+//   wraps; anything to bool asks for != 0; the rest rounds to
+//              nearest even.
+//   memory     f16 and bf16 load as f32, u8 as i32, the rest as itself; stores convert back
+//   (rounding to nearest even, u8 wraps). A bool is one byte,
+//              any nonzero one reads as true.
+//   reduce_*   halve: lane k becomes op(lane k, lane k + n/2) until one is left. On bools
+//   reduce_max is "any" and reduce_min "all". loop       for (i = begin; i < end; i += step); step
+//   must be positive, and end + step an i64. A `threads` loop carries nothing.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pantala/dtype.h"
+
+namespace pantala::kir {
+
+// `lanes` numbers of one dtype. f16, bf16 and u8 occur in memory only: loads and stores convert
+// (load to f32, i32). Lanes: 1, 2, 4, 8, 16 or 32.
+struct VType {
+  DType dtype = DType::i64;
+  int lanes = 1;
+  friend bool operator==(const VType&, const VType&) = default;
+  VType with_lanes(int n) const { return {dtype, n}; }
+  VType with_dtype(DType t) const { return {t, lanes}; }
+  std::string str() const;  // f32, f32x8
+};
+
+// A value of one kernel: an index into Kernel::types.
+struct Value {
+  std::uint32_t id = UINT32_MAX;
+  bool valid() const { return id != UINT32_MAX; }
+  friend auto operator<=>(const Value&, const Value&) = default;
+};
+
+enum class Op : std::uint8_t {
+  // values
+  constant,  // imm: the number, in every lane
+  param,     // index: which scalar parameter
+  // arithmetic, lane by lane; operands and result of one type
+  add,
+  sub,
+  mul,
+  div,
+  min,
+  max,
+  neg,
+  abs,
+  sqrt,
+  floor,
+  ceil,
+  round,
+  fma,  // sqrt ... fma: floats only
+  // integers
+  rem,
+  bit_and,
+  bit_or,
+  bit_xor,
+  shl,
+  shr,
+  mulhi,  // bit_*: bools as well
+  // bool results; eq and ne take bools as well
+  lt,
+  le,
+  eq,
+  ne,
+  select,   // bool, a, b
+  cast,     // to the result's dtype: floats to integers by truncation (saturating), integers wrap
+  bitcast,  // f32 <-> i32, f64 <-> i64
+  // lanes
+  splat,      // scalar -> every lane
+  iota,       // 0, 1, 2, ...
+  extract,    // vector -> scalar; index: the lane
+  transpose,  // n vectors of n lanes -> n vectors of n lanes
+  reduce_add,
+  reduce_max,
+  reduce_min,
+  // memory; index: the buffer. Indices (i64; those of gather may be i32) count elements. A mask
+  // (bool, one per lane) may follow: lanes that are off read 0 and write nothing.
+  load,           // [at]                -> lanes at, at + 1, ...
+  load_strided,   // [at, stride]        -> lanes at, at + stride, ...
+  gather,         // [indices]           -> one index per lane
+  store,          // [at, value]
+  store_strided,  // [at, stride, value]
+  prefetch,       // [at]: a hint, may be out of bounds
+  report,  // [condition], a scalar; index: the code (not 0) that the status word becomes if the
+           // condition holds; any of several reports may win
+  // structure
+  loop,  // [begin, end, step, carried...] -> final carried; block params: [index, carried...]
+  if_,   // [condition]                    -> yields of the chosen block; two blocks without params
+  barrier,  // all threads of a workgroup; only for targets that have workgroups
+};
+std::string_view op_name(Op op);
+std::optional<Op> parse_op(std::string_view name);
+// Loads, stores and prefetches: instructions whose index is a buffer.
+bool touches_memory(Op op);
+// Instructions that compute their results from their arguments alone, so that equal ones are
+// interchangeable and unused ones removable.
+bool is_pure(Op op);
+// The dtype that values of a memory dtype have in registers.
+DType register_dtype(DType memory);
+bool valid_lanes(std::int64_t lanes);
+
+enum class LoopKind : std::uint8_t {
+  serial,
+  threads,  // iterations are shared out over the threads of a workgroup (targets without workgroups
+            // run them in order)
+};
+
+struct Inst;
+struct Block {
+  std::vector<Value> params;
+  std::vector<Inst> body;
+  std::vector<Value> yields;
+};
+
+struct Inst {
+  Op op = Op::constant;
+  std::vector<Value> args = {};
+  std::vector<Value> results = {};
+  std::vector<Block> blocks = {};
+  double imm = 0;  // constant of a float type
+  std::int64_t index =
+      0;  // constant of an integer type or bool; param, buffer or lane number; code of a report
+  bool masked = false;  // memory: the last argument is a mask
+  bool stream = false;  // store: the value will not be read soon
+  LoopKind kind = LoopKind::serial;
+};
+
+enum class Access : std::uint8_t { read, write, read_write };
+enum class Space : std::uint8_t {
+  global,   // an argument
+  scratch,  // of the worker or workgroup, `size` elements
+};
+
+struct Buffer {
+  std::string name;
+  DType dtype = DType::f32;
+  Access access = Access::read;
+  Space space = Space::global;
+  std::int64_t size = 0;  // scratch only
+};
+
+// A scalar argument: a size, a stride, a trip count (i64) or a hyper-parameter (f32, f64).
+struct Param {
+  std::string name;
+  DType dtype = DType::i64;
+};
+
+constexpr std::int64_t kScratchAlignment = 64;
+
+struct Kernel {
+  std::string name;
+  std::vector<Buffer> buffers;  // global ones first, in the order of the arguments
+  std::vector<Param> params;
+  std::vector<VType> types;  // of every value
+  Block body;                // params: [item], an i64
+
+  const VType& type(Value v) const { return types[v.id]; }
+  int global_buffers() const;
+  std::int64_t scratch_bytes()
+      const;  // every scratch buffer starts at a multiple of kScratchAlignment
+};
+
+// Whether two kernels are the same code: everything but the names of kernel, buffers and
+// parameters; values are compared by their numbers.
+bool same_code(const Kernel& a, const Kernel& b);
+std::uint64_t hash_code(const Kernel& kernel);
+
+}  // namespace pantala::kir

@@ -1,0 +1,14 @@
+// The verifier of kernels: every invariant of kir/kernel.h that can be read off the code.
+#pragma once
+
+#include "kir/kernel.h"
+
+namespace pantala::kir {
+
+// Throws InternalError naming the kernel, the broken rule and the instruction as printed. Checks
+// arguments, types, each instruction's rules (kir/rules.h), that every value is defined once,
+// before its uses and in a block that encloses them, that steps that are constants are positive,
+// and that barriers stand where all threads of a workgroup pass.
+void verify(const Kernel& kernel);
+
+}  // namespace pantala::kir

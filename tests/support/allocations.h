@@ -1,0 +1,17 @@
+// Counts what operator new gives out in this process, for tests that say "nothing is allocated
+// here" or "nothing large".
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace pantala::testing_support {
+
+struct Allocations {
+  std::int64_t count = 0;
+  std::size_t largest = 0;  // since the last reset_largest_allocation()
+};
+Allocations allocations();
+void reset_largest_allocation();
+
+}  // namespace pantala::testing_support

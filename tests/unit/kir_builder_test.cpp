@@ -1,0 +1,228 @@
+// The builder's and the verifier's errors: each names the kernel, the instruction and what is wrong
+// with it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kir/builder.h"
+#include "kir/text.h"
+#include "kir/verify.h"
+#include "pantala/error.h"
+
+namespace pantala::kir {
+namespace {
+
+using ::testing::HasSubstr;
+
+template <class F>
+std::string internal_error(F&& f) {
+  try {
+    f();
+  } catch (const InternalError& e) { return e.what(); }
+  return "no error";
+}
+
+#define EXPECT_INTERNAL_ERROR(CODE, TEXT) \
+  EXPECT_THAT(internal_error([&] { CODE; }), HasSubstr(TEXT))
+
+struct KirBuilder : ::testing::Test {
+  Builder b{"test"};
+  BufferId in = b.buffer("in", f32, Access::read);
+  BufferId out = b.buffer("out", f16, Access::write);
+  BufferId bytes = b.buffer("bytes", u8, Access::read_write);
+  BufferId flags = b.buffer("flags", boolean, Access::read_write);
+  Var n = b.param("n");
+  Var x = b.load(in, b.i64(0));
+  Var v = b.load(in, b.i64(0), 8);
+};
+
+TEST_F(KirBuilder, ConvertsMemoryDTypes) {
+  EXPECT_EQ(b.load(bytes, n, 4).type(), (VType{i32, 4}));
+  EXPECT_EQ(b.load(flags, n, 4).type(), (VType{boolean, 4}));
+  EXPECT_NO_THROW(b.store(out, n, v));
+  EXPECT_NO_THROW(b.store(flags, n, lt(v, 0.0)));
+}
+
+TEST_F(KirBuilder, SplatsScalarsBesideVectors) {
+  EXPECT_EQ((x + v).type(), (VType{f32, 8}));
+  EXPECT_EQ((v * x).type(), (VType{f32, 8}));
+  EXPECT_EQ(lt(x, v).type(), (VType{boolean, 8}));
+  EXPECT_EQ(b.fma(x, v, x).type(), (VType{f32, 8}));
+  EXPECT_EQ(b.select(lt(x, 0.0), v, x).type(), (VType{f32, 8}));
+  EXPECT_EQ((2 * n + 1).type(), (VType{i64, 1}));
+}
+
+TEST_F(KirBuilder, RejectsOperandsOfWrongTypes) {
+  EXPECT_INTERNAL_ERROR(b.binary(Op::add, x, v),
+                        "kernel 'test': add: the operands have different types, f32 and f32x8");
+  EXPECT_INTERNAL_ERROR(x + n, "add: the operands have different types, f32 and i64");
+  EXPECT_INTERNAL_ERROR(x % x, "rem: it does not work on f32");
+  EXPECT_INTERNAL_ERROR(b.unary(Op::sqrt, n), "sqrt: it does not work on i64");
+  EXPECT_INTERNAL_ERROR(b.binary(Op::shl, x, x), "shl: it does not work on f32");
+  EXPECT_INTERNAL_ERROR(b.select(n, x, x), "select: the condition is i64, not bool");
+  EXPECT_INTERNAL_ERROR(b.bitcast(x, i64),
+                        "bitcast: from f32 to i64 is no conversion of this kind");
+  EXPECT_INTERNAL_ERROR(b.cast(x, f16), "cast: f16 occurs in memory only");
+  EXPECT_INTERNAL_ERROR(b.extract(v, 8), "extract: f32x8 has no lane 8");
+  EXPECT_INTERNAL_ERROR(b.splat(v, 8), "splat: from f32x8 to f32x8");
+  EXPECT_INTERNAL_ERROR(b.splat(x, 3), "splat: 3 lanes are not 1, 2, 4, 8, 16 or 32");
+  EXPECT_INTERNAL_ERROR(b.transpose({v, v}), "transpose: 2 rows of f32x8 are not square");
+  EXPECT_INTERNAL_ERROR(b.constant({i32, 1}, 0.5), "constant: 0.5 is not a number of i32");
+  EXPECT_INTERNAL_ERROR(b.constant({i32, 1}, std::int64_t{1} << 40), "is not a number of i32");
+  EXPECT_INTERNAL_ERROR(b.report(n, 1), "report: the condition is i64, not bool");
+  EXPECT_INTERNAL_ERROR(b.report(lt(n, 1), 0), "report: code 0 means that all is well");
+}
+
+TEST_F(KirBuilder, RejectsWrongAccess) {
+  EXPECT_INTERNAL_ERROR(b.store(in, n, x), "store: buffer 'in' may only be read");
+  EXPECT_INTERNAL_ERROR(b.load(out, n), "load: buffer 'out' may only be written");
+  EXPECT_INTERNAL_ERROR(b.load(BufferId{9}, n), "there is no buffer 9");
+  EXPECT_INTERNAL_ERROR(b.load(in, x), "load: the position is f32, not i64");
+  EXPECT_INTERNAL_ERROR(b.store(out, n, n), "store: the value is i64, not f32");
+  EXPECT_INTERNAL_ERROR(b.load(in, n, 8, lt(x, 0.0)), "load: the mask is bool, not boolx8");
+  EXPECT_INTERNAL_ERROR(b.gather(in, v), "gather: the indices are f32x8");
+}
+
+TEST_F(KirBuilder, RejectsArgumentsInTheWrongPlace) {
+  b.scratch("tile", f32, 4);
+  EXPECT_INTERNAL_ERROR(b.buffer("late", f32, Access::read), "buffer 'late' comes after scratch");
+  EXPECT_INTERNAL_ERROR(b.scratch("none", f32, 0), "scratch 'none' has 0 elements");
+}
+
+TEST_F(KirBuilder, RejectsValuesThatAreOutOfReach) {
+  Var inner;
+  b.loop(b.i64(0), n, b.i64(1), [&](Var i) { inner = i + 1; });
+  EXPECT_INTERNAL_ERROR(inner + 1, "add: operand 0 was made in a block that is closed");
+  Builder other("other");
+  EXPECT_INTERNAL_ERROR(b.binary(Op::add, n, other.item()),
+                        "add: operand 1 belongs to another kernel");
+  EXPECT_INTERNAL_ERROR(b.unary(Op::neg, Var{}), "neg: operand 0 does not exist");
+}
+
+TEST_F(KirBuilder, RejectsLoopsAndBranchesThatDoNotFit) {
+  EXPECT_INTERNAL_ERROR(b.loop(x, n, n, [](Var) {}), "for: begin is f32, not i64");
+  EXPECT_INTERNAL_ERROR(
+      b.loop(n, n, n, {x}, [&](Var, std::span<const Var>) { return std::vector<Var>{}; }),
+      "for: a block yields 0 values for 1 results");
+  EXPECT_INTERNAL_ERROR(
+      b.loop(n, n, n, {x}, [&](Var, std::span<const Var>) { return std::vector<Var>{v}; }),
+      "for: yield 0 is f32x8, the result is f32");
+  const Builder::LoopBody same = [](Var, std::span<const Var> c) {
+    return std::vector<Var>(c.begin(), c.end());
+  };
+  EXPECT_INTERNAL_ERROR(b.loop(n, n, n, {x}, same, LoopKind::threads),
+                        "for: a loop over threads carries nothing");
+  EXPECT_INTERNAL_ERROR(b.branch(n, [] {}), "if: the condition is i64, not bool");
+  EXPECT_INTERNAL_ERROR(
+      b.branch(
+          lt(n, 1), [&] { return std::vector{x}; }, [&] { return std::vector{v}; }),
+      "if: yield 0 is f32x8, the result is f32");
+}
+
+TEST_F(KirBuilder, IsUsedUpWhenFinished) {
+  b.finish();
+  EXPECT_INTERNAL_ERROR(b.i64(1), "the kernel is finished");
+  EXPECT_INTERNAL_ERROR(n + 1, "a kernel that is finished");
+  EXPECT_INTERNAL_ERROR(b.finish(), "finished twice");
+}
+
+// A kernel to break: y[item] = x[item] + n, in a loop.
+Kernel sound() {
+  return parse(R"(kernel "sound" {
+    buffer x: f32 read
+    buffer y: f32 write
+    param n: i64
+    item %0
+    %1:i64 = param n
+    %2:i64 = constant 1
+    %3:f32 = constant 0.5
+    %7:f32 = for %4 in %0 to %1 step %2 carry (%5 = %3) {
+      %6:f32 = add %5, %3
+      yield %6
+    }
+    store y[%0] = %7
+  })");
+}
+
+TEST(KirVerify, NamesTheBrokenInstruction) {
+  Kernel k = sound();
+  k.body.body[3].blocks[0].body[0].args[1] = Value{1};
+  EXPECT_INTERNAL_ERROR(
+      verify(k),
+      "kernel 'sound': the operands have different types, f32 and i64, in: %6:f32 = add %5, %1");
+}
+
+TEST(KirVerify, ChecksWhereValuesAreVisible) {
+  Kernel k = sound();
+  k.body.body[4].args[1] = Value{6};
+  EXPECT_INTERNAL_ERROR(verify(k), "%6 is used outside of its block, in: store y[%0] = %6");
+  k = sound();
+  k.body.body[3].args[3] = Value{7};
+  EXPECT_INTERNAL_ERROR(verify(k), "%7 is used before it is defined");
+  k = sound();
+  k.body.body[3].blocks[0].body[0].results[0] = Value{3};
+  EXPECT_INTERNAL_ERROR(verify(k), "%3 is defined twice");
+  k = sound();
+  k.body.body[4].args[1] = Value{99};
+  EXPECT_INTERNAL_ERROR(verify(k), "%99 has no type");
+  k = sound();
+  k.types.push_back({f32, 1});
+  EXPECT_INTERNAL_ERROR(verify(k), "%8 is never defined");
+}
+
+TEST(KirVerify, ChecksArgumentsAndTypes) {
+  Kernel k = sound();
+  k.types[3].lanes = 3;
+  EXPECT_INTERNAL_ERROR(verify(k), "%3: 3 lanes are not 1, 2, 4, 8, 16 or 32");
+  k = sound();
+  k.types[3].dtype = bf16;
+  EXPECT_INTERNAL_ERROR(verify(k), "%3: bf16 occurs in memory only");
+  k = sound();
+  k.buffers[1].name = "x";
+  EXPECT_INTERNAL_ERROR(verify(k), "two buffers are called 'x'");
+  k = sound();
+  k.buffers[1].access = Access::read;
+  EXPECT_INTERNAL_ERROR(verify(k), "buffer 'y' may only be read, in: store y[%0] = %7");
+  k = sound();
+  k.params[0].name = "a b";
+  EXPECT_INTERNAL_ERROR(verify(k), "'a b' is no name for a parameter");
+}
+
+TEST(KirVerify, ChecksStructure) {
+  Kernel k = sound();
+  k.body.body[1].index = 0;
+  EXPECT_INTERNAL_ERROR(verify(k),
+                        "the step is 0, in: %7:f32 = for %4 in %0 to %1 step %2 carry (%5 = %3)");
+  k = sound();
+  k.body.body[3].blocks[0].yields.clear();
+  EXPECT_INTERNAL_ERROR(verify(k), "a block yields 0 values for 1 results");
+  k = sound();
+  k.body.body[4].stream = true, k.body.body[3].stream = true;
+  EXPECT_INTERNAL_ERROR(verify(k), "only a store can stream");
+  Builder b("threads");
+  b.loop(
+      b.i64(0), b.i64(4), b.i64(1), [&](Var) { b.barrier(); }, LoopKind::threads);
+  EXPECT_INTERNAL_ERROR(b.finish(), "a barrier inside of a loop over threads, in: barrier");
+}
+
+TEST(KirKernel, HashesAndComparesCodeWithoutNames) {
+  const Kernel a = sound();
+  Kernel b = sound();
+  b.name = "other", b.buffers[0].name = "z", b.params[0].name = "size";
+  EXPECT_TRUE(same_code(a, b));
+  EXPECT_EQ(hash_code(a), hash_code(b));
+  b.body.body[2].imm = -0.0;
+  Kernel c = b;
+  c.body.body[2].imm = 0.0;
+  EXPECT_FALSE(same_code(b, c));
+  EXPECT_NE(hash_code(b), hash_code(c));
+}
+
+TEST(KirKernel, AlignsScratch) {
+  Builder b("scratch");
+  b.scratch("a", u8, 3);
+  b.scratch("b", f32, 17);
+  EXPECT_EQ(b.finish().scratch_bytes(), 64 + 128);
+}
+
+}  // namespace
+}  // namespace pantala::kir
