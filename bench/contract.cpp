@@ -1,0 +1,200 @@
+// Matrix products by generated kernels: GFLOP/s and the share of the fma peak, with one and two threads. bench/contract_peer.py prints the same table for
+// PyTorch; run them in turns.
+//   bench_contract [words]: only the cases whose names contain all of them; --all runs every tiling of a case and prints the best ones
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "codegen/llvm/llvm.h"
+#include "kir/builder.h"
+#include "schedule/cpu/contract.h"
+
+namespace {
+
+using namespace pantala;
+using schedule::ContractSizes;
+using schedule::ContractSpec;
+using schedule::ContractStrides;
+using schedule::ContractTiling;
+using schedule::ReductionOrder;
+
+schedule::Target schedule_target(const codegen::HostTarget& host) {
+  schedule::Target target{.vector_bytes = host.vector_bytes, .vector_registers = host.vector_registers};
+  const auto known = [](int name, std::int64_t otherwise) {
+    const long value = sysconf(name);
+    return value > 0 ? value : otherwise;
+  };
+  target.l1_bytes = known(_SC_LEVEL1_DCACHE_SIZE, target.l1_bytes);
+  target.l1_ways = static_cast<int>(known(_SC_LEVEL1_DCACHE_ASSOC, target.l1_ways));
+  target.l2_bytes = known(_SC_LEVEL2_CACHE_SIZE, target.l2_bytes);
+  target.l3_bytes = known(_SC_LEVEL3_CACHE_SIZE, target.l3_bytes);
+  return target;
+}
+
+// Memory that starts at a cache line.
+class Floats {
+ public:
+  explicit Floats(std::int64_t count) : memory_(new (std::align_val_t{64}) float[static_cast<std::size_t>(count) + 16]()), count_(count) {}
+  ~Floats() { ::operator delete[](memory_, std::align_val_t{64}); }
+  Floats(const Floats&) = delete;
+  Floats& operator=(const Floats&) = delete;
+  float* data() { return memory_; }
+  void fill() {
+    for (std::int64_t i = 0; i < count_; ++i) memory_[i] = static_cast<float>((i * 37 + 11) % 101 - 50) / 64;
+  }
+
+ private:
+  float* memory_;
+  std::int64_t count_;
+};
+
+// A second thread that spins for work, as the workers of an executor do within a step.
+class Pair {
+ public:
+  Pair() : thread_([this] { serve(); }) {}
+  ~Pair() { stop_ = true, round_.fetch_add(1); }
+  template <class F>
+  void run(const F& work) {
+    work_ = [&] { work(1); };
+    round_.fetch_add(1);
+    work(0);
+    while (done_.load() != round_.load()) {}
+  }
+
+ private:
+  void serve() {
+    for (int seen = 0;;) {
+      while (round_.load() == seen) {}
+      ++seen;
+      if (stop_) return;
+      work_();
+      done_.store(seen);
+    }
+  }
+  std::function<void()> work_;
+  std::atomic<int> round_{0}, done_{0};
+  std::atomic<bool> stop_{false};
+  std::jthread thread_;
+};
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+struct Case {
+  std::string kind;
+  ContractSizes sizes;
+  std::string name() const { return fmt::format("{} {}x{}x{}", kind, sizes.m, sizes.n, sizes.k); }
+  ContractSpec spec() const { return {.a_k_inner = kind[0] == 'n', .b_k_inner = kind[1] == 't'}; }
+};
+
+std::string describe(const ContractTiling& t) {
+  return fmt::format("{}x{} lanes {} outer {} {}{}{} block {}x{}", t.rows, 2 * t.lanes, t.lanes_along_m ? 'm' : 'n', t.rows_outer ? "rows" : "lanes",
+                     t.pack_rows ? "pack-rows " : "", t.pack_lanes ? "pack-lanes " : "", t.direct ? "direct" : "", t.row_block, t.lane_block);
+}
+
+class Bench {
+ public:
+  explicit Bench(const codegen::HostTarget& host) : host_(host), target_(schedule_target(host)), library_(host) {}
+  const schedule::Target& target() const { return target_; }
+
+  // Nothing but fmas: what one core can do now.
+  double peak() {
+    if (!library_.find("peak")) library_.add(std::vector{peak_kernel()});
+    float out[12 * 16];
+    void* buffers[] = {out};
+    const std::int64_t count = 5000;
+    double best = 0;
+    for (int i = 0; i < 30; ++i) {
+      const double begin = now();
+      library_.find("peak")(buffers, &count, 0, 1, nullptr, nullptr);
+      best = std::max(best, 2.0 * 12 * 4 * target_.lanes(DType::f32) * static_cast<double>(count) / (now() - begin));
+    }
+    return best;
+  }
+
+  // Best GFLOP/s within `limit` seconds.
+  double measure(const Case& c, const ContractTiling& tiling, const ReductionOrder& order, int threads, double limit) {
+    const ContractSpec spec = c.spec();
+    const kir::Kernel kernel = schedule::build_contract(kernel_name(c, tiling), spec, order, tiling);
+    library_.add({&kernel, 1});
+    const codegen::KernelFn run = library_.find(kernel.name);
+    const ContractSizes& s = c.sizes;
+    Floats a(s.m * s.k), b(s.n * s.k), out(s.m * s.n);
+    a.fill(), b.fill();
+    const std::int64_t scratch_floats = kernel.scratch_bytes() / 4;
+    Floats scratch0(scratch_floats), scratch1(scratch_floats);
+    const auto params = schedule::contract_params(s, ContractStrides::dense(spec, s), order, tiling);
+    void* buffers[] = {a.data(), b.data(), out.data()};
+    const std::int64_t items = schedule::contract_items(s, tiling);
+    const auto part = [&](int t) {
+      run(buffers, params.data(), items * t / threads, items * (t + 1) / threads, (t ? scratch1 : scratch0).data(), nullptr);
+    };
+    std::unique_ptr<Pair> pair = threads == 2 ? std::make_unique<Pair>() : nullptr;
+    double best = 1e9;
+    for (const double begin = now(); now() - begin < limit;) {
+      const double start = now();
+      if (pair) pair->run(part);
+      else part(0);
+      best = std::min(best, now() - start);
+    }
+    return 2.0 * static_cast<double>(s.m * s.n * s.k) / best;
+  }
+
+ private:
+  std::string kernel_name(const Case& c, const ContractTiling& t) const { return c.name() + describe(t); }
+  kir::Kernel peak_kernel() const {
+    kir::Builder b("peak");
+    const auto out = b.buffer("out", DType::f32, kir::Access::write);
+    const kir::Var count = b.param("count");
+    const int lanes = target_.lanes(DType::f32);
+    const kir::Var half = b.constant({DType::f32, lanes}, 0.5);
+    const std::vector<kir::Var> end = b.loop(b.i64(0), count, b.i64(1), std::vector<kir::Var>(12, half), [&](kir::Var, std::span<const kir::Var> carried) {
+      std::vector<kir::Var> next(carried.begin(), carried.end());
+      for (int r = 0; r < 4; ++r)
+        for (kir::Var& v : next) v = b.fma(v, half, half);
+      return next;
+    });
+    for (int k = 0; k < 12; ++k) b.store(out, b.i64(k * lanes), end[static_cast<std::size_t>(k)]);
+    return b.finish();
+  }
+
+  codegen::HostTarget host_;
+  schedule::Target target_;
+  codegen::CodeLibrary library_;
+};
+
+std::vector<Case> cases() {
+  std::vector<Case> list;
+  for (const ContractSizes s : {ContractSizes{1, 32, 128, 784}, {1, 128, 576, 576}, {1, 128, 1536, 576}, {1, 784, 128, 32}, {1, 512, 512, 512}, {1, 1024, 1024, 1024}})
+    for (const char* kind : {"nt", "nn", "tn"}) list.push_back({kind, s});
+  return list;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  Bench bench(codegen::detect_host());
+  for (const Case& c : cases()) {
+    if (!std::ranges::all_of(words, [&](const std::string& w) { return c.name().find(w) != std::string::npos; })) continue;
+    const ContractSpec spec = c.spec();
+    const ReductionOrder order = schedule::reduction_order(c.sizes, c.kind[0] == 'n', c.kind[1] == 't', DType::f32, bench.target());
+    std::string line = fmt::format("{:16}", c.name());
+    for (const int threads : {1, 2}) {
+      const ContractTiling tiling = schedule::choose_tiling(spec, c.sizes, ContractStrides::dense(spec, c.sizes), order, bench.target(), {.workers = threads});
+      const double peak = bench.peak() * threads;
+      const double reached = bench.measure(c, tiling, order, threads, 0.15);
+      line += fmt::format(" | {} thread: {:6.1f} GFLOP/s {:5.1f} %  {}", threads, reached / 1e9, 100 * reached / peak, describe(tiling));
+    }
+    fmt::print("{}\n", line);
+    std::fflush(stdout);
+  }
+  return 0;
+}
