@@ -1,7 +1,9 @@
 // Matrix products by generated kernels: GFLOP/s and the share of the fma peak, with one and two threads. bench/contract_peer.py prints the same table for
 // PyTorch; run them in turns.
-//   bench_contract [words]: only the cases whose names contain all of them; --all runs every tiling of a case and prints the best ones
+//   bench_contract [--all] [--k-block=N] [words]: only the cases whose names contain all words; --all also runs, on one thread, the best tiling of every
+//   structure and prints what it reached beside what the model foretold; --k-block tries another order of reduction
 #include <fmt/format.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -56,10 +58,17 @@ class Floats {
   std::int64_t count_;
 };
 
+void run_on(int cpu) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(cpu, &set);
+  pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+}
+
 // A second thread that spins for work, as the workers of an executor do within a step.
 class Pair {
  public:
-  Pair() : thread_([this] { serve(); }) {}
+  Pair() : thread_([this] { serve(); }) { run_on(0); }
   ~Pair() { stop_ = true, round_.fetch_add(1); }
   template <class F>
   void run(const F& work) {
@@ -71,6 +80,7 @@ class Pair {
 
  private:
   void serve() {
+    run_on(1);
     for (int seen = 0;;) {
       while (round_.load() == seen) {}
       ++seen;
@@ -86,6 +96,12 @@ class Pair {
 };
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+// What this thread has used: on a shared machine one thread is measured without the time that others take.
+double used() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
 
 struct Case {
   std::string kind;
@@ -93,6 +109,9 @@ struct Case {
   std::string name() const { return fmt::format("{} {}x{}x{}", kind, sizes.m, sizes.n, sizes.k); }
   ContractSpec spec() const { return {.a_k_inner = kind[0] == 'n', .b_k_inner = kind[1] == 't'}; }
 };
+
+// Long enough for some undisturbed runs.
+double seconds(const Case& c) { return c.sizes.m * c.sizes.n * c.sizes.k < (1 << 27) ? 0.15 : 0.8; }
 
 std::string describe(const ContractTiling& t) {
   return fmt::format("{}x{} lanes {} outer {} {}{}{} block {}x{}", t.rows, 2 * t.lanes, t.lanes_along_m ? 'm' : 'n', t.rows_outer ? "rows" : "lanes",
@@ -112,9 +131,9 @@ class Bench {
     const std::int64_t count = 5000;
     double best = 0;
     for (int i = 0; i < 30; ++i) {
-      const double begin = now();
+      const double begin = used();
       library_.find("peak")(buffers, &count, 0, 1, nullptr, nullptr);
-      best = std::max(best, 2.0 * 12 * 4 * target_.lanes(DType::f32) * static_cast<double>(count) / (now() - begin));
+      best = std::max(best, 2.0 * 12 * 4 * target_.lanes(DType::f32) * static_cast<double>(count) / (used() - begin));
     }
     return best;
   }
@@ -139,10 +158,10 @@ class Bench {
     std::unique_ptr<Pair> pair = threads == 2 ? std::make_unique<Pair>() : nullptr;
     double best = 1e9;
     for (const double begin = now(); now() - begin < limit;) {
-      const double start = now();
+      const double start = pair ? now() : used();
       if (pair) pair->run(part);
       else part(0);
-      best = std::min(best, now() - start);
+      best = std::min(best, (pair ? now() : used()) - start);
     }
     return 2.0 * static_cast<double>(s.m * s.n * s.k) / best;
   }
@@ -177,23 +196,60 @@ std::vector<Case> cases() {
   return list;
 }
 
+// Every structure of a tiling with the blocks that the model likes best.
+void explore(Bench& bench, const Case& c, const ReductionOrder& order) {
+  const ContractSpec spec = c.spec();
+  const ContractStrides strides = ContractStrides::dense(spec, c.sizes);
+  struct Row {
+    double reached, foretold;
+    ContractTiling tiling;
+  };
+  std::vector<Row> rows;
+  for (unsigned bits = 0; bits < 32; ++bits)
+    for (const int tile_rows : {6, 8, 11, 12, 13, 14}) {
+      ContractTiling t{.lanes_along_m = (bits & 1) != 0, .rows_outer = (bits & 2) != 0, .pack_rows = (bits & 4) != 0, .pack_lanes = (bits & 8) != 0,
+                       .single_block = c.sizes.k <= order.k_block, .direct = (bits & 16) != 0, .rows = tile_rows, .lanes = bench.target().lanes(DType::f32)};
+      if (tile_rows > (bench.target().vector_registers - 4) / 2) continue;
+      double least = 1e30;
+      ContractTiling best;
+      for (std::int64_t row_block = tile_rows; row_block < 2 * (t.lanes_along_m ? c.sizes.n : c.sizes.m); row_block += tile_rows)
+        for (std::int64_t lane_block = 2 * t.lanes; lane_block < 2 * (t.lanes_along_m ? c.sizes.m : c.sizes.n); lane_block += 2 * t.lanes) {
+          t.row_block = row_block, t.lane_block = lane_block;
+          if (!schedule::broken_rule(spec, c.sizes, order, t).empty()) continue;
+          const double cycles = schedule::estimate(spec, c.sizes, strides, order, t, bench.target(), 1);
+          if (cycles < least) least = cycles, best = t;
+        }
+      if (least == 1e30) continue;
+      const double flops = 2.0 * static_cast<double>(c.sizes.m * c.sizes.n * c.sizes.k);
+      rows.push_back({bench.measure(c, best, order, 1, seconds(c) / 4) / bench.peak(), flops / least / (4.0 * t.lanes), best});
+    }
+  std::ranges::sort(rows, [](const Row& x, const Row& y) { return x.reached > y.reached; });
+  for (const Row& r : rows) fmt::print("    {:5.1f} % foretold {:5.1f} %  {}\n", 100 * r.reached, 100 * r.foretold, describe(r.tiling));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::vector<std::string> words(argv + 1, argv + argc);
+  std::vector<std::string> words(argv + 1, argv + argc);
+  const bool all = std::erase(words, "--all") > 0;
+  const auto depth = std::ranges::find_if(words, [](const std::string& w) { return w.starts_with("--k-block="); });
+  const std::int64_t k_block = depth == words.end() ? 0 : std::stoll(depth->substr(10));
+  if (depth != words.end()) words.erase(depth);
   Bench bench(codegen::detect_host());
   for (const Case& c : cases()) {
     if (!std::ranges::all_of(words, [&](const std::string& w) { return c.name().find(w) != std::string::npos; })) continue;
     const ContractSpec spec = c.spec();
-    const ReductionOrder order = schedule::reduction_order(c.sizes, c.kind[0] == 'n', c.kind[1] == 't', DType::f32, bench.target());
+    ReductionOrder order = schedule::reduction_order(c.sizes, c.kind[0] == 'n', c.kind[1] == 't', DType::f32, bench.target());
+    if (k_block > 0) order.k_block = k_block;
     std::string line = fmt::format("{:16}", c.name());
     for (const int threads : {1, 2}) {
       const ContractTiling tiling = schedule::choose_tiling(spec, c.sizes, ContractStrides::dense(spec, c.sizes), order, bench.target(), {.workers = threads});
       const double peak = bench.peak() * threads;
-      const double reached = bench.measure(c, tiling, order, threads, 0.15);
+      const double reached = bench.measure(c, tiling, order, threads, seconds(c));
       line += fmt::format(" | {} thread: {:6.1f} GFLOP/s {:5.1f} %  {}", threads, reached / 1e9, 100 * reached / peak, describe(tiling));
     }
     fmt::print("{}\n", line);
+    if (all) explore(bench, c, order);
     std::fflush(stdout);
   }
   return 0;

@@ -18,8 +18,11 @@ constexpr int kUnroll = 4;   // of the loop over k
 constexpr int kVectors = 2;  // columns of the register tile, in vectors
 
 std::int64_t round_up_to(std::int64_t a, std::int64_t b) { return (a + b - 1) / b * b; }
-// Scratch is sized in powers of two, so that neighbouring block sizes are the same code.
-std::int64_t scratch_size(std::int64_t elements) { return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(elements))); }
+// Scratch is sized in eighths of powers of two, so that neighbouring block sizes are the same code.
+std::int64_t scratch_size(std::int64_t elements) {
+  const auto step = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(elements))) / 8;
+  return step == 0 ? elements : round_up_to(elements, step);
+}
 
 // Writes the kernel of one tiling. Names: a *tile* is `rows` neighbours of the rows operand, a *panel* two vectors of neighbours of the lanes operand.
 class TileKernel {
@@ -69,7 +72,7 @@ class TileKernel {
   void make_scratch() {
     const std::int64_t depth = round_up_to(order_.k_block, t_.lanes);
     const std::int64_t row_block = round_up_to(t_.row_block, t_.rows), lane_block = round_up_to(t_.lane_block, columns());
-    const std::int64_t tile = depth * tile_panel().padded, panel = depth * columns();
+    const std::int64_t tile = depth * tile_panel().padded + t_.lanes, panel = depth * columns() + t_.lanes;
     if (t_.pack_rows) packed_rows_ = b.scratch("packed_rows", spec_.dtype, scratch_size(t_.rows_outer ? tile : row_block / t_.rows * tile));
     if (t_.pack_lanes) packed_lanes_ = b.scratch("packed_lanes", spec_.dtype, scratch_size(t_.rows_outer ? lane_block / columns() * panel : panel));
     if (t_.direct) return;
@@ -77,28 +80,33 @@ class TileKernel {
     if (t_.lanes_along_m == spec_.c_n_inner) square_ = b.scratch("square", spec_.dtype, t_.lanes * t_.lanes);
   }
 
-  void pack_tile(Var tile, Var to) { pack(b, rows_, tile_panel(), row0_ + tile * t_.rows, k0_, depth_, packed_rows_, to); }
-  void pack_panel(Var panel, Var to) { pack(b, lanes_, lane_panel(), lane0_ + panel * columns(), k0_, depth_, packed_lanes_, to); }
+  void pack_tiles(Var first, Var count, Var tile_size) {
+    pack(b, rows_, tile_panel(), {row0_ + first * t_.rows, count, k0_, depth_}, packed_rows_, tile_size);
+  }
+  void pack_panels(Var first, Var count, Var panel_size) {
+    pack(b, lanes_, lane_panel(), {lane0_ + first * columns(), count, k0_, depth_}, packed_lanes_, panel_size);
+  }
   void each(Var count, const std::function<void(Var)>& body) { b.loop(b.i64(0), count, b.i64(1), body); }
 
   // Adds the products of one block of k to the sums.
   void block(Var k0, Var depth) {
     k0_ = k0;
     depth_ = depth;
-    const Var zero = b.i64(0);
+    const Var zero = b.i64(0), one = b.i64(1);
     const Var padded = round_up(depth, t_.lanes);
-    const Var tile_size = padded * tile_panel().padded, panel_size = padded * columns();
+    // Neighbours start a line apart from a multiple of the cache's sets: they are written in turns.
+    const Var tile_size = padded * tile_panel().padded + t_.lanes, panel_size = padded * columns() + t_.lanes;
     if (t_.rows_outer) {
-      if (t_.pack_lanes) each(panels_, [&](Var panel) { pack_panel(panel, panel * panel_size); });
+      if (t_.pack_lanes) pack_panels(zero, panels_, panel_size);
       each(tiles_, [&](Var tile) {
-        if (t_.pack_rows) pack_tile(tile, zero);
+        if (t_.pack_rows) pack_tiles(tile, one, tile_size);
         each(panels_, [&](Var panel) { product(tile, panel, zero, panel * panel_size); });
       });
       return;
     }
-    if (t_.pack_rows) each(tiles_, [&](Var tile) { pack_tile(tile, tile * tile_size); });
+    if (t_.pack_rows) pack_tiles(zero, tiles_, tile_size);
     each(panels_, [&](Var panel) {
-      if (t_.pack_lanes) pack_panel(panel, zero);
+      if (t_.pack_lanes) pack_panels(panel, one, panel_size);
       each(tiles_, [&](Var tile) { product(tile, panel, tile * tile_size, zero); });
     });
   }

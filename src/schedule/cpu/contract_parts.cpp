@@ -82,23 +82,26 @@ void pack_transposed(Builder& b, const Operand& operand, Panel panel, Var first,
   }
 }
 
-void pack_copied(Builder& b, const Operand& operand, Panel panel, Var first, Var k0, Var depth, kir::BufferId scratch, Var to) {
-  const Var there = min(operand.size - first, panel.width);
-  std::vector<Var> masks;
-  for (int group = 0; group < panel.padded; group += panel.lanes) masks.push_back(first_lanes(b, there - group, panel.lanes));
-  b.loop(b.i64(0), depth, b.i64(1), [&](Var k) {
-    for (int group = 0; group < panel.padded; group += panel.lanes) {
-      const Var mask = masks[static_cast<std::size_t>(group / panel.lanes)];
-      b.store(scratch, to + k * panel.padded + group, operand.load(b, first + group, k0 + k, panel.lanes, false, mask));
-    }
-  });
-}
-
 }  // namespace
 
-void pack(Builder& b, const Operand& operand, Panel panel, Var first, Var k0, Var depth, kir::BufferId scratch, Var to) {
-  if (operand.k_inner) pack_transposed(b, operand, panel, first, k0, depth, scratch, to);
-  else pack_copied(b, operand, panel, first, k0, depth, scratch, to);
+void pack(Builder& b, const Operand& operand, Panel panel, const PackRange& range, kir::BufferId scratch, Var panel_size) {
+  if (operand.k_inner) {
+    b.loop(b.i64(0), range.panels, b.i64(1), [&](Var p) {
+      pack_transposed(b, operand, panel, range.first + p * panel.width, range.k0, range.depth, scratch, p * panel_size);
+    });
+    return;
+  }
+  // Panels inside: every line of the operand is then read once, and in order.
+  b.loop(b.i64(0), range.depth, b.i64(1), [&](Var k) {
+    b.loop(b.i64(0), range.panels, b.i64(1), [&](Var p) {
+      const Var first = range.first + p * panel.width;
+      const Var there = min(operand.size - first, panel.width);
+      for (int group = 0; group < panel.padded; group += panel.lanes) {
+        const Var mask = first_lanes(b, there - group, panel.lanes);
+        b.store(scratch, p * panel_size + k * panel.padded + group, operand.load(b, first + group, range.k0 + k, panel.lanes, false, mask));
+      }
+    });
+  });
 }
 
 }  // namespace pantala::schedule

@@ -55,9 +55,14 @@ kir::Var first_lanes(kir::Builder& b, kir::Var count, int lanes);
 struct Panel {
   int width = 0, padded = 0, lanes = 0;
 };
-// Copies operand(first + i, k0 + k), k < depth, to scratch[to + k * padded + i]. Positions past the operand's end hold anything; up to the next multiple
+// Copies operand(first + i, k0 + k), k < depth, to scratch[k * padded + i]. Positions past the operand's end hold anything; up to the next multiple
 // of the lanes, k's past the depth hold zeros.
-void pack(kir::Builder& b, const Operand& operand, Panel panel, kir::Var first, kir::Var k0, kir::Var depth, kir::BufferId scratch, kir::Var to);
+// Several panels follow each other at a distance of `panel_size`.
+struct PackRange {
+  kir::Var first, panels;  // `first` of the first panel
+  kir::Var k0, depth;
+};
+void pack(kir::Builder& b, const Operand& operand, Panel panel, const PackRange& range, kir::BufferId scratch, kir::Var panel_size);
 
 // The kernel whose reduction runs over lanes.
 kir::Kernel build_dot(std::string name, const ContractSpec& spec, const ReductionOrder& order, const ContractTiling& tiling,

@@ -33,7 +33,7 @@ View view(const ContractSpec& spec, const ContractSizes& sizes, const ContractSt
 }
 
 // Cycles per vector, measured on cores with two fma units.
-constexpr double kCopy = 2.0, kTranspose = 9.0, kFinish = 2.5, kFinishTransposed = 10.0, kTileOverhead = 40.0;
+constexpr double kCopy = 2.0, kTranspose = 9.0, kFinish = 2.5, kFinishTransposed = 10.0, kTileOverhead = 40.0, kPanelFromL2 = 0.5, kJump = 5.0;
 
 // Rows at this distance share a set of the L1 cache.
 bool rows_collide(std::int64_t ld, int rows, DType dtype, const Target& target) {
@@ -44,7 +44,8 @@ bool rows_collide(std::int64_t ld, int rows, DType dtype, const Target& target) 
 // Bytes of scratch that an item walks over again and again.
 std::int64_t footprint(const ContractTiling& t, const ReductionOrder& order, std::int64_t k, DType dtype) {
   const std::int64_t depth = std::min(order.k_block, k);
-  const std::int64_t inner = (t.rows_outer ? t.lane_block : t.row_block) * depth;
+  const std::int64_t padded_rows = t.pack_rows ? ceil_div(t.rows, t.lanes) * t.lanes : t.rows;
+  const std::int64_t inner = (t.rows_outer ? t.lane_block : ceil_div(t.row_block, t.rows) * padded_rows) * depth;
   return (inner + (t.direct ? 0 : t.row_block * t.lane_block)) * dtype_bytes(dtype);
 }
 
@@ -80,12 +81,17 @@ double estimate(const ContractSpec& spec, const ContractSizes& sizes, const Cont
   // Two fmas and two loads a cycle, four cycles of latency.
   double step = std::max({static_cast<double>(t.rows), 0.5 * (t.rows + 2), 4.0});
   if (!t.pack_rows) step *= rows_collide(v.rows_ld, t.rows, spec.dtype, target) ? 2.0 : 1.03;
-  if (!t.pack_lanes) step *= 1.03 + (v.lanes_ld * dtype_bytes(spec.dtype) % 4096 == 0 ? 0.1 : 0.0);
+  if (!t.pack_lanes) step *= 1.05 + (v.lanes_ld * dtype_bytes(spec.dtype) % 4096 == 0 ? 0.1 : 0.0);
+  // The panel of lanes comes from L2 if it does not fit L1 or others come between its uses.
+  const std::int64_t panel_bytes = std::min(order.k_block, sizes.k) * columns * dtype_bytes(spec.dtype);
+  if ((t.rows_outer && panels > 1) || panel_bytes > target.l1_bytes * 3 / 4) step += kPanelFromL2;
   const double blocks = static_cast<double>(std::max<std::int64_t>(ceil_div(sizes.k, order.k_block), 1));
   double cycles = tiles * panels * (k * step + blocks * (kTileOverhead + (t.direct ? 1.0 : 2.0) * t.rows));
   const double lanes = t.lanes;
-  if (t.pack_rows) cycles += tiles * static_cast<double>(ceil_div(t.rows, t.lanes)) * k * (v.rows_k_inner ? kTranspose : kCopy);
-  if (t.pack_lanes) cycles += panels * 2 * k * (v.lanes_k_inner ? kTranspose : kCopy);
+  const double row_vectors = static_cast<double>(ceil_div(t.rows, t.lanes));
+  if (t.pack_rows) cycles += tiles * k * (v.rows_k_inner ? row_vectors * kTranspose : row_vectors * kCopy + (t.rows_outer ? kJump : 0.0));
+  if (t.pack_lanes) cycles += panels * k * 2 * (v.lanes_k_inner ? kTranspose : kCopy);
+  if (!v.lanes_k_inner && (!t.rows_outer || !t.pack_lanes)) cycles += panels * k * kJump;
   if (!t.direct) cycles += row_block * lane_block / lanes * (v.transposed ? kFinishTransposed : kFinish);
   if (footprint(t, order, sizes.k, spec.dtype) > target.l2_bytes * 3 / 4) cycles *= 1.3;
   const std::int64_t items = contract_items(sizes, t);
