@@ -221,7 +221,7 @@ TEST(ContractKernel, SoInDoublePrecision) { check_all_tilings<double>(DType::f64
 
 // The tilings that are really chosen, on the processors that this one can stand in for.
 TEST(ContractKernel, ChosenTilingsHaveTheBitsOfThePlainLoopOnEveryTarget) {
-  const std::vector<ContractSizes> sizes{{1, 13, 31, 17}, {2, 14, 32, 64}, {1, 15, 33, 65}, {1, 32, 128, 784}, {1, 67, 101, 1301}, {1, 128, 40, 33}, {3, 47, 53, 29}, {1, 6, 16, 700}};
+  const std::vector<ContractSizes> sizes{{1, 13, 31, 17}, {2, 14, 32, 64}, {1, 32, 128, 784}, {3, 67, 101, 33}};
   for (const auto& [name, host] : codegen::runnable_targets()) {
     const Target target = target_of(host);
     for (const ContractSpec& spec : all_layouts(DType::f32)) {
@@ -229,7 +229,7 @@ TEST(ContractKernel, ChosenTilingsHaveTheBitsOfThePlainLoopOnEveryTarget) {
         const Problem<float> p(spec, s);
         const ReductionOrder order = reduction_order(s, spec.a_k_inner, spec.b_k_inner, spec.dtype, target);
         ContractTiling last;
-        for (const int workers : {1, 2, 5}) {
+        for (const int workers : {1, 3}) {
           const ContractTiling t = choose_tiling(spec, s, p.strides, order, target, {.workers = workers});
           if (t == last) continue;
           last = t;

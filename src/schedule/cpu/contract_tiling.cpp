@@ -1,6 +1,8 @@
 // How a contraction is cut: the order of its reduction, which is part of its meaning, and the tiling, which is not.
 #include <algorithm>
+#include <functional>
 #include <limits>
+#include <vector>
 
 #include "schedule/cpu/contract.h"
 
@@ -81,7 +83,8 @@ double estimate(const ContractSpec& spec, const ContractSizes& sizes, const Cont
   // Two fmas and two loads a cycle, four cycles of latency.
   double step = std::max({static_cast<double>(t.rows), 0.5 * (t.rows + 2), 4.0});
   if (!t.pack_rows) step *= rows_collide(v.rows_ld, t.rows, spec.dtype, target) ? 2.0 : 1.03;
-  if (!t.pack_lanes) step *= 1.05 + (v.lanes_ld * dtype_bytes(spec.dtype) % 4096 == 0 ? 0.1 : 0.0);
+  const bool lanes_far = v.lanes * sizes.k * dtype_bytes(spec.dtype) > target.l2_bytes * 3 / 4;
+  if (!t.pack_lanes) step *= (lanes_far ? 1.05 : 1.02) + (v.lanes_ld * dtype_bytes(spec.dtype) % 4096 == 0 ? 0.1 : 0.0);
   // The panel of lanes comes from L2 if it does not fit L1 or others come between its uses.
   const std::int64_t panel_bytes = std::min(order.k_block, sizes.k) * columns * dtype_bytes(spec.dtype);
   if ((t.rows_outer && panels > 1) || panel_bytes > target.l1_bytes * 3 / 4) step += kPanelFromL2;
@@ -91,12 +94,42 @@ double estimate(const ContractSpec& spec, const ContractSizes& sizes, const Cont
   const double row_vectors = static_cast<double>(ceil_div(t.rows, t.lanes));
   if (t.pack_rows) cycles += tiles * k * (v.rows_k_inner ? row_vectors * kTranspose : row_vectors * kCopy + (t.rows_outer ? kJump : 0.0));
   if (t.pack_lanes) cycles += panels * k * 2 * (v.lanes_k_inner ? kTranspose : kCopy);
-  if (!v.lanes_k_inner && (!t.rows_outer || !t.pack_lanes)) cycles += panels * k * kJump;
+  if (lanes_far && !v.lanes_k_inner && (!t.rows_outer || !t.pack_lanes)) cycles += panels * k * kJump;
   if (!t.direct) cycles += row_block * lane_block / lanes * (v.transposed ? kFinishTransposed : kFinish);
   if (footprint(t, order, sizes.k, spec.dtype) > target.l2_bytes * 3 / 4) cycles *= 1.3;
   const std::int64_t items = contract_items(sizes, t);
   return cycles * static_cast<double>(ceil_div(items, workers));
 }
+
+namespace {
+
+// Sizes of blocks, multiples of `unit`, that cut `size` into nearly equal parts: every number of parts at first, then doubling.
+std::vector<std::int64_t> block_sizes(std::int64_t size, std::int64_t unit) {
+  std::vector<std::int64_t> list;
+  for (std::int64_t parts = 1; parts <= 4096; parts = parts < 8 ? parts + 1 : parts * 2) {
+    const std::int64_t block = std::max<std::int64_t>(ceil_div(ceil_div(size, parts), unit), 1) * unit;
+    if (list.empty() || block != list.back()) list.push_back(block);
+    if (block == unit) break;
+  }
+  return list;
+}
+
+// Calls `offer` with every structure that the needs allow, blocks still open.
+void each_structure(const View& v, const ContractNeeds& needs, ContractTiling t, const std::function<void(const ContractTiling&)>& offer) {
+  const bool pack_rows = (t.lanes_along_m ? needs.pack_b : needs.pack_a) || !v.rows_k_inner;
+  const bool pack_lanes = (t.lanes_along_m ? needs.pack_a : needs.pack_b) || v.lanes_k_inner;
+  const bool direct = needs.small_epilogue && t.single_block && !v.transposed;
+  for (unsigned bits = 0; bits < 8; ++bits) {
+    t.rows_outer = (bits & 1) != 0;
+    t.pack_rows = (bits & 2) != 0;
+    t.pack_lanes = (bits & 4) != 0;
+    t.direct = direct;
+    if ((pack_rows && !t.pack_rows) || (pack_lanes && !t.pack_lanes)) continue;
+    offer(t);
+  }
+}
+
+}  // namespace
 
 ContractTiling choose_tiling(const ContractSpec& spec, const ContractSizes& sizes, const ContractStrides& strides, const ReductionOrder& order,
                              const Target& target, const ContractNeeds& needs) {
@@ -105,31 +138,22 @@ ContractTiling choose_tiling(const ContractSpec& spec, const ContractSizes& size
   t.lanes = target.lanes(spec.dtype);
   t.single_block = sizes.k <= order.k_block;
   double least = std::numeric_limits<double>::infinity();
-  const auto offer = [&] {
-    if (!broken_rule(spec, sizes, order, t).empty()) return;
-    const double cycles = estimate(spec, sizes, strides, order, t, target, needs.workers);
-    if (cycles < least) least = cycles, best = t;
-  };
-  const std::int64_t columns = 2 * t.lanes;
   for (const bool lanes_along_m : {false, true}) {
     t.lanes_along_m = lanes_along_m;
     const View v = view(spec, sizes, strides, lanes_along_m);
-    const bool pack_rows = (lanes_along_m ? needs.pack_b : needs.pack_a) || !v.rows_k_inner;
-    const bool pack_lanes = (lanes_along_m ? needs.pack_a : needs.pack_b) || v.lanes_k_inner;
-    for (t.rows = std::min(4, most_rows(target)); t.rows <= most_rows(target); ++t.rows)
-      for (std::int64_t row_blocks = 1; row_blocks <= 64; row_blocks = row_blocks < 16 ? row_blocks + 1 : row_blocks * 2)
-        for (std::int64_t lane_blocks = 1; lane_blocks <= 32; lane_blocks *= 2) {
-          t.row_block = ceil_div(std::max<std::int64_t>(ceil_div(v.rows, row_blocks), 1), t.rows) * t.rows;
-          t.lane_block = ceil_div(std::max<std::int64_t>(ceil_div(v.lanes, lane_blocks), 1), columns) * columns;
-          for (const bool rows_outer : {false, true})
-            for (const bool rows_packed : {true, false})
-              for (const bool lanes_packed : {true, false})
-                for (const bool direct : {false, true}) {
-                  if ((pack_rows && !rows_packed) || (pack_lanes && !lanes_packed) || (direct && !needs.small_epilogue)) continue;
-                  t.rows_outer = rows_outer, t.pack_rows = rows_packed, t.pack_lanes = lanes_packed, t.direct = direct;
-                  offer();
-                }
-        }
+    const std::vector<std::int64_t> lane_blocks = block_sizes(v.lanes, 2 * t.lanes);
+    for (t.rows = std::min(4, most_rows(target)); t.rows <= most_rows(target); ++t.rows) {
+      const std::vector<std::int64_t> row_blocks = block_sizes(v.rows, t.rows);
+      each_structure(v, needs, t, [&](ContractTiling candidate) {
+        for (const std::int64_t row_block : row_blocks)
+          for (const std::int64_t lane_block : lane_blocks) {
+            candidate.row_block = row_block;
+            candidate.lane_block = lane_block;
+            const double cycles = estimate(spec, sizes, strides, order, candidate, target, needs.workers);
+            if (cycles < least) least = cycles, best = candidate;
+          }
+      });
+    }
   }
   return best;
 }
