@@ -1,7 +1,8 @@
 // Matrix products by generated kernels: GFLOP/s and the share of the fma peak, with one and two threads. bench/contract_peer.py prints the same table for
 // PyTorch; run them in turns.
-//   bench_contract [--all] [--k-block=N] [words]: only the cases whose names contain all words; --all also runs, on one thread, the best tiling of every
-//   structure and prints what it reached beside what the model foretold; --k-block tries another order of reduction
+//   bench_contract [--all] [--k-block=N] [--target=x86-64-v3] [words]: only the cases whose names contain all words; --all also runs, on one thread, the best tiling of every
+//   structure and prints what it reached beside what the model foretold; --k-block tries another order of reduction,
+//   --target the code of another processor (x86-64-v3, ...)
 #include <fmt/format.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 
 #include "codegen/llvm/llvm.h"
 #include "kir/builder.h"
+#include "kir/simplify.h"
 #include "schedule/cpu/contract.h"
 
 namespace {
@@ -122,6 +124,7 @@ class Bench {
  public:
   explicit Bench(const codegen::HostTarget& host) : host_(host), target_(schedule_target(host)), library_(host) {}
   const schedule::Target& target() const { return target_; }
+  double compile_seconds() const { return compile_seconds_; }  // of the kernel measured last
 
   // Nothing but fmas: what one core can do now.
   double peak() {
@@ -141,8 +144,10 @@ class Bench {
   // Best GFLOP/s within `limit` seconds.
   double measure(const Case& c, const ContractTiling& tiling, const ReductionOrder& order, int threads, double limit) {
     const ContractSpec spec = c.spec();
-    const kir::Kernel kernel = schedule::build_contract(kernel_name(c, tiling), spec, order, tiling);
+    const kir::Kernel kernel = kir::simplify(schedule::build_contract(kernel_name(c, tiling), spec, order, tiling));
+    const double before = now();
     library_.add({&kernel, 1});
+    compile_seconds_ = now() - before;
     const codegen::KernelFn run = library_.find(kernel.name);
     const ContractSizes& s = c.sizes;
     Floats a(s.m * s.k), b(s.n * s.k), out(s.m * s.n);
@@ -187,6 +192,7 @@ class Bench {
   codegen::HostTarget host_;
   schedule::Target target_;
   codegen::CodeLibrary library_;
+  double compile_seconds_ = 0;
 };
 
 std::vector<Case> cases() {
@@ -232,21 +238,27 @@ void explore(Bench& bench, const Case& c, const ReductionOrder& order) {
 int main(int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
   const bool all = std::erase(words, "--all") > 0;
-  const auto depth = std::ranges::find_if(words, [](const std::string& w) { return w.starts_with("--k-block="); });
-  const std::int64_t k_block = depth == words.end() ? 0 : std::stoll(depth->substr(10));
-  if (depth != words.end()) words.erase(depth);
-  Bench bench(codegen::detect_host());
+  const auto option = [&](const std::string& name) {
+    const auto found = std::ranges::find_if(words, [&](const std::string& w) { return w.starts_with(name); });
+    if (found == words.end()) return std::string();
+    const std::string value = found->substr(name.size());
+    words.erase(found);
+    return value;
+  };
+  const std::string depth = option("--k-block="), processor = option("--target=");
+  Bench bench(processor.empty() ? codegen::detect_host() : codegen::known_target(processor));
   for (const Case& c : cases()) {
     if (!std::ranges::all_of(words, [&](const std::string& w) { return c.name().find(w) != std::string::npos; })) continue;
     const ContractSpec spec = c.spec();
     ReductionOrder order = schedule::reduction_order(c.sizes, c.kind[0] == 'n', c.kind[1] == 't', DType::f32, bench.target());
-    if (k_block > 0) order.k_block = k_block;
+    if (!depth.empty()) order.k_block = std::stoll(depth);
     std::string line = fmt::format("{:16}", c.name());
     for (const int threads : {1, 2}) {
       const ContractTiling tiling = schedule::choose_tiling(spec, c.sizes, ContractStrides::dense(spec, c.sizes), order, bench.target(), {.workers = threads});
       const double peak = bench.peak() * threads;
       const double reached = bench.measure(c, tiling, order, threads, seconds(c));
-      line += fmt::format(" | {} thread: {:6.1f} GFLOP/s {:5.1f} %  {}", threads, reached / 1e9, 100 * reached / peak, describe(tiling));
+      line += fmt::format(" | {} thread: {:6.1f} GFLOP/s {:5.1f} %  {} ({:.0f} ms to compile)", threads, reached / 1e9, 100 * reached / peak, describe(tiling),
+                          1e3 * bench.compile_seconds());
     }
     fmt::print("{}\n", line);
     if (all) explore(bench, c, order);

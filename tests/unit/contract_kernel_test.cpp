@@ -219,29 +219,33 @@ void check_all_tilings(DType dtype) {
 TEST(ContractKernel, EveryLayoutAndTilingHasTheBitsOfThePlainLoop) { check_all_tilings<float>(DType::f32); }
 TEST(ContractKernel, SoInDoublePrecision) { check_all_tilings<double>(DType::f64); }
 
-// The tilings that are really chosen, on the processors that this one can stand in for.
-TEST(ContractKernel, ChosenTilingsHaveTheBitsOfThePlainLoopOnEveryTarget) {
-  const std::vector<ContractSizes> sizes{{1, 13, 31, 17}, {2, 14, 32, 64}, {1, 32, 128, 784}, {3, 67, 101, 33}};
-  for (const auto& [name, host] : codegen::runnable_targets()) {
-    const Target target = target_of(host);
-    for (const ContractSpec& spec : all_layouts(DType::f32)) {
-      for (const ContractSizes& s : sizes) {
-        const Problem<float> p(spec, s);
-        const ReductionOrder order = reduction_order(s, spec.a_k_inner, spec.b_k_inner, spec.dtype, target);
-        ContractTiling last;
-        for (const int workers : {1, 3}) {
-          const ContractTiling t = choose_tiling(spec, s, p.strides, order, target, {.workers = workers});
-          if (t == last) continue;
-          last = t;
-          EXPECT_EQ(broken_rule(spec, s, order, t), "");
-          const kir::Kernel kernel = build_contract(unique_name(), spec, order, t);
-          const std::int64_t items = contract_items(s, t);
-          const auto results = run_compiled(kernel, host, p.arrays(), contract_params(s, p.strides, order, t), {{items / 2, items}, {0, items / 2}});
-          ASSERT_NO_FATAL_FAILURE(expect_bits(values<float>(results[2]), p.expected(order), name + " " + describe(spec, s, order, t)));
-        }
+// The tilings that are really chosen.
+template <class T>
+void check_chosen_tilings(DType dtype, const codegen::HostTarget& host, const std::vector<ContractSizes>& sizes) {
+  const Target target = target_of(host);
+  for (const ContractSpec& spec : all_layouts(dtype)) {
+    for (const ContractSizes& s : sizes) {
+      const Problem<T> p(spec, s);
+      const ReductionOrder order = reduction_order(s, spec.a_k_inner, spec.b_k_inner, spec.dtype, target);
+      ContractTiling last;
+      for (const int workers : {1, 3}) {
+        const ContractTiling t = choose_tiling(spec, s, p.strides, order, target, {.workers = workers});
+        if (t == last) continue;
+        last = t;
+        EXPECT_EQ(broken_rule(spec, s, order, t), "");
+        const kir::Kernel kernel = build_contract(unique_name(), spec, order, t);
+        const std::int64_t items = contract_items(s, t);
+        const auto results = run_compiled(kernel, host, p.arrays(), contract_params(s, p.strides, order, t), {{items / 2, items}, {0, items / 2}});
+        ASSERT_NO_FATAL_FAILURE(expect_bits(values<T>(results[2]), p.expected(order), host.cpu + " " + describe(spec, s, order, t)));
       }
     }
   }
+}
+
+TEST(ContractKernel, ChosenTilingsHaveTheBitsOfThePlainLoopOnEveryTarget) {
+  for (const auto& [name, host] : codegen::runnable_targets())
+    check_chosen_tilings<float>(DType::f32, host, {{1, 13, 31, 17}, {2, 14, 32, 64}, {1, 32, 128, 784}, {3, 67, 101, 33}});
+  check_chosen_tilings<double>(DType::f64, codegen::detect_host(), {{2, 43, 37, 33}, {1, 30, 50, 400}});
 }
 
 TEST(ContractKernel, ReductionOverLanesFollowsItsOrder) {

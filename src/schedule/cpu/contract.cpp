@@ -194,7 +194,7 @@ class TileKernel {
       });
   }
 
-  // `whole(i)` for every full vector of `count` elements, `rest(i, mask)` for what is left; i counts elements.
+  // `body(i, mask)` for every vector of `count` elements; i counts elements, full vectors have no mask.
   void vectors(Var count, const std::function<void(Var, Var)>& body) {
     const Var whole = count / t_.lanes * t_.lanes;
     b.loop(b.i64(0), whole, b.i64(t_.lanes), [&](Var i) { body(i, {}); });
@@ -213,13 +213,17 @@ class TileKernel {
   void finish_transposed() {
     b.loop(b.i64(0), lane_count_, b.i64(t_.lanes), [&](Var lane) {
       const Var here = min(lane_count_ - lane, t_.lanes);
-      vectors(row_count_, [&](Var row, Var mask) {
+      b.loop(b.i64(0), row_count_, b.i64(t_.lanes), [&](Var row) {
         std::vector<Var> square;
-        const Var last = row_count_ - 1;
-        for (int r = 0; r < t_.lanes; ++r) square.push_back(b.load(sums_, sums_vector_at(lane, mask.valid() ? min(row + r, last) : row + r), t_.lanes));
+        for (int r = 0; r < t_.lanes; ++r) square.push_back(b.load(sums_, sums_vector_at(lane, min(row + r, row_count_ - 1)), t_.lanes));
         square = b.transpose(square);
         for (int r = 0; r < t_.lanes; ++r) b.store(square_, b.i64(r * t_.lanes), square[static_cast<std::size_t>(r)]);
-        each(here, [&](Var l) { store(b.load(square_, l * t_.lanes, t_.lanes), row0_ + row, lane0_ + lane + l, mask); });
+        const auto store_all = [&](Var mask) {
+          each(here, [&](Var l) { store(b.load(square_, l * t_.lanes, t_.lanes), row0_ + row, lane0_ + lane + l, mask); });
+          return std::vector<Var>{};
+        };
+        const Var left = row_count_ - row;
+        b.branch(le(t_.lanes, left), [&] { return store_all({}); }, [&] { return store_all(first_lanes(b, left, t_.lanes)); });
       });
     });
   }

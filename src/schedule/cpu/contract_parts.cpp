@@ -68,18 +68,17 @@ namespace {
 // Rows of the operand are contiguous along k: squares of lanes x lanes are transposed on their way.
 void pack_transposed(Builder& b, const Operand& operand, Panel panel, Var first, Var k0, Var depth, kir::BufferId scratch, Var to) {
   const Var last = operand.size - 1;
-  for (int group = 0; group < panel.padded; group += panel.lanes) {
+  b.loop(b.i64(0), b.i64(panel.padded), b.i64(panel.lanes), [&](Var group) {
     std::vector<Var> at;
-    for (int r = group; r < std::min(group + panel.lanes, panel.width); ++r) at.push_back(min(first + r, last));
+    for (int r = 0; r < panel.lanes; ++r) at.push_back(min(first + group + r, last));
     b.loop(b.i64(0), depth, b.i64(panel.lanes), [&](Var k) {
       const Var mask = first_lanes(b, depth - k, panel.lanes);
-      std::vector<Var> rows;
-      for (const Var& position : at) rows.push_back(operand.load(b, position, k0 + k, panel.lanes, true, mask));
-      while (std::ssize(rows) < panel.lanes) rows.push_back(b.constant(rows[0].type(), 0.0));
-      const std::vector<Var> columns = b.transpose(rows);
-      for (int j = 0; j < panel.lanes; ++j) b.store(scratch, to + (k + j) * panel.padded + group, columns[static_cast<std::size_t>(j)]);
+      std::vector<Var> square;
+      for (const Var& position : at) square.push_back(operand.load(b, position, k0 + k, panel.lanes, true, mask));
+      square = b.transpose(square);
+      for (int j = 0; j < panel.lanes; ++j) b.store(scratch, to + (k + j) * panel.padded + group, square[static_cast<std::size_t>(j)]);
     });
-  }
+  });
 }
 
 }  // namespace

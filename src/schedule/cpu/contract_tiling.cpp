@@ -35,7 +35,7 @@ View view(const ContractSpec& spec, const ContractSizes& sizes, const ContractSt
 }
 
 // Cycles per vector, measured on cores with two fma units.
-constexpr double kCopy = 2.0, kTranspose = 9.0, kFinish = 2.5, kFinishTransposed = 10.0, kTileOverhead = 40.0, kPanelFromL2 = 0.5, kJump = 5.0;
+constexpr double kCopy = 2.0, kTranspose = 9.0, kFinish = 2.5, kFinishTransposed = 10.0, kTileOverhead = 40.0, kPanelFromL2 = 0.5, kJump = 5.0, kShortestStep = 4.8, kFarBytes = 16.0;
 
 // Rows at this distance share a set of the L1 cache.
 bool rows_collide(std::int64_t ld, int rows, DType dtype, const Target& target) {
@@ -80,8 +80,8 @@ double estimate(const ContractSpec& spec, const ContractSizes& sizes, const Cont
   const double row_block = static_cast<double>(std::min(t.row_block, v.rows)), lane_block = static_cast<double>(std::min(t.lane_block, v.lanes));
   const double tiles = static_cast<double>(ceil_div(std::min(t.row_block, v.rows), t.rows));
   const double panels = static_cast<double>(ceil_div(std::min(t.lane_block, v.lanes), columns));
-  // Two fmas and two loads a cycle, four cycles of latency.
-  double step = std::max({static_cast<double>(t.rows), 0.5 * (t.rows + 2), 4.0});
+  // Two fmas and two loads a cycle; few rows do not hide the latency of an fma.
+  double step = std::max({static_cast<double>(t.rows), 0.5 * (t.rows + 2), kShortestStep});
   if (!t.pack_rows) step *= rows_collide(v.rows_ld, t.rows, spec.dtype, target) ? 2.0 : 1.03;
   const bool lanes_far = v.lanes * sizes.k * dtype_bytes(spec.dtype) > target.l2_bytes * 3 / 4;
   if (!t.pack_lanes) step *= (lanes_far ? 1.05 : 1.02) + (v.lanes_ld * dtype_bytes(spec.dtype) % 4096 == 0 ? 0.1 : 0.0);
@@ -96,6 +96,10 @@ double estimate(const ContractSpec& spec, const ContractSizes& sizes, const Cont
   if (t.pack_lanes) cycles += panels * k * 2 * (v.lanes_k_inner ? kTranspose : kCopy);
   if (lanes_far && !v.lanes_k_inner && (!t.rows_outer || !t.pack_lanes)) cycles += panels * k * kJump;
   if (!t.direct) cycles += row_block * lane_block / lanes * (v.transposed ? kFinishTransposed : kFinish);
+  // An operand that does not fit L2 comes from further away once per item.
+  const bool rows_far = v.rows * sizes.k * dtype_bytes(spec.dtype) > target.l2_bytes * 3 / 4;
+  const double far_elements = k * ((rows_far ? row_block : 0.0) + (lanes_far ? lane_block : 0.0));
+  cycles += far_elements * static_cast<double>(dtype_bytes(spec.dtype)) / kFarBytes;
   if (footprint(t, order, sizes.k, spec.dtype) > target.l2_bytes * 3 / 4) cycles *= 1.3;
   const std::int64_t items = contract_items(sizes, t);
   return cycles * static_cast<double>(ceil_div(items, workers));
