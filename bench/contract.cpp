@@ -98,12 +98,6 @@ class Pair {
 };
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-// What this thread has used: on a shared machine one thread is measured without the time that others take.
-double used() {
-  timespec t{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
 
 struct Case {
   std::string kind;
@@ -134,9 +128,9 @@ class Bench {
     const std::int64_t count = 5000;
     double best = 0;
     for (int i = 0; i < 30; ++i) {
-      const double begin = used();
+      const double begin = now();
       library_.find("peak")(buffers, &count, 0, 1, nullptr, nullptr);
-      best = std::max(best, 2.0 * 12 * 4 * target_.lanes(DType::f32) * static_cast<double>(count) / (used() - begin));
+      best = std::max(best, 2.0 * 12 * 4 * target_.lanes(DType::f32) * static_cast<double>(count) / (now() - begin));
     }
     return best;
   }
@@ -163,10 +157,10 @@ class Bench {
     std::unique_ptr<Pair> pair = threads == 2 ? std::make_unique<Pair>() : nullptr;
     double best = 1e9;
     for (const double begin = now(); now() - begin < limit;) {
-      const double start = pair ? now() : used();
+      const double start = now();
       if (pair) pair->run(part);
       else part(0);
-      best = std::min(best, (pair ? now() : used()) - start);
+      best = std::min(best, now() - start);
     }
     return 2.0 * static_cast<double>(s.m * s.n * s.k) / best;
   }
