@@ -1,0 +1,24 @@
+// Target: what a schedule must know about a processor. Plain numbers, so that a schedule can be
+// made for a machine that is not this one; whoever knows the code generator and the machine fills
+// them in.
+#pragma once
+
+#include <cstdint>
+
+#include "pantala/dtype.h"
+
+namespace pantala::schedule {
+
+struct Target {
+  int vector_bytes = 16;  // the widest vector register
+  int vector_registers = 16;
+  std::int64_t l1_bytes = 32 << 10;  // data cache of a core
+  std::int64_t l2_bytes = 512 << 10;
+  std::int64_t l3_bytes = 8 << 20;  // shared by the cores
+  int l1_ways = 8;
+
+  int lanes(DType dtype) const { return vector_bytes / static_cast<int>(dtype_bytes(dtype)); }
+  friend bool operator==(const Target&, const Target&) = default;
+};
+
+}  // namespace pantala::schedule
