@@ -10,6 +10,7 @@
 #include "device/cpu/pool.h"
 #include "device/cpu/program.h"
 #include "device/float_environment.h"
+#include "device/host_device.h"
 #include "pantala/error.h"
 
 namespace pantala::device::cpu {
@@ -33,7 +34,7 @@ std::chrono::microseconds spin_time(const DeviceOptions& options) {
       worker_count(options) > available_cpus() ? 0 : std::max(0, options.spin_microseconds));
 }
 
-class CpuDevice final : public Device {
+class CpuDevice final : public HostDevice {
  public:
   explicit CpuDevice(const DeviceOptions& options)
       : pool_(worker_count(options), spin_time(options)),
@@ -44,31 +45,6 @@ class CpuDevice final : public Device {
     const codegen::HostTarget host = codegen::detect_host();
     return fmt::format("cpu, {} workers, {}, vectors of {} bytes", pool_.workers(), host.cpu,
                        host.vector_bytes);
-  }
-
-  MemoryId allocate(std::int64_t bytes) override {
-    const std::lock_guard lock(mutex_);
-    return memory_.allocate(bytes);
-  }
-  void free(MemoryId memory) override {
-    const std::lock_guard lock(mutex_);
-    memory_.free(memory);
-  }
-  void write(const Slice& to, std::span<const std::byte> from) override {
-    const std::lock_guard lock(mutex_);
-    memory_.write(to, from);
-  }
-  void read(const Slice& from, std::span<std::byte> to) override {
-    const std::lock_guard lock(mutex_);
-    memory_.read(from, to);
-  }
-  void copy(const Slice& from, const Slice& to) override {
-    const std::lock_guard lock(mutex_);
-    memory_.copy(from, to);
-  }
-  std::byte* host_view(MemoryId memory) override {
-    const std::lock_guard lock(mutex_);
-    return memory_.view(memory);
   }
 
   PlanId load(plan::Plan plan) override {
@@ -105,7 +81,6 @@ class CpuDevice final : public Device {
         },
         &context);
   }
-  void wait() override { const std::lock_guard lock(mutex_); }
   std::int32_t take_status() override {
     const std::lock_guard lock(mutex_);
     std::int32_t status = 0;
@@ -142,8 +117,6 @@ class CpuDevice final : public Device {
     for (std::size_t k = 0; k < states_.size(); ++k) states_[k].scratch = scratch_[k].data();
   }
 
-  mutable std::mutex mutex_;
-  HostMemory memory_;
   std::map<PlanId, std::unique_ptr<Program>> programs_;
   std::uint64_t last_plan_ = 0;
   std::int64_t constants_ = 0;

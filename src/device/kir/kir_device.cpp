@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "device/float_environment.h"
-#include "device/host_memory.h"
+#include "device/host_device.h"
 #include "kir/interpret.h"
 #include "pantala/error.h"
 #include "plan/dependencies.h"
@@ -31,35 +31,10 @@ ir::Number number_of(std::int64_t slot, DType dtype) {
   }
 }
 
-class KirDevice final : public Device {
+class KirDevice final : public HostDevice {
  public:
   std::string_view name() const override { return "kir"; }
   std::string description() const override { return "kir, the interpreter of kernels"; }
-
-  MemoryId allocate(std::int64_t bytes) override {
-    const std::lock_guard lock(mutex_);
-    return memory_.allocate(bytes);
-  }
-  void free(MemoryId memory) override {
-    const std::lock_guard lock(mutex_);
-    memory_.free(memory);
-  }
-  void write(const Slice& to, std::span<const std::byte> from) override {
-    const std::lock_guard lock(mutex_);
-    memory_.write(to, from);
-  }
-  void read(const Slice& from, std::span<std::byte> to) override {
-    const std::lock_guard lock(mutex_);
-    memory_.read(from, to);
-  }
-  void copy(const Slice& from, const Slice& to) override {
-    const std::lock_guard lock(mutex_);
-    memory_.copy(from, to);
-  }
-  std::byte* host_view(MemoryId memory) override {
-    const std::lock_guard lock(mutex_);
-    return memory_.view(memory);
-  }
 
   PlanId load(plan::Plan plan) override {
     validate(plan);
@@ -92,7 +67,6 @@ class KirDevice final : public Device {
       for (const plan::ArgumentSet& set : launch.sets)
         run_set(loaded, loaded.plan.units[launch.unit], set, arguments.uniforms);
   }
-  void wait() override { const std::lock_guard lock(mutex_); }
   std::int32_t take_status() override {
     const std::lock_guard lock(mutex_);
     return std::exchange(status_, 0);
@@ -137,8 +111,6 @@ class KirDevice final : public Device {
     if (status != 0) status_ = static_cast<std::int32_t>(status);
   }
 
-  mutable std::mutex mutex_;
-  HostMemory memory_;
   std::map<PlanId, Loaded> loaded_;
   std::uint64_t last_plan_ = 0;
   std::int32_t status_ = 0;
