@@ -37,7 +37,8 @@ Context::Context(const Graph& lowered, const Target& on, const ScheduleOptions& 
   info_.is_stored = [this](ValueId id) { return is_stored(id); };
   info_.is_host = [this](ValueId id) { return is_host(id); };
   info_.strides = [this](ValueId id) {
-    return is_stored(id) ? strides(buffer_of(id)) : type(id).shape.strides();
+    const auto it = buffers_.find(id);
+    return it != buffers_.end() ? strides(it->second) : type(id).shape.strides();
   };
   info_.in_range = [this](ValueId index, std::int64_t limit) { return in_range(index, limit); };
   info_.report_code = [this](std::uint32_t id, std::int64_t limit) { return report_code(id, limit); };
