@@ -67,7 +67,7 @@ LossGraph with_observed(const Graph& graph, const Tensor& loss, const CompileOpt
       throw TypeError(fmt::format("compile: {} is not a value of the graph", what));
     return given.graph.value(t.id());
   };
-  if (loss.valid()) given.loss = here(loss, "the loss");
+  if (loss.valid()) given.loss = here(loss, "the loss").id();
   for (const auto& [name, value] : options.observe)
     given.graph.output("observe." + name, here(value, fmt::format("the observed '{}'", name)));
   return given;

@@ -97,11 +97,13 @@ StepGraph apply_step(const TrainingGraph& training, const CompileOptions& option
   Graph graph;
   std::vector<TrainedParameter> parameters;
   for (const TrainedParameter& p : training.parameters)
-    if (!p.frozen()) parameters.push_back({p.name, same_parameter(graph, p), {}});
+    parameters.push_back({p.name, same_parameter(graph, p), {}});
   const Accumulators sums(graph, training);
   const Tensor weight = reshape(sums.weight, {});
+  auto next = sums.gradients.begin();
   for (std::size_t k = 0; k < parameters.size(); ++k) {
-    const Tensor& sum = sums.gradients[k];
+    if (training.parameters[k].frozen()) continue;
+    const Tensor& sum = *next++;
     parameters[k].gradient = cast(sum / cast(weight, sum.dtype()), parameters[k].value.dtype());
   }
   const Tensor total = reshape(sums.loss, {});
@@ -114,9 +116,10 @@ StepGraph apply_step(const TrainingGraph& training, const CompileOptions& option
 
 TrainingGraph differentiate_training(const LossGraph& given, const CompileOptions& options) {
   if (options.accumulation_steps == 1)
-    return {differentiate_loss(given.graph, given.loss, options.training), {}, {}};
+    return {
+        differentiate_loss(given.graph, given.graph.value(given.loss), options.training), {}, {}};
   const Graph copy = given.graph;  // the parts of a mean are new nodes
-  const Tensor loss = copy.value(given.loss.id());
+  const Tensor loss = copy.value(given.loss);
   const LossParts parts = loss_parts(loss);
   TrainingGraph training{differentiate_loss(copy, loss, options.training, parts.weight), {}, {}};
   training.sum = training.at(parts.sum);

@@ -25,7 +25,7 @@ inline constexpr std::string_view kStep = "step", kAccumulate = "accumulate", kA
 // A graph with a loss that is one of its values.
 struct LossGraph {
   Graph graph;
-  Tensor loss;
+  ValueId loss;
 };
 
 // A differentiated loss. Under accumulation it was seeded with `weight`, where loss = sum / weight,
