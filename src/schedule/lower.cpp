@@ -1,10 +1,13 @@
 // Lowering: composites become their definitions until only what kernels exist for is left.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <numeric>
 
 #include "ir/graph_data.h"
 #include "ops/table.h"
+#include "pantala/error.h"
 #include "schedule/emitter.h"
 #include "schedule/lowering.h"
 #include "schedule/schedule.h"
@@ -93,6 +96,8 @@ class Lowering {
 
   // A definition is built in a graph of its own, then copied in turn.
   Results define(const ir::Node& node, const std::vector<Tensor>& inputs) {
+    if (node.op->expand == nullptr)
+      throw InternalError(fmt::format("schedule: no kernel for '{}'", node.op->name));
     Graph scratch;
     std::map<ValueId, Tensor> known;
     std::vector<Tensor> formal;

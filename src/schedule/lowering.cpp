@@ -3,9 +3,14 @@
 #include <map>
 #include <string>
 
+#include "ir/graph_data.h"
 #include "schedule/emitter.h"
 
 namespace pantala::schedule {
+
+bool is_leaf(const ir::OpDef& op) {
+  return op.leaf || &op == &ir::constant_op() || &op == &ir::data_op();
+}
 
 Archetype archetype(const ir::OpDef& op) {
   static const std::map<std::string, Archetype, std::less<>> anchors{
@@ -23,7 +28,7 @@ Archetype archetype(const ir::OpDef& op) {
       {"scatter_add_elements", Archetype::scatter},
       {"scatter", Archetype::scatter},
   };
-  if (op.leaf) return Archetype::leaf;
+  if (is_leaf(op)) return Archetype::leaf;
   if (const auto it = anchors.find(op.name); it != anchors.end()) return it->second;
   return is_elemental(op) ? Archetype::elemental : Archetype::none;
 }

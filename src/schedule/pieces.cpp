@@ -35,7 +35,7 @@ class Finder {
  private:
   bool skip(std::uint32_t id) const {
     const ir::Node& n = graph_.node(id);
-    return n.op->leaf || c_.is_host({id, 0});
+    return is_leaf(*n.op) || c_.is_host({id, 0});
   }
 
   void find_users() {
@@ -61,8 +61,8 @@ class Finder {
     double cost = is_scalar_op(*n.op) ? scalar_op_cost(*n.op) : 0;
     if (!is_movement(*n.op) && !is_scalar_op(*n.op)) cost = 4;
     for (const ValueId input : n.inputs)
-      if (!skip(input.node) || graph_.node(input.node).op->leaf)
-        cost += stored_[input.node] || graph_.node(input.node).op->leaf ? 1 : cost_[input.node];
+      if (!skip(input.node) || is_leaf(*graph_.node(input.node).op))
+        cost += stored_[input.node] || is_leaf(*graph_.node(input.node).op) ? 1 : cost_[input.node];
     cost_[id] = cost;
     stored_[id] = users_[id].size() > 1 && cost > kRecomputed && !is_movement(*n.op);
   }
@@ -88,14 +88,14 @@ class Finder {
   bool held(ValueId v) const {
     if (stored_[v.node]) return true;
     const ir::Node& n = graph_.node(v.node);
-    return n.op->leaf && !c_.is_host(v) && !ir::splat_value(n);
+    return is_leaf(*n.op) && !c_.is_host(v) && !ir::splat_value(n);
   }
 
   void add(std::uint32_t id) {
     const ir::Node& n = graph_.node(id);
     Piece piece;
     piece.node = id;
-    piece.kind = n.op->leaf ? Archetype::elemental : archetype(*n.op);
+    piece.kind = is_leaf(*n.op) ? Archetype::elemental : archetype(*n.op);
     for (std::uint32_t k = 0; k < n.results.size(); ++k) pieces_.stored.insert({id, k});
     ValueInfo info = c_.info();
     info.strides = [&](ValueId v) { return c_.type(v).shape.strides(); };
