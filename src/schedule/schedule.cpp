@@ -7,6 +7,7 @@
 #include "kir/simplify.h"
 #include "pantala/error.h"
 #include "schedule/context.h"
+#include "schedule/cpu/convolution.h"
 #include "schedule/cpu/elementwise.h"
 #include "schedule/cpu/product.h"
 #include "schedule/cpu/reduce.h"
@@ -30,6 +31,8 @@ std::vector<KernelDraft> build(Context& context, const Group& group) {
     }
     case Archetype::contract:
       return {build_product(context, group.anchors[0], group.outputs)};
+    case Archetype::convolution:
+      return build_convolution(context, group.anchors[0], group.outputs);
     default:
       break;
   }
