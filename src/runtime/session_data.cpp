@@ -1,0 +1,156 @@
+#include "runtime/session_data.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/text.h"
+#include "pantala/error.h"
+#include "pantala/optim.h"
+#include "runtime/placement.h"
+
+namespace pantala::runtime {
+
+namespace {
+
+constexpr std::string_view kApply = "apply";
+
+std::unique_ptr<device::Device> open_device(const PlanSource& source,
+                                            const SessionOptions& options) {
+  if (options.threads < 0)
+    throw TypeError(
+        fmt::format("session: threads must be 0 (as compiled) or more, got {}", options.threads));
+  return device::make_device(options.device.empty() ? source.device : options.device,
+                             {.workers = options.threads > 0 ? options.threads : source.threads});
+}
+
+std::vector<std::vector<std::string>> siblings_of(const PlanSource& source) {
+  return siblings(source.roles.front().compiled->plan);
+}
+
+}  // namespace
+
+SessionData::SessionData(const CompiledPlan& plan, const SessionOptions& options)
+    : SessionData(source_of(plan), options) {}
+
+SessionData::SessionData(PlanSource source, const SessionOptions& options)
+    : device_(open_device(source, options)),
+      store_(*device_, options.seed),
+      report_(std::move(source.report)),
+      group_patterns_(std::move(source.group_patterns)),
+      accumulation_steps_(source.accumulation_steps) {
+  const auto begin = std::chrono::steady_clock::now();
+  store_.extend(source.leaves, siblings_of(source));
+  for (const PlanSource::Role& role : source.roles) add(role, role.name);
+  fit_arena();
+  const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;
+  report_.stages.push_back({"device", taken.count()});
+}
+
+SessionData::~SessionData() {
+  plans_.clear();
+  if (arena_.bytes > 0) device_->free(arena_.memory);
+}
+
+void SessionData::add(const PlanSource::Role& role, std::string name) {
+  plans_.push_back(
+      std::make_unique<BoundPlan>(std::move(name), role.compiled, *device_, store_));
+}
+
+// Temporaries live within a run, so the arena may be given up for a larger one.
+void SessionData::fit_arena() {
+  std::int64_t needed = 0;
+  for (const auto& plan : plans_) needed = std::max(needed, plan->arena_bytes());
+  if (needed <= arena_.bytes) return;
+  if (arena_.bytes > 0) device_->free(arena_.memory);
+  arena_ = {};
+  arena_ = {device_->allocate(needed), 0, needed};
+}
+
+std::size_t SessionData::attach(std::string_view name, const CompiledPlan& plan) {
+  if (std::any_of(plans_.begin(), plans_.end(), [&](const auto& p) { return p->name() == name; }))
+    throw TypeError(fmt::format("the session has a plan named '{}' already", name));
+  const PlanSource source = source_of(plan);
+  if (source.roles.size() != 1)
+    throw TypeError(
+        fmt::format("'{}': only a plan of one step can be attached, this one has {}", name,
+                    counted(source.roles.size(), "part")));
+  store_.extend(source.leaves, siblings_of(source));
+  add(source.roles[0], std::string(name));
+  fit_arena();
+  return plans_.size() - 1;
+}
+
+std::size_t SessionData::find_plan(std::string_view name) const {
+  std::vector<std::string> names;
+  for (std::size_t k = 0; k < plans_.size(); ++k) {
+    if (plans_[k]->name() == name) return k;
+    names.push_back(plans_[k]->name());
+  }
+  throw TypeError(
+      fmt::format("the session has no plan named '{}'{}", name, did_you_mean(name, names)));
+}
+
+void SessionData::step() {
+  run(0);
+  if (accumulation_steps_ == 1 || !finite_) return;
+  if (++accumulated_ == accumulation_steps_) apply();
+}
+
+void SessionData::apply() {
+  if (accumulation_steps_ == 1)
+    throw TypeError(
+        "apply: this session does not accumulate; build it with accumulation_steps above 1");
+  if (accumulated_ == 0) throw TypeError("apply: nothing was accumulated since the last update");
+  run(find_plan(kApply));
+  accumulated_ = 0;
+}
+
+double SessionData::scalar(std::string_view name) const {
+  return store_.read(store_.get(name, LeafKind::scalar, "scalar")).at(0);
+}
+
+void SessionData::set_scalar(std::string_view name, double value) {
+  store_.write(store_.get(name, LeafKind::scalar, "scalar"), Literal::scalar(value));
+}
+
+void SessionData::need_optimizer(std::string_view scalar, std::string_view what) const {
+  if (store_.find(scalar)) return;
+  throw TypeError(fmt::format(
+      "{}: the session's optimizer has no '{}'; it is chosen by the option `optimizer` when the "
+      "session is built, and this one has {}",
+      what, scalar,
+      store_.find("optim.lr") ? "another kind" : "none"));
+}
+
+std::string SessionData::factor_scalar(std::string_view pattern) const {
+  const auto found = std::find(group_patterns_.begin(), group_patterns_.end(), pattern);
+  if (found == group_patterns_.end())
+    throw TypeError(fmt::format(
+        "no parameter group was declared as '{}'{}; groups are given by the option "
+        "`training.groups` when the session is built",
+        pattern, did_you_mean(pattern, group_patterns_)));
+  std::string name = fmt::format("optim.group{}.lr_factor", found - group_patterns_.begin());
+  if (!store_.find(name))
+    throw TypeError(fmt::format("the parameter group '{}' is frozen: it has no factor", pattern));
+  return name;
+}
+
+SessionMemory SessionData::memory() const {
+  SessionMemory memory;
+  memory.parameters = store_.device_bytes(LeafKind::parameter);
+  memory.states = store_.device_bytes(LeafKind::state);
+  for (const auto& plan : plans_) {
+    memory.inputs += plan->input_bytes();
+    memory.outputs += plan->output_bytes();
+  }
+  memory.temporaries = arena_.bytes;
+  const device::MemorySummary device = device_->memory();
+  memory.scratch = device.scratch;
+  memory.constants = device.constants;
+  return memory;
+}
+
+}  // namespace pantala::runtime
