@@ -39,7 +39,8 @@ struct CompileOptions {
 // How a compilation went.
 struct Report {
   struct Stage {
-    std::string name;  // canonicalise, differentiate, optimizer, saturate, schedule, codegen, plan, device
+    std::string
+        name;  // canonicalise, differentiate, optimizer, saturate, schedule, codegen, plan, device
     double milliseconds = 0;
   };
   struct Kernel {

@@ -3,6 +3,7 @@
 
 #include "pantala/accumulation.h"
 #include "pantala/autodiff.h"
+#include "pantala/compile.h"
 #include "pantala/graph.h"
 #include "pantala/interpreter.h"
 #include "pantala/nn.h"
