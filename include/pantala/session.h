@@ -24,10 +24,9 @@ namespace pantala {
 
 // Elements in row-major order that the caller owns; a std::vector or a std::array of one of these
 // types converts to it.
-using HostElements =
-    std::variant<std::span<const float>, std::span<const double>, std::span<const std::int32_t>,
-                 std::span<const std::int64_t>, std::span<const std::uint8_t>,
-                 std::span<const bool>>;
+using HostElements = std::variant<std::span<const float>, std::span<const double>,
+                                  std::span<const std::int32_t>, std::span<const std::int64_t>,
+                                  std::span<const std::uint8_t>, std::span<const bool>>;
 using HostBuffer = std::variant<std::span<float>, std::span<double>, std::span<std::int32_t>,
                                 std::span<std::int64_t>, std::span<std::uint8_t>, std::span<bool>>;
 
@@ -50,9 +49,9 @@ struct SessionMemory {
 };
 
 struct KernelInfo {
-  std::string plan;  // the name of the plan in its session
-  std::string name;  // of the launch
-  std::string unit;  // its code
+  std::string plan;                           // the name of the plan in its session
+  std::string name;                           // of the launch
+  std::string unit;                           // its code
   std::int64_t argument_sets = 0, items = 0;  // of one run
   // Since set_timing(true).
   std::int64_t runs = 0;
@@ -69,8 +68,8 @@ namespace runtime {
 class SessionData;
 }
 
-// One of a session's plans, with inputs and outputs of its own. Valid as long as the session is, also
-// when that is moved.
+// One of a session's plans, with inputs and outputs of its own. Valid as long as the session is,
+// also when that is moved.
 class SessionPlan {
  public:
   const std::string& name() const;
@@ -122,8 +121,8 @@ class Session {
   void output(std::string_view name, const HostBuffer& into) const;
   double output_scalar(std::string_view name) const;
 
-  // Computes loss and outputs and moves parameters, states and counters on. With accumulation a step
-  // is one micro-batch, and the last one of a window applies the update.
+  // Computes loss and outputs and moves parameters, states and counters on. With accumulation a
+  // step is one micro-batch, and the last one of a window applies the update.
   //
   // ValueError if a kernel met an index out of range. Nothing outside of a tensor was read: the
   // index was taken as the nearest one that is in range. What the step computed from it has been
@@ -140,8 +139,8 @@ class Session {
   // Micro-batches since the last update.
   std::int64_t accumulated() const;
   std::int64_t accumulation_steps() const;
-  // Ends a window early: the update from what was accumulated. TypeError without accumulation, or if
-  // nothing was accumulated.
+  // Ends a window early: the update from what was accumulated. TypeError without accumulation, or
+  // if nothing was accumulated.
   void apply();
 
   // --- values that live from step to step

@@ -46,7 +46,7 @@ void check(const std::vector<TensorBytes>& tensors) {
     const std::int64_t expected = tensor.type.shape.numel() * dtype_bytes(tensor.type.dtype);
     if (static_cast<std::int64_t>(tensor.bytes.size()) != expected)
       throw TypeError(fmt::format("safetensors: {} {} has {} bytes, {} were given",
-                                  quoted(tensor.name), tensor.type.str(), expected,
+                                  pantala::quoted(tensor.name), tensor.type.str(), expected,
                                   tensor.bytes.size()));
   }
 }
@@ -59,13 +59,17 @@ std::string header_bytes(const std::vector<TensorBytes>& tensors,
   std::uint64_t at = 0;
   for (const TensorBytes& tensor : tensors) {
     if (header.contains(tensor.name))
-      throw TypeError(fmt::format("safetensors: the name {} occurs twice", quoted(tensor.name)));
+      throw TypeError(
+          fmt::format("safetensors: the name {} occurs twice", pantala::quoted(tensor.name)));
     header[tensor.name] = {{"dtype", format_name(tensor.type.dtype)},
                            {"shape", tensor.type.shape.vec()},
                            {"data_offsets", {at, at + tensor.bytes.size()}}};
     at += tensor.bytes.size();
   }
-  std::string text = header.dump();
+  std::string text;
+  try {
+    text = header.dump();
+  } catch (const Json::exception&) { throw TypeError("safetensors: a name is not valid UTF-8"); }
   text.resize((text.size() + 7) / 8 * 8, ' ');
   const std::uint64_t length = text.size();
   std::string bytes(sizeof length, '\0');

@@ -138,7 +138,8 @@ void BoundPlan::write_input(PortBlock::Item& item, const Values& values, const C
     encode(values, item.type.dtype, item.view);
   } else {
     encode(values, item.type.dtype, staging_.data());
-    device_.write(item.slice, std::span(staging_).first(static_cast<std::size_t>(item.slice.bytes)));
+    device_.write(item.slice,
+                  std::span(staging_).first(static_cast<std::size_t>(item.slice.bytes)));
   }
   if (!item.is_set) --inputs_missing_;
   item.is_set = true;
@@ -163,7 +164,8 @@ void BoundPlan::refuse_run() const {
 void BoundPlan::report_status(std::int32_t code) const {
   for (const schedule::StatusMessage& message : compiled_->messages)
     if (message.code == code) throw ValueError(message.text);
-  throw InternalError(fmt::format("plan '{}': a kernel reports {}, which has no message", name_, code));
+  throw InternalError(
+      fmt::format("plan '{}': a kernel reports {}, which has no message", name_, code));
 }
 
 bool BoundPlan::run(const device::Slice& arena) {
@@ -207,8 +209,8 @@ bool BoundPlan::has_output(std::string_view name) const {
 
 void BoundPlan::check_has_run(std::string_view output) const {
   if (!has_run_)
-    throw TypeError(fmt::format("output '{}' of plan '{}' has no value before the first run",
-                                output, name_));
+    throw TypeError(
+        fmt::format("output '{}' of plan '{}' has no value before the first run", output, name_));
 }
 
 void BoundPlan::refuse_output(std::string_view name) const {

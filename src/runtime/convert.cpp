@@ -95,8 +95,7 @@ void encode_span(std::span<const From> from, DType dtype, std::byte* to) {
       for (std::size_t k = 0; k < from.size(); ++k) {
         // Through the dtype's own rounding: a double that is first rounded to float would be
         // rounded twice.
-        const auto lane =
-            static_cast<float>(round_to(dtype, static_cast<double>(from[k])));
+        const auto lane = static_cast<float>(round_to(dtype, static_cast<double>(from[k])));
         kir::store_element(dtype, reinterpret_cast<const std::byte*>(&lane), to + 2 * k);
       }
     } else if constexpr (std::is_same_v<From, To>) {
@@ -128,9 +127,9 @@ void decode_span(DType dtype, const std::byte* from, std::span<To> to) {
 }
 
 [[noreturn]] void refuse_dtype(const Receiver& receiver, DType from, const Type& to) {
-  throw TypeError(fmt::format(
-      "{} '{}' is {}: {} numbers were given, which are not all exact as {}", receiver.kind,
-      receiver.name, to.str(), dtype_name(from), dtype_name(to.dtype)));
+  throw TypeError(fmt::format("{} '{}' is {}: {} numbers were given, which are not all exact as {}",
+                              receiver.kind, receiver.name, to.str(), dtype_name(from),
+                              dtype_name(to.dtype)));
 }
 
 template <class T>
@@ -235,13 +234,14 @@ void decode_into(const Receiver& source, const Type& type, const std::byte* from
                  const HostBuffer& to) {
   if (count_of(to) != type.shape.numel())
     throw TypeError(fmt::format("{} '{}' is {}: it has {} elements, there is room for {}",
-                                source.kind, source.name, type.str(), type.shape.numel(), count_of(to)));
+                                source.kind, source.name, type.str(), type.shape.numel(),
+                                count_of(to)));
   // A narrower integer would need a check of every value and could leave half of them written.
   const DType wanted = dtype_of(to);
   if (!convertible(type.dtype, wanted) ||
       (!is_float(wanted) && magnitude_bits(type.dtype) > magnitude_bits(wanted)))
-    throw TypeError(fmt::format("{} '{}' is {}: {} cannot hold every {}", source.kind, source.name, type.str(),
-                                dtype_name(wanted), dtype_name(type.dtype)));
+    throw TypeError(fmt::format("{} '{}' is {}: {} cannot hold every {}", source.kind, source.name,
+                                type.str(), dtype_name(wanted), dtype_name(type.dtype)));
   std::visit([&](const auto& out) { decode_span(type.dtype, from, out); }, to);
 }
 

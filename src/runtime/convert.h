@@ -1,7 +1,7 @@
 // Between the host's arrays and the memory of a device, whose elements lie row-major in their own
-// dtype. Only exact conversions are done: a dtype pair is taken if every value of the one is a value
-// of the other; integers of a wider type are taken if each of them fits. Nothing here allocates
-// except what returns a Literal.
+// dtype. Only exact conversions are done: a dtype pair is taken if every value of the one is a
+// value of the other; integers of a wider type are taken if each of them fits. Nothing here
+// allocates except what returns a Literal.
 #pragma once
 
 #include <cstddef>

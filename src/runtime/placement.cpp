@@ -46,7 +46,7 @@ std::vector<std::vector<std::string>> siblings(const plan::Plan& plan) {
     if (port.shape.rank() >= 2) matrices.insert(port.name);
   std::vector<std::vector<std::string>> lists;
   std::map<std::uint32_t, std::size_t> list_of;  // by the value that is multiplied
-  std::set<std::string, std::less<>> seen;       // the first product counts: that of the forward pass
+  std::set<std::string, std::less<>> seen;  // the first product counts: that of the forward pass
   for (const plan::Launch& launch : plan.launches) {
     for (const plan::ArgumentSet& set : launch.sets) {
       const std::optional<Product> product = product_of(plan, launch, set, matrices);

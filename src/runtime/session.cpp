@@ -147,10 +147,11 @@ void Session::set_adam(double lr, double beta1, double beta2, double epsilon) {
   for (const std::string_view scalar : {"optim.beta1", "optim.beta2", "optim.eps", "optim.lr"})
     data_->need_optimizer(scalar, "set_adam");
   // All are checked before one is set.
-  const std::pair<std::string_view, double> values[] = {{"optim.lr", optim::checked("lr", lr)},
-                                                        {"optim.beta1", optim::checked("beta1", beta1)},
-                                                        {"optim.beta2", optim::checked("beta2", beta2)},
-                                                        {"optim.eps", optim::checked("eps", epsilon)}};
+  const std::pair<std::string_view, double> values[] = {
+      {"optim.lr", optim::checked("lr", lr)},
+      {"optim.beta1", optim::checked("beta1", beta1)},
+      {"optim.beta2", optim::checked("beta2", beta2)},
+      {"optim.eps", optim::checked("eps", epsilon)}};
   for (const auto& [name, value] : values) data_->set_scalar(name, value);
 }
 
@@ -175,10 +176,10 @@ std::int64_t SessionMemory::total() const {
 
 std::string SessionMemory::text() const {
   const std::pair<std::string_view, std::int64_t> rows[] = {
-      {"parameters", parameters},   {"states", states},   {"inputs", inputs},
-      {"outputs", outputs},         {"temporaries", temporaries},
-      {"scratch", scratch},         {"constants", constants},
-      {"total", total()}};
+      {"parameters", parameters},   {"states", states},
+      {"inputs", inputs},           {"outputs", outputs},
+      {"temporaries", temporaries}, {"scratch", scratch},
+      {"constants", constants},     {"total", total()}};
   std::string text;
   for (const auto& [name, bytes] : rows)
     text += fmt::format("{:<12}{:>12.3f} MiB\n", name, static_cast<double>(bytes) / 1048576.0);

@@ -55,8 +55,7 @@ SessionData::~SessionData() {
 }
 
 void SessionData::add(const PlanSource::Role& role, std::string name) {
-  plans_.push_back(
-      std::make_unique<BoundPlan>(std::move(name), role.compiled, *device_, store_));
+  plans_.push_back(std::make_unique<BoundPlan>(std::move(name), role.compiled, *device_, store_));
 }
 
 // Temporaries live within a run, so the arena may be given up for a larger one.
@@ -74,9 +73,8 @@ std::size_t SessionData::attach(std::string_view name, const CompiledPlan& plan)
     throw TypeError(fmt::format("the session has a plan named '{}' already", name));
   const PlanSource source = source_of(plan);
   if (source.roles.size() != 1)
-    throw TypeError(
-        fmt::format("'{}': only a plan of one step can be attached, this one has {}", name,
-                    counted(source.roles.size(), "part")));
+    throw TypeError(fmt::format("'{}': only a plan of one step can be attached, this one has {}",
+                                name, counted(source.roles.size(), "part")));
   store_.extend(source.leaves, siblings_of(source));
   add(source.roles[0], std::string(name));
   fit_arena();
@@ -121,17 +119,16 @@ void SessionData::need_optimizer(std::string_view scalar, std::string_view what)
   throw TypeError(fmt::format(
       "{}: the session's optimizer has no '{}'; it is chosen by the option `optimizer` when the "
       "session is built, and this one has {}",
-      what, scalar,
-      store_.find("optim.lr") ? "another kind" : "none"));
+      what, scalar, store_.find("optim.lr") ? "another kind" : "none"));
 }
 
 std::string SessionData::factor_scalar(std::string_view pattern) const {
   const auto found = std::find(group_patterns_.begin(), group_patterns_.end(), pattern);
   if (found == group_patterns_.end())
-    throw TypeError(fmt::format(
-        "no parameter group was declared as '{}'{}; groups are given by the option "
-        "`training.groups` when the session is built",
-        pattern, did_you_mean(pattern, group_patterns_)));
+    throw TypeError(
+        fmt::format("no parameter group was declared as '{}'{}; groups are given by the option "
+                    "`training.groups` when the session is built",
+                    pattern, did_you_mean(pattern, group_patterns_)));
   std::string name = fmt::format("optim.group{}.lr_factor", found - group_patterns_.begin());
   if (!store_.find(name))
     throw TypeError(fmt::format("the parameter group '{}' is frozen: it has no factor", pattern));

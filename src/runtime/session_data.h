@@ -1,5 +1,5 @@
-// SessionData: what stands behind Session. The device, the store on it, the plans bound to both, and
-// the arena that the plans share, in this order of life.
+// SessionData: what stands behind Session. The device, the store on it, the plans bound to both,
+// and the arena that the plans share, in this order of life.
 #pragma once
 
 #include <cstddef>

@@ -25,9 +25,7 @@ bool belongs_to_training(const StoreLeaf& leaf) {
 
 constexpr std::string_view kContents = "pantala.contents";
 
-std::string_view contents_name(Saved what) {
-  return what == Saved::model ? "model" : "training";
-}
+std::string_view contents_name(Saved what) { return what == Saved::model ? "model" : "training"; }
 
 }  // namespace
 
@@ -65,11 +63,10 @@ void SessionData::load(const std::filesystem::path& path, Saved what) {
   for (const Store::Entry* entry : entries) known.push_back(entry->leaf.name);
   for (const std::string& name : file.names())
     if (!store_.find(name))
-      problems.push_back(
-          fmt::format("the session has no '{}'{}", name, did_you_mean(name, known)));
+      problems.push_back(fmt::format("the session has no '{}'{}", name, did_you_mean(name, known)));
   if (!problems.empty())
-    throw TypeError(fmt::format("{}: does not fit the session: {}", path.string(),
-                                fmt::join(problems, "; ")));
+    throw TypeError(
+        fmt::format("{}: does not fit the session: {}", path.string(), fmt::join(problems, "; ")));
   // Read completely before anything changes: a file that becomes unreadable leaves the session as
   // it was.
   std::vector<Literal> values;

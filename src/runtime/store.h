@@ -1,7 +1,7 @@
 // The Store: everything that lives from step to step, by name. Parameters, moments, running
 // statistics and accumulators lie in device memory, in one block per extend() with slices at
-// multiples of plan::kAlignment (placement.h decides their order); counters and hyper-parameters are
-// numbers on the host. Plans are bound to its slices, so that all of them see the same memory.
+// multiples of plan::kAlignment (placement.h decides their order); counters and hyper-parameters
+// are numbers on the host. Plans are bound to its slices, so that all of them see the same memory.
 //
 // First values come from initialisers and the seed; they are those of ref::Session.
 #pragma once
