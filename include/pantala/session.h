@@ -180,7 +180,7 @@ class Session {
   const Report& report() const;
   SessionMemory memory_summary() const;
   std::vector<KernelInfo> kernels() const;
-  // Times every launch from now on; costs a little.
+  // Times every launch from now on, which costs a little and allocates.
   void set_timing(bool on);
   // Spans of the compilation, of the steps since set_timing(true) and of their launches, as a file
   // that Perfetto and chrome://tracing open.

@@ -63,7 +63,8 @@ BoundPlan::BoundPlan(std::string name, std::shared_ptr<const compiler::Compiled>
       host_(compiled_->host),
       inputs_(device, compiled_->plan, plan::Storage::input, compiled_->plan.inputs),
       outputs_(device, compiled_->plan, plan::Storage::output, compiled_->plan.outputs),
-      inputs_missing_(inputs_.items().size()) {
+      inputs_missing_(inputs_.items().size()),
+      launch_times_(compiled_->plan.launches.size()) {
   std::int64_t staged = 0;
   for (const PortBlock::Item& item : inputs_.items())
     if (!item.view) staged = std::max(staged, item.slice.bytes);
@@ -75,7 +76,10 @@ BoundPlan::BoundPlan(std::string name, std::shared_ptr<const compiler::Compiled>
     if (item.name == "finite" && item.type == Type{boolean, {}}) finite_ = &item;
     if (item.name == "loss" && item.type.shape.numel() == 1) loss_ = &item;
   }
-  id_ = device_.load(compiled_->plan);
+  plan::Plan loaded = compiled_->plan;
+  loaded.name = name_;  // what messages and traces call it
+  profile_.emplace(loaded);
+  id_ = device_.load(std::move(loaded));
 }
 
 BoundPlan::~BoundPlan() { device_.unload(id_); }
@@ -168,18 +172,46 @@ void BoundPlan::report_status(std::int32_t code) const {
       fmt::format("plan '{}': a kernel reports {}, which has no message", name_, code));
 }
 
-bool BoundPlan::run(const device::Slice& arena) {
+bool BoundPlan::run(const device::Slice& arena, const Timing* timing) {
   if (inputs_missing_ > 0) refuse_run();
   const std::span<ir::Number> all = store_.numbers();
   for (std::size_t k = 0; k < numbers_.size(); ++k) numbers_[k] = all[number_of_[k]];
   host_.evaluate(numbers_, slots_);
-  device_.run(id_, {.arena = arena, .regions = regions_, .uniforms = slots_});
+  device_.run(id_, {.arena = arena,
+                    .regions = regions_,
+                    .uniforms = slots_,
+                    .times = timing ? &times_ : nullptr});
   has_run_ = true;
+  if (timing) note_times(*timing);
   if (const std::int32_t code = device_.take_status()) report_status(code);
   if (!is_finite()) return false;
   host_.advance(numbers_);
   for (std::size_t k = 0; k < numbers_.size(); ++k) all[number_of_[k]] = numbers_[k];
   return true;
+}
+
+void BoundPlan::note_times(const Timing& timing) {
+  ++timed_runs_;
+  for (std::size_t k = 0; k < launch_times_.size(); ++k)
+    launch_times_[k] += times_.launches[k].longest;
+  times_.begin += timing.shift;
+  profile_->record(times_, timing.recorder, timing.track);
+}
+
+std::vector<KernelInfo> BoundPlan::kernels() const {
+  std::vector<KernelInfo> kernels;
+  const plan::Plan& plan = compiled_->plan;
+  for (std::size_t k = 0; k < plan.launches.size(); ++k) {
+    const plan::Launch& launch = plan.launches[k];
+    kernels.push_back({.plan = name_,
+                       .name = launch.name,
+                       .unit = plan.units[launch.unit].entry,
+                       .argument_sets = std::ssize(launch.sets),
+                       .items = launch.items(),
+                       .runs = timed_runs_,
+                       .milliseconds = static_cast<double>(launch_times_[k]) * 1e-6});
+  }
+  return kernels;
 }
 
 bool BoundPlan::is_finite() const {

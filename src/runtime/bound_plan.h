@@ -12,8 +12,10 @@
 #include <string_view>
 #include <vector>
 
+#include "base/trace.h"
 #include "compiler/compile.h"
 #include "device/device.h"
+#include "device/profile.h"
 #include "runtime/store.h"
 
 namespace pantala::runtime {
@@ -67,8 +69,14 @@ class BoundPlan {
   bool has_output(std::string_view name) const;
   void set_input(std::string_view name, const HostElements& values);
   void set_input(std::string_view name, const Literal& value);
-  // Returns whether the numbers were finite; counters have advanced then.
-  bool run(const device::Slice& arena);
+  // Returns whether the numbers were finite; counters have advanced then. Launches are timed if
+  // `timing` is given.
+  struct Timing {
+    trace::Recorder& recorder;
+    trace::Track track;
+    trace::Clock::duration shift;  // from the clock to the time line of the trace
+  };
+  bool run(const device::Slice& arena, const Timing* timing = nullptr);
   // TypeErrors name the plan.
   Literal output(std::string_view name) const;
   void output(std::string_view name, const HostBuffer& into) const;
@@ -78,6 +86,7 @@ class BoundPlan {
 
   std::int64_t input_bytes() const { return inputs_.bytes(); }
   std::int64_t output_bytes() const { return outputs_.bytes(); }
+  std::vector<KernelInfo> kernels() const;
 
  private:
   void bind_regions(Store& store);
@@ -88,6 +97,7 @@ class BoundPlan {
   [[noreturn]] void refuse_run() const;
   [[noreturn]] void report_status(std::int32_t code) const;
   bool is_finite() const;
+  void note_times(const Timing& timing);
   // A device output; null for one that the host computes, or for an unknown name.
   const PortBlock::Item* find_output(std::string_view name) const;
   std::optional<std::size_t> find_host_output(std::string_view name) const;
@@ -112,6 +122,10 @@ class BoundPlan {
   const PortBlock::Item* finite_ = nullptr;
   const PortBlock::Item* loss_ = nullptr;
   bool has_run_ = false;
+  std::optional<device::Profile> profile_;
+  device::RunTimes times_;                  // of the last timed run
+  std::vector<std::int64_t> launch_times_;  // nanoseconds of all timed runs
+  std::int64_t timed_runs_ = 0;
 };
 
 }  // namespace pantala::runtime

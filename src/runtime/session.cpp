@@ -169,6 +169,14 @@ void Session::load(const std::filesystem::path& path, Saved what) { data_->load(
 
 const Report& Session::report() const { return data_->report(); }
 SessionMemory Session::memory_summary() const { return data_->memory(); }
+std::vector<KernelInfo> Session::kernels() const {
+  std::vector<KernelInfo> kernels;
+  for (const auto& plan : data_->plans())
+    for (KernelInfo& kernel : plan->kernels()) kernels.push_back(std::move(kernel));
+  return kernels;
+}
+void Session::set_timing(bool on) { data_->set_timing(on); }
+void Session::write_trace(const std::filesystem::path& path) const { data_->write_trace(path); }
 
 std::int64_t SessionMemory::total() const {
   return parameters + states + inputs + outputs + temporaries + scratch + constants;

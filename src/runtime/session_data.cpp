@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "base/text.h"
+#include "io/file.h"
 #include "pantala/error.h"
 #include "pantala/optim.h"
 #include "runtime/placement.h"
@@ -47,6 +48,31 @@ SessionData::SessionData(PlanSource source, const SessionOptions& options)
   fit_arena();
   const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;
   report_.stages.push_back({"device", taken.count()});
+  record_stages();
+}
+
+// The stages were run before there was a recorder: they take the beginning of the time line, one
+// after the other, and what follows is shifted by as much.
+void SessionData::record_stages() {
+  const trace::Clock::time_point opened = trace::Clock::now();
+  const trace::Track track = recorder_.add_track("compiler");
+  trace::Clock::duration shift{};
+  for (const Report::Stage& stage : report_.stages) {
+    const auto duration = std::chrono::duration_cast<trace::Clock::duration>(
+        std::chrono::duration<double, std::milli>(stage.milliseconds));
+    recorder_.add({.name = stage.name,
+                   .category = "compile",
+                   .begin = opened + shift,
+                   .duration = duration,
+                   .track = track});
+    shift += duration;
+  }
+  timing_.emplace(
+      BoundPlan::Timing{.recorder = recorder_, .track = recorder_.add_track("steps"), .shift = shift});
+}
+
+void SessionData::write_trace(const std::filesystem::path& path) const {
+  io::write_file(path, recorder_.json());
 }
 
 SessionData::~SessionData() {

@@ -5,10 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/trace.h"
 #include "device/device.h"
 #include "pantala/session.h"
 #include "runtime/bound_plan.h"
@@ -35,7 +37,9 @@ class SessionData {
   device::Device& device() { return *device_; }
   Report& report() { return report_; }
 
-  void run(std::size_t index) { finite_ = plans_[index]->run(arena_); }
+  void run(std::size_t index) {
+    finite_ = plans_[index]->run(arena_, is_timed_ ? &*timing_ : nullptr);
+  }
   void step();
   void apply();
   bool finite() const { return finite_; }
@@ -51,11 +55,14 @@ class SessionData {
   void save(const std::filesystem::path& path, Saved what) const;
   void load(const std::filesystem::path& path, Saved what);
   SessionMemory memory() const;
+  void set_timing(bool on) { is_timed_ = on; }
+  void write_trace(const std::filesystem::path& path) const;
 
  private:
   SessionData(PlanSource source, const SessionOptions& options);
   void add(const PlanSource::Role& role, std::string name);
   void fit_arena();
+  void record_stages();
   std::vector<const Store::Entry*> saved_entries(Saved what) const;
 
   std::unique_ptr<device::Device> device_;
@@ -66,6 +73,9 @@ class SessionData {
   std::vector<std::string> group_patterns_;
   std::int64_t accumulation_steps_ = 1, accumulated_ = 0;
   bool finite_ = true;
+  trace::Recorder recorder_;
+  std::optional<BoundPlan::Timing> timing_;
+  bool is_timed_ = false;
 };
 
 }  // namespace pantala::runtime
