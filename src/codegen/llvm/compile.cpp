@@ -28,6 +28,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <exception>
 #include <mutex>
 #include <thread>
@@ -178,6 +179,10 @@ HostTarget known_target(std::string_view name) {
       fmt::format("no target is named '{}'; there are {}", name, fmt::join(names, ", ")));
 }
 
+std::string target_name(const HostTarget& target) {
+  return fmt::format("{} {} {}", target.triple, target.cpu, target.features);
+}
+
 HostTarget detect_host() {
   HostTarget host;
   host.triple = llvm::sys::getProcessTriple();
@@ -198,9 +203,13 @@ HostTarget detect_host() {
 }
 
 CompiledUnit compile(const kir::Kernel& kernel, const HostTarget& target) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
   const auto bytes = generate(kernel, target, llvm::CodeGenFileType::ObjectFile);
   const auto* first = reinterpret_cast<const std::byte*>(bytes.data());
-  return {.name = kernel.name, .object = {first, first + bytes.size()}};
+  const std::chrono::duration<double, std::milli> taken = Clock::now() - start;
+  return {
+      .name = kernel.name, .object = {first, first + bytes.size()}, .milliseconds = taken.count()};
 }
 
 std::string llvm_ir(const kir::Kernel& kernel, const HostTarget& target) {

@@ -39,6 +39,8 @@ HostTarget detect_host();
 // A class of processors, to compile for another machine: x86-64 (any), x86-64-v3 (AVX2), x86-64-v4
 // (AVX-512), aarch64. UnsupportedError for other names.
 HostTarget known_target(std::string_view name);
+// What objects are compiled for, as one text: plans keep it beside them.
+std::string target_name(const HostTarget& target);
 
 // A compiled kernel: `buffers` are the global buffers in order; `params` hold one 64-bit slot each
 // (i64 as it is, i32 and f32 in the low half, f64 as its bits); items [begin, end) are run in
@@ -50,6 +52,7 @@ using KernelFn = void (*)(void* const* buffers, const std::int64_t* params, std:
 struct CompiledUnit {
   std::string name;               // of the kernel, and of the symbol
   std::vector<std::byte> object;  // relocatable ELF
+  double milliseconds = 0;        // that compiling it took
 };
 
 CompiledUnit compile(const kir::Kernel& kernel, const HostTarget& target);

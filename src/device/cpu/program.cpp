@@ -9,10 +9,6 @@
 
 namespace pantala::device::cpu {
 
-std::string target_name(const codegen::HostTarget& target) {
-  return fmt::format("{} {} {}", target.triple, target.cpu, target.features);
-}
-
 void compile_units(plan::Plan& plan, const codegen::HostTarget& target, int threads) {
   std::vector<kir::Kernel> kernels;
   for (const plan::Unit& unit : plan.units) {
@@ -41,7 +37,7 @@ void compile_units(plan::Plan& plan, const codegen::HostTarget& target, int thre
   }
   for (plan::Launch& launch : plan.launches) launch.unit = kept[launch.unit];
   plan.units = std::move(units);
-  plan.target = target_name(target);
+  plan.target = codegen::target_name(target);
 }
 
 Program::Program(plan::Plan plan, int compile_threads) : plan_(std::move(plan)), binder_(plan_) {
@@ -54,7 +50,7 @@ Program::Program(plan::Plan plan, int compile_threads) : plan_(std::move(plan)),
 }
 
 void Program::load_code(int threads) {
-  const bool ours = plan_.target == target_name(library_.target());
+  const bool ours = plan_.target == codegen::target_name(library_.target());
   std::vector<kir::Kernel> kernels;
   for (plan::Unit& unit : plan_.units) {
     if (ours && !unit.object.empty()) {
@@ -65,7 +61,7 @@ void Program::load_code(int threads) {
     } else {
       throw DeviceError(fmt::format("plan '{}': unit '{}' was compiled for {}, this is {}",
                                     plan_.name, unit.entry, plan_.target,
-                                    target_name(library_.target())));
+                                    codegen::target_name(library_.target())));
     }
   }
   library_.add(kernels, threads);

@@ -67,8 +67,6 @@ class Program {
   std::vector<UniformSlot> uniform_slots_;
 };
 
-// The text that stands for a target in a plan.
-std::string target_name(const codegen::HostTarget& target);
 // Compiles the kernels of a plan and keeps the objects in it, for the cache.
 void compile_units(plan::Plan& plan, const codegen::HostTarget& target, int threads);
 
