@@ -106,27 +106,30 @@ void Session::set_state(std::string_view name, const HostElements& values) {
 
 Literal Session::gradient(std::string_view parameter) const {
   const std::string output = fmt::format("grad.{}", parameter);
-  if (!data_->main().has_output(output)) {
+  const BoundPlan& plan = data_->main_with(output);
+  if (!plan.has_output(output)) {
     data_->store().get(parameter, LeafKind::parameter, "parameter");
     throw TypeError(fmt::format(
         "the gradient of '{}' was not kept: build the session with observe_gradients = true",
         parameter));
   }
-  return data_->main().output(output);
+  return plan.output(output);
 }
 
 Literal Session::observed(std::string_view name) const {
-  const std::string output = fmt::format("observe.{}", name);
-  if (!data_->main().has_output(output)) {
+  constexpr std::string_view kPrefix = "observe.";
+  const std::string output = fmt::format("{}{}", kPrefix, name);
+  const BoundPlan& plan = data_->main_with(output);
+  if (!plan.has_output(output)) {
     std::vector<std::string> names;
-    for (const std::string& other : data_->main().output_names())
-      if (other.starts_with("observe.")) names.push_back(other.substr(8));
+    for (const std::string& other : plan.output_names())
+      if (other.starts_with(kPrefix)) names.push_back(other.substr(kPrefix.size()));
     throw TypeError(
         fmt::format("'{}' is not observed{}; name the values to keep in the option `observe` when "
                     "the session is built",
                     name, did_you_mean(name, names)));
   }
-  return data_->main().output(output);
+  return plan.output(output);
 }
 
 std::vector<std::string> Session::scalars() const { return data_->store().names(LeafKind::scalar); }

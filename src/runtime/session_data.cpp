@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "base/text.h"
+#include "compiler/accumulation_graphs.h"
 #include "io/file.h"
 #include "pantala/error.h"
 #include "pantala/optim.h"
@@ -15,8 +16,6 @@
 namespace pantala::runtime {
 
 namespace {
-
-constexpr std::string_view kApply = "apply";
 
 std::unique_ptr<device::Device> open_device(const PlanSource& source,
                                             const SessionOptions& options) {
@@ -45,6 +44,12 @@ SessionData::SessionData(PlanSource source, const SessionOptions& options)
   const auto begin = std::chrono::steady_clock::now();
   store_.extend(source.leaves, siblings_of(source));
   for (const PlanSource::Role& role : source.roles) add(role, role.name);
+  main_plans_ = plans_.size();
+  if (accumulation_steps_ > 1) {
+    apply_ = find_plan(compiler::kApply);
+    first_micro_batch_ =
+        store_.get(compiler::kFirstMicroBatch, LeafKind::scalar, "scalar").host;
+  }
   fit_arena();
   const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;
   report_.stages.push_back({"device", taken.count()});
@@ -117,7 +122,14 @@ std::size_t SessionData::find_plan(std::string_view name) const {
       fmt::format("the session has no plan named '{}'{}", name, did_you_mean(name, names)));
 }
 
+BoundPlan& SessionData::main_with(std::string_view output) {
+  for (std::size_t k = 0; k < main_plans_; ++k)
+    if (plans_[k]->has_output(output)) return *plans_[k];
+  return main();
+}
+
 void SessionData::step() {
+  if (accumulation_steps_ > 1) store_.numbers()[first_micro_batch_] = accumulated_ == 0 ? 1.0 : 0.0;
   run(0);
   if (accumulation_steps_ == 1 || !finite_) return;
   if (++accumulated_ == accumulation_steps_) apply();
@@ -128,7 +140,7 @@ void SessionData::apply() {
     throw TypeError(
         "apply: this session does not accumulate; build it with accumulation_steps above 1");
   if (accumulated_ == 0) throw TypeError("apply: nothing was accumulated since the last update");
-  run(find_plan(kApply));
+  run(apply_);
   accumulated_ = 0;
 }
 

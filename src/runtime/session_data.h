@@ -32,6 +32,8 @@ class SessionData {
   BoundPlan& plan(std::size_t index) { return *plans_[index]; }
   const std::vector<std::unique_ptr<BoundPlan>>& plans() const { return plans_; }
   BoundPlan& main() { return *plans_[0]; }
+  // The first of the main plans that has this output; main() if none has.
+  BoundPlan& main_with(std::string_view output);
 
   Store& store() { return store_; }
   device::Device& device() { return *device_; }
@@ -71,7 +73,9 @@ class SessionData {
   device::Slice arena_;
   Report report_;
   std::vector<std::string> group_patterns_;
+  std::size_t main_plans_ = 0;
   std::int64_t accumulation_steps_ = 1, accumulated_ = 0;
+  std::size_t apply_ = 0, first_micro_batch_ = 0;  // the plan, and the store's number
   bool finite_ = true;
   trace::Recorder recorder_;
   std::optional<BoundPlan::Timing> timing_;

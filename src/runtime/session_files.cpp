@@ -3,6 +3,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
+#include <map>
 
 #include "base/text.h"
 #include "io/safetensors.h"
@@ -18,14 +20,33 @@ namespace {
 bool belongs_to_training(const StoreLeaf& leaf) {
   if (leaf.kind == LeafKind::scalar) return true;
   if (leaf.kind != LeafKind::state) return false;
-  constexpr std::string_view kPrefixes[] = {"optim.", "ema.", "rng.", "accumulate."};
+  constexpr std::string_view kPrefixes[] = {"optim.", "ema.", "rng.", "accum."};
   return std::any_of(std::begin(kPrefixes), std::end(kPrefixes),
                      [&](std::string_view prefix) { return leaf.name.starts_with(prefix); });
 }
 
-constexpr std::string_view kContents = "pantala.contents";
+// Metadata: what the file holds, and how far the window of micro-batches was.
+constexpr const char* kContents = "pantala.contents";
+constexpr const char* kAccumulated = "pantala.accumulated";
 
 std::string_view contents_name(Saved what) { return what == Saved::model ? "model" : "training"; }
+
+std::int64_t saved_window(const io::SafeTensors& file, const std::string& path,
+                          std::int64_t accumulation_steps) {
+  const auto found = file.metadata().find(kAccumulated);
+  if (found == file.metadata().end()) return 0;
+  const std::string& text = found->second;
+  std::int64_t count = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error != std::errc() || end != text.data() + text.size() || count < 0)
+    throw ParseError(fmt::format("{}: {}: expected a whole number, found {}", path, kAccumulated,
+                                 pantala::quoted(text)));
+  if (count >= accumulation_steps)
+    throw TypeError(fmt::format(
+        "{}: it was saved after {} micro-batches of a window, but this session's windows have {}", path,
+        count, accumulation_steps));
+  return count;
+}
 
 }  // namespace
 
@@ -43,8 +64,9 @@ void SessionData::save(const std::filesystem::path& path, Saved what) const {
   for (std::size_t k = 0; k < entries.size(); ++k)
     tensors.push_back(
         {entries[k]->leaf.name, entries[k]->leaf.type, store_.bytes(*entries[k], spaces[k])});
-  io::write_safetensors(path, std::move(tensors),
-                        {{std::string(kContents), std::string(contents_name(what))}});
+  std::map<std::string, std::string> metadata = {{kContents, std::string(contents_name(what))}};
+  if (what == Saved::training) metadata[kAccumulated] = std::to_string(accumulated_);
+  io::write_safetensors(path, std::move(tensors), metadata);
 }
 
 void SessionData::load(const std::filesystem::path& path, Saved what) {
@@ -71,7 +93,10 @@ void SessionData::load(const std::filesystem::path& path, Saved what) {
   // it was.
   std::vector<Literal> values;
   for (const Store::Entry* entry : entries) values.push_back(file.read(entry->leaf.name));
+  const std::int64_t accumulated =
+      what == Saved::training ? saved_window(file, path.string(), accumulation_steps_) : 0;
   for (std::size_t k = 0; k < entries.size(); ++k) store_.write(*entries[k], values[k]);
+  if (what == Saved::training) accumulated_ = accumulated;
 }
 
 }  // namespace pantala::runtime
