@@ -98,6 +98,8 @@ class Session {
  public:
   // The plan's roles are the main ones: `step`, or `accumulate` and `apply`.
   explicit Session(const CompiledPlan& plan, const SessionOptions& options = {});
+  // With the report of the compilation, to which the stage `device` is added.
+  explicit Session(const CompileResult& compiled, const SessionOptions& options = {});
   ~Session();
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;

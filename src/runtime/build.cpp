@@ -9,7 +9,7 @@ namespace pantala {
 namespace {
 
 SessionWithReport open(const CompileResult& compiled, const SessionOptions& options) {
-  Session session(compiled.plan, options);
+  Session session(compiled, options);
   Report report = session.report();
   return {std::move(session), std::move(report)};
 }

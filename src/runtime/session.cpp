@@ -39,7 +39,9 @@ double SessionPlan::output_scalar(std::string_view name) const {
 }
 
 Session::Session(const CompiledPlan& plan, const SessionOptions& options)
-    : data_(std::make_unique<SessionData>(plan, options)) {}
+    : Session(CompileResult{plan, compiler::combined_report(plan.data()->steps)}, options) {}
+Session::Session(const CompileResult& compiled, const SessionOptions& options)
+    : data_(std::make_unique<SessionData>(compiled, options)) {}
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;

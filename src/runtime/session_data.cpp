@@ -7,7 +7,7 @@
 #include <chrono>
 
 #include "base/text.h"
-#include "compiler/accumulation_graphs.h"
+#include "compiler/step_graphs.h"
 #include "io/file.h"
 #include "pantala/error.h"
 #include "pantala/optim.h"
@@ -17,33 +17,27 @@ namespace pantala::runtime {
 
 namespace {
 
-std::unique_ptr<device::Device> open_device(const PlanSource& source,
+std::unique_ptr<device::Device> open_device(const CompiledPlan::Data& data,
                                             const SessionOptions& options) {
   if (options.threads < 0)
     throw TypeError(
         fmt::format("session: threads must be 0 (as compiled) or more, got {}", options.threads));
-  return device::make_device(options.device.empty() ? source.device : options.device,
-                             {.workers = options.threads > 0 ? options.threads : source.threads});
-}
-
-std::vector<std::vector<std::string>> siblings_of(const PlanSource& source) {
-  return siblings(source.roles.front().compiled->plan);
+  return device::make_device(options.device.empty() ? data.device : options.device,
+                             {.workers = options.threads > 0 ? options.threads : data.threads});
 }
 
 }  // namespace
 
-SessionData::SessionData(const CompiledPlan& plan, const SessionOptions& options)
-    : SessionData(source_of(plan), options) {}
-
-SessionData::SessionData(PlanSource source, const SessionOptions& options)
-    : device_(open_device(source, options)),
+SessionData::SessionData(const CompileResult& compiled, const SessionOptions& options)
+    : main_data_(compiled.plan.data()),
+      device_(open_device(*main_data_, options)),
       store_(*device_, options.seed),
-      report_(std::move(source.report)),
-      group_patterns_(std::move(source.group_patterns)),
-      accumulation_steps_(source.accumulation_steps) {
+      report_(compiled.report),
+      accumulation_steps_(main_data_->accumulation_steps) {
   const auto begin = std::chrono::steady_clock::now();
-  store_.extend(source.leaves, siblings_of(source));
-  for (const PlanSource::Role& role : source.roles) add(role, role.name);
+  store_.extend(store_leaves(*main_data_), siblings(main_data_->steps.front().plan));
+  for (std::size_t k = 0; k < main_data_->steps.size(); ++k)
+    add(main_data_->steps[k].role, step_of(main_data_, k));
   main_plans_ = plans_.size();
   if (accumulation_steps_ > 1) {
     apply_ = find_plan(compiler::kApply);
@@ -85,8 +79,9 @@ SessionData::~SessionData() {
   if (arena_.bytes > 0) device_->free(arena_.memory);
 }
 
-void SessionData::add(const PlanSource::Role& role, std::string name) {
-  plans_.push_back(std::make_unique<BoundPlan>(std::move(name), role.compiled, *device_, store_));
+void SessionData::add(std::string name, std::shared_ptr<const compiler::Compiled> step) {
+  plans_.push_back(
+      std::make_unique<BoundPlan>(std::move(name), std::move(step), *device_, store_));
 }
 
 // Temporaries live within a run, so the arena may be given up for a larger one.
@@ -102,12 +97,13 @@ void SessionData::fit_arena() {
 std::size_t SessionData::attach(std::string_view name, const CompiledPlan& plan) {
   if (std::any_of(plans_.begin(), plans_.end(), [&](const auto& p) { return p->name() == name; }))
     throw TypeError(fmt::format("the session has a plan named '{}' already", name));
-  const PlanSource source = source_of(plan);
-  if (source.roles.size() != 1)
-    throw TypeError(fmt::format("'{}': only a plan of one step can be attached, this one has {}",
-                                name, counted(source.roles.size(), "part")));
-  store_.extend(source.leaves, siblings_of(source));
-  add(source.roles[0], std::string(name));
+  const PlanData& data = plan.data();
+  if (data->steps.size() != 1)
+    throw TypeError(
+        fmt::format("'{}': only a plan of one step can be attached, this one has {}", name,
+                    counted(data->steps.size(), "step")));
+  store_.extend(store_leaves(*data), siblings(data->steps.front().plan));
+  add(std::string(name), step_of(data, 0));
   fit_arena();
   return plans_.size() - 1;
 }
@@ -161,13 +157,14 @@ void SessionData::need_optimizer(std::string_view scalar, std::string_view what)
 }
 
 std::string SessionData::factor_scalar(std::string_view pattern) const {
-  const auto found = std::find(group_patterns_.begin(), group_patterns_.end(), pattern);
-  if (found == group_patterns_.end())
-    throw TypeError(
-        fmt::format("no parameter group was declared as '{}'{}; groups are given by the option "
-                    "`training.groups` when the session is built",
-                    pattern, did_you_mean(pattern, group_patterns_)));
-  std::string name = fmt::format("optim.group{}.lr_factor", found - group_patterns_.begin());
+  const std::vector<std::string>& patterns = main_data_->group_patterns;
+  const auto found = std::find(patterns.begin(), patterns.end(), pattern);
+  if (found == patterns.end())
+    throw TypeError(fmt::format(
+        "no parameter group was declared as '{}'{}; groups are given by the option "
+        "`training.groups` when the session is built",
+        pattern, did_you_mean(pattern, patterns)));
+  std::string name = fmt::format("optim.group{}.lr_factor", found - patterns.begin());
   if (!store_.find(name))
     throw TypeError(fmt::format("the parameter group '{}' is frozen: it has no factor", pattern));
   return name;

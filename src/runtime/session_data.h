@@ -21,7 +21,7 @@ namespace pantala::runtime {
 
 class SessionData {
  public:
-  SessionData(const CompiledPlan& plan, const SessionOptions& options);
+  SessionData(const CompileResult& compiled, const SessionOptions& options);
   ~SessionData();
   SessionData(const SessionData&) = delete;
   SessionData& operator=(const SessionData&) = delete;
@@ -61,20 +61,20 @@ class SessionData {
   void write_trace(const std::filesystem::path& path) const;
 
  private:
-  SessionData(PlanSource source, const SessionOptions& options);
-  void add(const PlanSource::Role& role, std::string name);
+  void add(std::string name, std::shared_ptr<const compiler::Compiled> step);
   void fit_arena();
   void record_stages();
   std::vector<const Store::Entry*> saved_entries(Saved what) const;
 
+  PlanData main_data_;
   std::unique_ptr<device::Device> device_;
   Store store_;
   std::vector<std::unique_ptr<BoundPlan>> plans_;
   device::Slice arena_;
   Report report_;
-  std::vector<std::string> group_patterns_;
   std::size_t main_plans_ = 0;
-  std::int64_t accumulation_steps_ = 1, accumulated_ = 0;
+  const std::int64_t accumulation_steps_;
+  std::int64_t accumulated_ = 0;
   std::size_t apply_ = 0, first_micro_batch_ = 0;  // the plan, and the store's number
   bool finite_ = true;
   trace::Recorder recorder_;

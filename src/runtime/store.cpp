@@ -61,7 +61,7 @@ void Store::check(std::span<const StoreLeaf> leaves) const {
     else if (old.type != leaf.type)
       problems.push_back(fmt::format("{} '{}' is {}, the plan has {}", kind_name(leaf.kind),
                                      leaf.name, old.type.str(), leaf.type.str()));
-    else if (old.on_host != leaf.on_host)
+    else if (leaf.is_touched && old.on_host != leaf.on_host)
       problems.push_back(fmt::format("{} '{}' is kept {}, the plan wants it {}",
                                      kind_name(leaf.kind), leaf.name,
                                      old.on_host ? "on the host" : "in device memory",
