@@ -97,14 +97,6 @@ ProgramCode generate_code(const Program& program, const Options& options, Report
   return code;
 }
 
-std::int64_t bytes_in_store(const std::vector<CompiledLeaf>& leaves) {
-  std::int64_t bytes = 0;
-  for (const CompiledLeaf& leaf : leaves)
-    if (leaf.kind == LeafKind::parameter || leaf.kind == LeafKind::state)
-      bytes += leaf.type.shape.numel() * dtype_bytes(leaf.type.dtype);
-  return bytes;
-}
-
 }  // namespace
 
 schedule::Target schedule_target(const codegen::HostTarget& host) {
@@ -133,6 +125,14 @@ Options host_options(const std::string& device, int threads, bool fuse) {
           .code = host,
           .fuse = fuse,
           .threads = threads == 0 ? available : threads};
+}
+
+std::int64_t bytes_in_store(const std::vector<CompiledLeaf>& leaves) {
+  std::int64_t bytes = 0;
+  for (const CompiledLeaf& leaf : leaves)
+    if (leaf.kind == LeafKind::parameter || leaf.kind == LeafKind::state)
+      bytes += leaf.type.shape.numel() * dtype_bytes(leaf.type.dtype);
+  return bytes;
 }
 
 Compiled compile(const StepGraph& step, const Options& options) {

@@ -33,9 +33,10 @@ schedule::Target schedule_target(const codegen::HostTarget& host);
 // A graph that is one step of a session.
 struct StepGraph {
   std::string role = "step";  // step, accumulate, apply; the name of the plan
-  Graph graph;
-  std::vector<CompiledPlan::ParameterGradient> gradients =
-      {};  // parameter, output with its gradient
+  Graph graph = {};
+  // Parameters, and the outputs that are their gradients.
+  std::vector<CompiledPlan::ParameterGradient> gradients = {};
+  NonFiniteGuard guard = NonFiniteGuard::none;  // that is part of the graph
 };
 
 // A leaf of a step.
@@ -62,5 +63,8 @@ struct Compiled {
 
 // Records the stages schedule, codegen and plan in the report.
 Compiled compile(const StepGraph& step, const Options& options);
+
+// Of the parameters and states.
+std::int64_t bytes_in_store(const std::vector<CompiledLeaf>& leaves);
 
 }  // namespace pantala::compiler
