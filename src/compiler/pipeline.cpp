@@ -105,6 +105,8 @@ CompileResult compile_steps(const std::vector<StepGraph>& steps, const CompileOp
   data->non_finite = steps.at(0).guard;
   data->accumulation_steps = options.accumulation_steps;
   data->optimizer = options.optimizer;
+  for (const optim::ParameterGroup& group : options.training.groups)
+    data->group_patterns.push_back(group.pattern);
   data->has_loss = std::ranges::any_of(
       steps, [](const StepGraph& step) { return has_output(step.graph, "loss"); });
   for (const StepGraph& step : steps) data->steps.push_back(compile(step, lower));

@@ -19,6 +19,7 @@ struct CompiledPlan::Data {
   NonFiniteGuard non_finite = NonFiniteGuard::none;
   std::int64_t accumulation_steps = 1;
   std::optional<optim::Optimizer> optimizer;
+  std::vector<std::string> group_patterns = {};  // of the parameter groups, in their order
   bool has_loss = false;
   // By role: `step`, or `accumulate` and `apply`.
   std::vector<compiler::Compiled> steps;
