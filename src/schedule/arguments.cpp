@@ -13,7 +13,7 @@ using kir::Var;
 void Arguments::add(std::uint32_t buffer, DType dtype, bool write) {
   const auto it = std::find_if(entries_.begin(), entries_.end(),
                                [&](const Entry& e) { return e.buffer == buffer; });
-  Entry& entry = it != entries_.end() ? *it : entries_.emplace_back(Entry{buffer, dtype});
+  Entry& entry = it != entries_.end() ? *it : entries_.emplace_back(Entry{buffer, dtype, false, false, false, {}});
   (write ? entry.write : entry.read) = true;
 }
 

@@ -37,7 +37,8 @@ Context::Context(const Graph& lowered, const Target& on, const ScheduleOptions& 
   info_.is_stored = [this](ValueId id) { return is_stored(id); };
   info_.is_host = [this](ValueId id) { return is_host(id); };
   info_.strides = [this](ValueId id) {
-    return is_stored(id) ? strides(buffer_of(id)) : type(id).shape.strides();
+    const auto it = buffers_.find(id);
+    return it != buffers_.end() ? strides(it->second) : type(id).shape.strides();
   };
   info_.in_range = [this](ValueId index, std::int64_t limit) { return in_range(index, limit); };
   info_.report_code = [this](std::uint32_t id, std::int64_t limit) { return report_code(id, limit); };
@@ -58,7 +59,7 @@ void Context::find_host_values() {
       if (kind == LeafKind::scalar) host_[id] = true;
       if (kind == LeafKind::state)
         host_[id] = n.results[0].dtype == DType::f64 || is_integer(n.results[0].dtype);
-      if (n.op->leaf || !is_scalar_op(*n.op)) continue;
+      if (is_leaf(*n.op) || !is_scalar_op(*n.op)) continue;
       bool all = true, some = false;
       for (const ValueId input : n.inputs) {
         const bool constant = ir::splat_value(graph_->node(input.node)).has_value();
@@ -77,7 +78,7 @@ void Context::find_host_values() {
 void Context::add_leaves() {
   for (std::uint32_t id = 0; id < graph_->nodes().size(); ++id) {
     const ir::Node& n = graph_->node(id);
-    if (!n.op->leaf || host_[id] || ir::splat_value(n)) continue;
+    if (!is_leaf(*n.op) || host_[id] || ir::splat_value(n)) continue;
     ProgramBuffer buffer;
     buffer.dtype = n.results[0].dtype;
     buffer.shape = n.results[0].shape;
@@ -136,7 +137,7 @@ std::vector<std::int64_t> Context::strides(std::uint32_t id) const {
 bool Context::in_range(ValueId index, std::int64_t limit) {
   if (is_host(index)) return false;
   const ir::Node* n = &graph_->node(index.node);
-  while (!n->op->leaf && keeps_numbers(*n->op)) {
+  while (!is_leaf(*n->op) && keeps_numbers(*n->op)) {
     index = n->inputs[0];
     n = &graph_->node(index.node);
   }

@@ -27,9 +27,10 @@ struct KernelDraft {
 };
 
 // Where a group leaves a value.
+constexpr std::uint32_t kNoBuffer = UINT32_MAX;  // not decided yet: row-major
 struct GroupOutput {
   ValueId value;
-  std::uint32_t buffer = 0;
+  std::uint32_t buffer = kNoBuffer;
 };
 
 class Context {
@@ -46,15 +47,24 @@ class Context {
   bool is_host(ValueId id) const { return host_[id.node]; }
   // Leaves and constants with data have buffers from the start; other values get one when they are
   // stored.
-  bool is_stored(ValueId id) const { return buffers_.contains(id); }
+  bool is_stored(ValueId id) const {
+    return (buffers_.contains(id) || (planned_ != nullptr && planned_->contains(id))) &&
+           !making_.contains(id);
+  }
   std::uint32_t buffer_of(ValueId id) const { return buffers_.at(id); }
   void store(ValueId id, std::uint32_t buffer) { buffers_.insert_or_assign(id, buffer); }
   std::uint32_t add_temporary(ValueId id, std::vector<int> order = {});
   std::uint32_t add_scratch_tensor(const std::string& name, DType dtype, const Shape& shape);
   std::uint32_t add_buffer(ProgramBuffer buffer);
 
-  // Element strides of a buffer's axes.
+  // While groups are made: values that will be stored.
+  void plan_to_store(const std::set<ValueId>* values) { planned_ = values; }
+
+  // Element strides of the axes of a buffer, or of a value whose buffer is not decided.
   std::vector<std::int64_t> strides(std::uint32_t buffer) const;
+  std::vector<std::int64_t> strides(const GroupOutput& output) const {
+    return output.buffer == kNoBuffer ? type(output.value).shape.strides() : strides(output.buffer);
+  }
   const ProgramBuffer& buffer(std::uint32_t id) const { return program.buffers[id]; }
 
   Target target;
@@ -67,10 +77,28 @@ class Context {
   bool in_range(ValueId index, std::int64_t limit);
   std::int64_t report_code(std::uint32_t node, std::int64_t limit);
 
+  friend class MakingScope;
+
   const ir::GraphData* graph_;
   std::vector<bool> host_;
+  const std::set<ValueId>* planned_ = nullptr;
+  mutable std::set<ValueId> making_;  // by the kernel that is being built: they cannot be read yet
   std::map<ValueId, std::uint32_t> buffers_;
   ValueInfo info_;
+};
+
+// While a kernel is built or judged, what it makes is computed and not loaded.
+class MakingScope {
+ public:
+  MakingScope(const Context& context, const std::vector<GroupOutput>& outputs) : context_(context) {
+    for (const GroupOutput& output : outputs) context_.making_.insert(output.value);
+  }
+  ~MakingScope() { context_.making_.clear(); }
+  MakingScope(const MakingScope&) = delete;
+  MakingScope& operator=(const MakingScope&) = delete;
+
+ private:
+  const Context& context_;
 };
 
 }  // namespace pantala::schedule

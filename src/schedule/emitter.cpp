@@ -101,10 +101,19 @@ Var Emitter::outer_address(const DeclaredAccess& access) {
 }
 
 void Emitter::provide(ValueId value, const Indices& at, Var known) {
-  provided_.insert_or_assign(key_of(value), Provided{at, known});
+  provided_.insert_or_assign(key_of(value), Provided{normalised(at), known});
 }
 
-Var Emitter::value(ValueId id, const Indices& at) {
+// Loops of one iteration stay at 0, whoever counts them.
+Indices Emitter::normalised(Indices at) const {
+  for (Index& index : at)
+    for (std::size_t d = 0; d < domain_.sizes.size(); ++d)
+      if (domain_.sizes[d] == 1) index.affine.coef[d] = 0;
+  return at;
+}
+
+Var Emitter::value(ValueId id, const Indices& given) {
+  const Indices at = normalised(given);
   if (const auto it = provided_.find(key_of(id)); it != provided_.end()) {
     if (!(it->second.at == at))
       throw InternalError(fmt::format("schedule: %{}.{} is known at another element", id.node,
@@ -193,9 +202,6 @@ Var Emitter::load(ValueId id, const Indices& at) {
     access.offset_strides.push_back(strides[k]);
     offsets.push_back(at[k].offset);
   }
-  // Loops of one iteration count nothing: whatever coefficient they have is the same access.
-  for (std::size_t d = 0; d < domain_.sizes.size(); ++d)
-    if (domain_.sizes[d] == 1) access.flat.coef[d] = 0;
   const std::size_t index = find_access(access);
   const DType dtype = kir::register_dtype(info_.graph->type(id).dtype);
   if (trace_) {
@@ -314,9 +320,12 @@ Footprint trace(const ValueInfo& info, const Domain& domain, const std::vector<V
     site.loops[static_cast<std::size_t>(d)] = builder.param(fmt::format("loop{}", d));
   emitter.enter(site);
   for (const ValueId id : values) emitter.value(id, at);
-  if (provided)
-    std::erase_if(footprint.accesses,
-                  [&](const Access& access) { return provided(access.value); });
+  if (!provided) return footprint;
+  for (const Access& access : footprint.accesses)
+    if (provided(access.value) && std::find(footprint.provided.begin(), footprint.provided.end(),
+                                            access.value) == footprint.provided.end())
+      footprint.provided.push_back(access.value);
+  std::erase_if(footprint.accesses, [&](const Access& access) { return provided(access.value); });
   return footprint;
 }
 

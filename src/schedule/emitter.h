@@ -48,6 +48,7 @@ struct Access {
 struct Footprint {
   std::vector<Access> accesses;              // distinct, in order of occurrence
   std::vector<ValueId> uniforms;             // host values, distinct
+  std::vector<ValueId> provided;             // values that the kernel computes otherwise, distinct
   std::array<bool, kMaxLoops> counted = {};  // loops whose index is used as a number
   double cost = 0;                           // per element, in additions
 
@@ -107,6 +108,7 @@ class Emitter {
     kir::Var value;
   };
 
+  Indices normalised(Indices at) const;
   kir::Var compute(ValueId id, const Indices& at);
   kir::Var pointwise(const ir::Node& node, const Indices& at);
   kir::Var load(ValueId id, const Indices& at);

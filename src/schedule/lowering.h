@@ -20,6 +20,8 @@ enum class Archetype : std::uint8_t {
   none,  // no kernel: its definition is taken
 };
 Archetype archetype(const ir::OpDef& op);
+// Inputs, parameters, states, scalars and constants.
+bool is_leaf(const ir::OpDef& op);
 inline bool has_kernel(const ir::OpDef& op) { return archetype(op) != Archetype::none; }
 
 }  // namespace pantala::schedule

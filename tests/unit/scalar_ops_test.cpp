@@ -6,12 +6,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <set>
 
-#include "base/philox.h"
 #include "kir/simplify.h"
 #include "ops/table.h"
 #include "pantala/error.h"
@@ -465,51 +463,6 @@ TEST_P(ScalarOpCode, MatchesTheInterpreterOnEveryTarget) {
 
 INSTANTIATE_TEST_SUITE_P(DTypes, ScalarOpCode, ::testing::ValuesIn(kDTypes),
                          [](const auto& p) { return std::string(dtype_name(p.param)); });
-
-// --- random bits
-
-kir::Kernel random_kernel(int lanes, std::int64_t stream) {
-  kir::Builder b("random_bits_x" + std::to_string(lanes) + "_" + std::to_string(stream));
-  const kir::BufferId elements = b.buffer("elements", i64, kir::Access::read),
-                      out = b.buffer("bits", i32, kir::Access::write);
-  const Var seed = b.param("seed"), draw = b.param("draw");
-  const Var at = b.item() * lanes;
-  b.store(out, at, emit_random_bits(b, seed, draw, stream, b.load(elements, at, lanes)));
-  return kir::simplify(b.finish());
-}
-
-TEST(ScalarRandomBits, AreThoseOfTheGenerator) {
-  std::vector<std::int64_t> elements;
-  for (std::int64_t k = 0; k < 48; ++k) elements.push_back(k);
-  for (const int power : {20, 31, 32, 33, 34, 35, 40, 61, 62})  // blocks beyond 2^32 as well
-    for (std::int64_t k = -4; k < 4; ++k) elements.push_back((std::int64_t{1} << power) + k);
-  elements.resize(128, INT64_MAX);
-  for (const std::int64_t stream : {std::int64_t{0}, std::int64_t{5}, std::int64_t{UINT32_MAX}})
-    for (const int lanes : {1, 8, 16})
-      for (const auto& [seed, draw] : std::vector<std::pair<std::int64_t, std::int64_t>>{
-               {0, 0}, {1, 2}, {-1, INT64_MIN}, {0x123456789ABCDEF, 0x7EDCBA9876543210}}) {
-        const std::vector<codegen::Array> results = codegen::expect_same(
-            random_kernel(lanes, stream),
-            {codegen::array_of(i64, elements), codegen::zeros(i32, std::ssize(elements))},
-            {Number::of(seed), Number::of(draw)}, std::ssize(elements) / lanes,
-            codegen::detect_host());
-        for (std::size_t k = 0; k < elements.size(); ++k)
-          ASSERT_EQ(static_cast<std::uint32_t>(number_at(results[1], k).i),
-                    random_bits(static_cast<std::uint64_t>(seed), static_cast<std::uint64_t>(draw),
-                                static_cast<std::uint32_t>(stream),
-                                static_cast<std::uint64_t>(elements[k])))
-              << "element " << elements[k] << " of stream " << stream << ", " << lanes << " lanes";
-      }
-}
-
-TEST(ScalarRandomBits, RefuseOtherCounters) {
-  kir::Builder b("refused");
-  const Var one = b.i64(1), vector = b.splat(one, 8), narrow = b.constant({i32, 1}, 1.0);
-  EXPECT_THROW(emit_random_bits(b, vector, one, 0, one), InternalError);
-  EXPECT_THROW(emit_random_bits(b, one, narrow, 0, one), InternalError);
-  EXPECT_THROW(emit_random_bits(b, one, one, 0, narrow), InternalError);
-  EXPECT_EQ(emit_random_bits(b, one, one, 0, vector).type(), (kir::VType{i32, 8}));
-}
 
 }  // namespace
 }  // namespace pantala::schedule

@@ -21,7 +21,7 @@ ElementwiseBody make_body(const Context& context, std::vector<GroupOutput> outpu
   std::vector<ValueId> values;
   for (const GroupOutput& output : body.outputs) {
     values.push_back(output.value);
-    Index flat = flatten(body.at, context.strides(output.buffer));
+    Index flat = flatten(body.at, context.strides(output));
     for (std::size_t d = 0; d < domain.sizes.size(); ++d)
       if (domain.sizes[d] == 1) flat.affine.coef[d] = 0;
     body.writes.push_back(flat.affine);
@@ -83,17 +83,20 @@ void BodyEmitter::run(const Site& site) {
 }
 
 void BodyEmitter::store(std::size_t output, const Site& site, Var value) {
-  const DeclaredAccess& write = writes_[output];
-  Var address = write.constant.valid() ? write.constant : b_.i64(0);
+  store_output(b_, writes_[output], site, value);
+}
+
+void store_output(kir::Builder& b, const DeclaredAccess& write, const Site& site, Var value) {
+  Var address = write.constant.valid() ? write.constant : b.i64(0);
   for (std::size_t d = 0; d < kMaxLoops; ++d)
     if (site.loops[d].valid() && (write.unit[d] || write.coef[d].valid()))
       address = address + (write.unit[d] ? site.loops[d] : site.loops[d] * write.coef[d]);
-  if (site.lanes > 1 && value.lanes() == 1) value = b_.splat(value, site.lanes);
+  if (site.lanes > 1 && value.lanes() == 1) value = b.splat(value, site.lanes);
   const auto lane = static_cast<std::size_t>(std::max(site.lane_loop, 0));
   if (site.lanes == 1 || write.unit[lane])
-    b_.store(write.buffer, address, value, site.mask);
+    b.store(write.buffer, address, value, site.mask);
   else
-    b_.store_strided(write.buffer, address, write.coef[lane], value, site.mask);
+    b.store_strided(write.buffer, address, write.coef[lane], value, site.mask);
 }
 
 double bytes_of(const Context& context, const ElementwiseBody& body) {

@@ -31,6 +31,9 @@ std::vector<Affine> all_walks(const ElementwiseBody& body);
 // Announces the body's buffers.
 void announce(const Context& context, const ElementwiseBody& body, Arguments& arguments);
 
+// Stores the lanes of a site at the declared place.
+void store_output(kir::Builder& b, const DeclaredAccess& write, const Site& site, kir::Var value);
+
 // The body in a kernel: an emitter, and stores.
 class BodyEmitter {
  public:
