@@ -34,6 +34,8 @@ struct SessionOptions {
   std::string device = "";  // "": the one that the plan was compiled for
   int threads = 0;          // 0: as many as the plan was compiled for
   std::uint64_t seed = 0;   // of the first values and of the random ops
+  // For tests: bytes around all memory that must not change; every run checks them.
+  bool sentinels = false;
 };
 
 // What a session holds in device memory, in bytes.
@@ -73,10 +75,11 @@ class SessionData;
 class SessionPlan {
  public:
   const std::string& name() const;
-  std::vector<std::string> inputs() const;
+  std::vector<std::string> inputs() const;  // those that its results depend on
   std::vector<std::string> outputs() const;
-  // The values stay until they are set again. ValueError naming input, position and value for an
-  // index that the readers of an integer input cannot take.
+  // An input of the graph that nothing here depends on is checked and left out. The values stay
+  // until they are set again. ValueError naming input, position and value for an index that the
+  // readers of an integer input cannot take.
   void set_input(std::string_view name, const HostElements& values) const;
   void set_input(std::string_view name, const Literal& value) const;
   // As Session::step(), for this plan alone.

@@ -127,15 +127,27 @@ std::vector<std::string> BoundPlan::output_names() const {
 }
 
 // Inputs are few and names short: looking through them costs less than a hash.
-PortBlock::Item& BoundPlan::input(std::string_view name) {
+PortBlock::Item* BoundPlan::find_input(std::string_view name) {
   for (PortBlock::Item& item : inputs_.items())
-    if (item.name == name) return item;
+    if (item.name == name) return &item;
+  return nullptr;
+}
+
+const compiler::CompiledLeaf& BoundPlan::unread_input(std::string_view name) const {
+  for (const compiler::CompiledLeaf& leaf : compiled_->leaves)
+    if (leaf.kind == LeafKind::input && leaf.name == name) return leaf;
   throw TypeError(fmt::format("plan '{}' has no input named '{}'{}", name_, name,
                               did_you_mean(name, input_names())));
 }
 
 template <class Values, class Check>
-void BoundPlan::write_input(PortBlock::Item& item, const Values& values, const Check& check) {
+void BoundPlan::write_input(std::string_view name, const Values& values, const Check& check) {
+  PortBlock::Item* const found = find_input(name);
+  if (!found) {
+    const compiler::CompiledLeaf& leaf = unread_input(name);
+    return check(Receiver{"input", leaf.name}, values, leaf.type, 0);
+  }
+  PortBlock::Item& item = *found;
   check(Receiver{"input", item.name}, values, item.type, item.limit);
   device_.wait();
   if (item.view) {
@@ -150,11 +162,11 @@ void BoundPlan::write_input(PortBlock::Item& item, const Values& values, const C
 }
 
 void BoundPlan::set_input(std::string_view name, const HostElements& values) {
-  write_input(input(name), values, check_elements);
+  write_input(name, values, check_elements);
 }
 
 void BoundPlan::set_input(std::string_view name, const Literal& value) {
-  write_input(input(name), value, check_literal);
+  write_input(name, value, check_literal);
 }
 
 void BoundPlan::refuse_run() const {

@@ -91,9 +91,11 @@ class BoundPlan {
  private:
   void bind_regions(Store& store);
   void bind_numbers(Store& store);
-  PortBlock::Item& input(std::string_view name);
+  PortBlock::Item* find_input(std::string_view name);  // null if the plan reads none of this name
+  // An input of the graph that the plan does not need; TypeError if the graph has none either.
+  const compiler::CompiledLeaf& unread_input(std::string_view name) const;
   template <class Values, class Check>
-  void write_input(PortBlock::Item& item, const Values& values, const Check& check);
+  void write_input(std::string_view name, const Values& values, const Check& check);
   [[noreturn]] void refuse_run() const;
   [[noreturn]] void report_status(std::int32_t code) const;
   bool is_finite() const;

@@ -23,7 +23,8 @@ std::unique_ptr<device::Device> open_device(const CompiledPlan::Data& data,
     throw TypeError(
         fmt::format("session: threads must be 0 (as compiled) or more, got {}", options.threads));
   return device::make_device(options.device.empty() ? data.device : options.device,
-                             {.workers = options.threads > 0 ? options.threads : data.threads});
+                             {.workers = options.threads > 0 ? options.threads : data.threads,
+                              .sentinels = options.sentinels});
 }
 
 }  // namespace

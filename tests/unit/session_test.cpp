@@ -425,6 +425,24 @@ TEST(Session, inputs_without_a_value_are_listed) {
             "output 'loss' of plan 'step' has no value before the first run");
 }
 
+TEST(Session, inputs_that_nothing_depends_on_are_checked_and_left_out) {
+  Graph graph;
+  const Tensor x = graph.input("x", {2});
+  graph.input("weights", {3});
+  graph.output("y", x * 2.0);
+  Session session = build_inference_session(graph);
+  EXPECT_THAT(session.inputs(), ElementsAre("x"));
+  session.set_input("x", std::vector<float>{1, 2});
+  session.set_input("weights", std::vector<float>{1, 2, 3});
+  session.set_input("weights", Literal::floats({3}, {1, 2, 3}));
+  session.step();
+  EXPECT_EQ(session.output("y").at(1), 4);
+  EXPECT_THAT(message<TypeError>([&] { session.set_input("weights", std::vector<float>{1}); }),
+              HasSubstr("input 'weights'"));
+  EXPECT_EQ(message<TypeError>([&] { session.set_input("weight", std::vector<float>{1}); }),
+            "plan 'step' has no input named 'weight'");
+}
+
 TEST(Session, a_moved_session_keeps_its_plans) {
   const zoo::Model model = small_mlp(8);
   Session session = build_session(model.graph, model.loss);
