@@ -100,7 +100,7 @@ TEST(FixturesVerb, AFilterWithoutACaseIsAMistake) {
 TEST(FixturesVerb, UnknownDeviceListsTheDevices) {
   const Outcome outcome = run_pantala({"fixtures", PANTALA_FIXTURES_DIR, "--device", "gpu"});
   EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_EQ(outcome.err, "pantala: there is no device 'gpu'; devices: ref\n");
+  EXPECT_EQ(outcome.err, "pantala: there is no device 'gpu'; devices: ref, kir, cpu\n");
 }
 
 TEST(FixturesVerb, AFolderWithoutCasesIsAMistake) {

@@ -1,11 +1,14 @@
-// Every recorded case is one test. PANTALA_FIXTURES names another folder of cases than the
-// project's own.
+// Every recorded case is two tests: on the interpreter in double, and through the compiler, as
+// interpreted kernels and as machine code, which must agree to the bit. PANTALA_FIXTURES names
+// another folder of cases than the project's own.
 #include "tools/fixtures/fixtures.h"
 
 #include <gtest/gtest.h>
 
 #include <cctype>
 #include <cstdlib>
+
+#include "support/compiled.h"
 
 namespace pantala::tools {
 namespace {
@@ -25,22 +28,35 @@ std::vector<std::string> available_cases() {
   return names;
 }
 
-std::string test_name(const testing::TestParamInfo<std::string>& info) {
+std::string test_name(const ::testing::TestParamInfo<std::string>& info) {
   std::string name = info.param;
   for (char& c : name)
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
   return name;
 }
 
-class Recorded : public testing::TestWithParam<std::string> {};
+class Recorded : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(Recorded, AgreesOnTheInterpreter) {
-  const CaseResult result = fixtures().run(GetParam(), Device::ref);
+// What the device computed.
+std::vector<Literal> check(const std::string& name, Device device) {
+  const CaseResult result = fixtures().run(name, device);
   for (const Mismatch& mismatch : result.mismatches)
-    ADD_FAILURE() << result.name << ": " << to_text(mismatch);
+    ADD_FAILURE() << result.name << " on " << device_name(device) << ": " << to_text(mismatch);
+  EXPECT_FALSE(result.values.empty());
+  std::vector<Literal> values;
+  for (const auto& [tensor, value] : result.values) values.push_back(value);
+  return values;
 }
 
-INSTANTIATE_TEST_SUITE_P(Fixtures, Recorded, testing::ValuesIn(available_cases()), test_name);
+TEST_P(Recorded, AgreesOnTheInterpreter) { check(GetParam(), Device::ref); }
+
+TEST_P(Recorded, AgreesCompiledAndKernelsAndMachineCodeToTheBit) {
+  const std::vector<Literal> kernels = check(GetParam(), Device::kir),
+                             machine_code = check(GetParam(), Device::cpu);
+  EXPECT_EQ(pantala::testing::differing_bits(kernels, machine_code), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Fixtures, Recorded, ::testing::ValuesIn(available_cases()), test_name);
 
 }  // namespace
 }  // namespace pantala::tools
