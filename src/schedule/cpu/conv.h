@@ -32,6 +32,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -135,6 +136,12 @@ double estimate(const ConvSpec& spec, const ConvSizes& sizes, const ConvOrder& o
 ConvTiling choose_conv_tiling(const ConvSpec& spec, const ConvSizes& sizes,
                               const ConvStrides& strides, const ConvOrder& order,
                               const Target& target, const ConvNeeds& needs = {});
+// The cheapest of those with a given register tile, with the second operand packed or not; none if
+// there is no such tiling.
+std::optional<ConvTiling> best_with_tile(const ConvSpec& spec, const ConvSizes& sizes,
+                                         const ConvStrides& strides, const ConvOrder& order,
+                                         const Target& target, int rows, int vectors,
+                                         bool pack_lanes, const ConvNeeds& needs = {});
 
 // Hooks: a on the first operand, b on the second, and the result. Their sites have `coordinates`,
 // the logical index [n or o, channel, spatial...] of the first lane, and `lane_dim`:

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <functional>
 #include <limits>
 #include <numeric>
 
@@ -310,16 +309,6 @@ ConvFill best_fill(const ConvSpec& spec, const ConvView& v, const ConvStrides& s
   return ConvFill::channels;
 }
 
-// Calls `offer` with every register tile that leaves registers for the operands.
-void each_tile(const ConvView& v, const Target& target, ConvTiling t,
-               const std::function<void(const ConvTiling&)>& offer) {
-  for (t.vectors = 1; t.vectors <= 4; ++t.vectors) {
-    if (t.vectors > 1 && (t.vectors - 1) * t.lanes >= v.lane_channels) break;
-    const int most = std::min(14, (target.vector_registers - t.vectors - 1) / t.vectors);
-    for (t.rows = std::max(1, most / 2); t.rows <= most; ++t.rows) offer(t);
-  }
-}
-
 }  // namespace
 
 double estimate(const ConvSpec& spec, const ConvSizes& sizes, const ConvOrder& order,
@@ -329,32 +318,57 @@ double estimate(const ConvSpec& spec, const ConvSizes& sizes, const ConvOrder& o
          static_cast<double>(up(conv_items(spec, sizes, order, t), workers));
 }
 
-ConvTiling choose_conv_tiling(const ConvSpec& spec, const ConvSizes& sizes,
-                              const ConvStrides& strides, const ConvOrder& order,
-                              const Target& target, const ConvNeeds& needs) {
+std::optional<ConvTiling> best_with_tile(const ConvSpec& spec, const ConvSizes& sizes,
+                                         const ConvStrides& strides, const ConvOrder& order,
+                                         const Target& target, int rows, int vectors,
+                                         bool pack_lanes, const ConvNeeds& needs) {
   const ConvView v = conv_view(spec.direction, sizes);
   const bool weight = spec.direction == ConvDirection::weight_grad;
-  ConvTiling best, start;
-  start.lanes = target.lanes(spec.dtype);
+  ConvTiling t{.pack_lanes = pack_lanes,
+               .rows = rows,
+               .vectors = vectors,
+               .lanes = target.lanes(spec.dtype)};
+  const std::int64_t columns = std::int64_t{t.vectors} * t.lanes;
+  if (!pack_lanes &&
+      (!weight || !spec.second_contiguous || needs.second_hook || v.lane_channels % columns != 0))
+    return {};
   double least = std::numeric_limits<double>::infinity();
+  ConvTiling best;
   const std::vector<Box> boxes = weight ? std::vector<Box>{{0, 0, 0, 0}} : boxes_of(v);
   const std::vector<std::int64_t> chunks =
       weight ? parts_of(v.channels, 1) : std::vector<std::int64_t>{0};
-  each_tile(v, target, start, [&](ConvTiling t) {
-    const std::int64_t columns = std::int64_t{t.vectors} * t.lanes;
-    for (const std::int64_t lane_block : parts_of(v.lane_channels, columns))
-      for (const Box& box : boxes)
-        for (const std::int64_t chunk : chunks) {
-          t.lane_block = lane_block, t.box = box, t.channel_block = chunk;
-          t.fill = best_fill(spec, v, strides, order, t, needs.first_hook);
-          t.pack_lanes = !(weight && spec.second_contiguous && !needs.second_hook &&
-                           v.lane_channels % columns == 0);
-          t.merge_taps = can_merge_taps(spec, v, order, t);
-          const double cycles = estimate(spec, sizes, order, t, target, needs.workers);
-          if (cycles < least) least = cycles, best = t;
-        }
-  });
+  for (const std::int64_t lane_block : parts_of(v.lane_channels, columns))
+    for (const std::int64_t chunk : chunks)
+      for (const Box& box : boxes) {
+        t.lane_block = lane_block, t.box = box, t.channel_block = chunk;
+        t.fill = best_fill(spec, v, strides, order, t, needs.first_hook);
+        t.merge_taps = can_merge_taps(spec, v, order, t);
+        const double cycles = estimate(spec, sizes, order, t, target, needs.workers);
+        if (cycles < least) least = cycles, best = t;
+      }
   return complete(best, spec, sizes, strides, order);
+}
+
+ConvTiling choose_conv_tiling(const ConvSpec& spec, const ConvSizes& sizes,
+                              const ConvStrides& strides, const ConvOrder& order,
+                              const Target& target, const ConvNeeds& needs) {
+  const std::int64_t lane_channels = conv_view(spec.direction, sizes).lane_channels;
+  ConvTiling best;
+  double least = std::numeric_limits<double>::infinity();
+  for (int vectors = 1; vectors <= 4; ++vectors) {
+    // A vector more than the lanes have is work for nothing.
+    if (vectors > 1 && (vectors - 1) * target.lanes(spec.dtype) >= lane_channels) break;
+    const int most = std::min(14, (target.vector_registers - vectors - 1) / vectors);
+    for (int rows = std::max(1, most / 2); rows <= most; ++rows)
+      for (const bool pack_lanes : {false, true}) {
+        const std::optional<ConvTiling> t =
+            best_with_tile(spec, sizes, strides, order, target, rows, vectors, pack_lanes, needs);
+        if (!t) continue;
+        const double cycles = estimate(spec, sizes, order, *t, target, needs.workers);
+        if (cycles < least) least = cycles, best = *t;
+      }
+  }
+  return best;
 }
 
 }  // namespace pantala::schedule
