@@ -216,13 +216,14 @@ std::vector<Var> ConvKernel::register_tile(Var row, Var slab_lane, Var second_ba
     const Var at = second + (i + u) * second_step_;
     for (int v = 0; v < t_.vectors; ++v)
       lanes.push_back(b.load(packed_, at + v * t_.lanes, t_.lanes));
-    const Var along = (i + u) * slab_step_;
+    const Var along = i * slab_step_, further = u * slab_step_;
     for (std::size_t r = 0; r < from.size(); ++r) {
       Var many;
-      if (!spec_.depthwise) many = b.splat(b.load(slab_, from[r] + along), t_.lanes);
+      if (!spec_.depthwise) many = b.splat(b.load(slab_, from[r] + along + further), t_.lanes);
       for (int v = 0; v < t_.vectors; ++v) {
         Var& sum = sums[r * static_cast<std::size_t>(t_.vectors) + static_cast<std::size_t>(v)];
-        if (spec_.depthwise) many = b.load(slab_, from[r] + along + v * t_.lanes, t_.lanes);
+        if (spec_.depthwise)
+          many = b.load(slab_, from[r] + along + (further + v * t_.lanes), t_.lanes);
         sum = b.fma(many, lanes[static_cast<std::size_t>(v)], sum);
       }
     }

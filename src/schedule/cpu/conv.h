@@ -104,12 +104,15 @@ struct ConvTiling {
   ConvFill fill = ConvFill::channels;
   bool merge_taps = false;  // neighbouring taps of a line are neighbours in the slab: one run
   bool pack_lanes = true;   // else the second operand is read in place (weight_grad, whole panels)
-  bool single_block = false;                    // the kernel may rely on one block
-  bool whole_runs = false;                      // all runs are multiples of `unroll`
-  bool short_runs = false;                      // all runs are just `unroll`
-  int rows = 6, vectors = 2;                    // of the register tile
-  int unroll = 4;                               // of the loop over k
-  int lanes = 8;                                // of a vector
+  bool single_block = false;  // the kernel may rely on one block
+  bool whole_runs = false;    // all runs are multiples of `unroll`
+  bool short_runs = false;    // all runs are just `unroll`
+  int rows = 6, vectors = 2;  // of the register tile
+  int unroll = 4;             // of the loop over k
+  int lanes = 8;              // of a vector
+  // weight_grad: elements of the slab from one position of a line to the next, where this is the
+  // same for all items (addresses within an unrolled loop are then constants apart), else 0.
+  std::int64_t slab_step = 0;
   std::array<std::int64_t, 4> box{1, 1, 1, 1};  // positions of an item (n, d, h, w); weight_grad: 0
   std::int64_t lane_block = 0;                  // channels of the result per item
   std::int64_t channel_block = 0;               // weight_grad: input channels per item

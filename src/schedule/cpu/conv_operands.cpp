@@ -174,7 +174,7 @@ void ConvKernel::runs_of_taps(Var first_tap, Var count) {
 }
 
 void ConvKernel::runs_of_lines() {
-  slab_step_ = n_.axes[2].row_step * axes_[2].slab_stride;
+  slab_step_ = t_.slab_step > 0 ? b.i64(t_.slab_step) : n_.axes[2].row_step * axes_[2].slab_stride;
   second_step_ = t_.pack_lanes ? b.i64(columns()) : n_.axes[2].second_stride;
   runs_ = images_ * axes_[0].count * axes_[1].count;
   run_length_ = axes_[2].count;

@@ -136,6 +136,18 @@ bool can_fill(ConvFill fill, const ConvSpec& spec, const ConvView& v, const Conv
   return false;
 }
 
+std::int64_t constant_slab_step(const ConvSpec& spec, const ConvView& v, const ConvStrides& strides,
+                                const ConvTiling& t) {
+  if (spec.direction != ConvDirection::weight_grad) return 0;
+  if (t.fill == ConvFill::in_place)
+    return v.row_step[2] * v.gap[2] * window_strides(spec, strides).back();
+  const std::int64_t size = spec.depthwise ? v.lane_channels : v.channels;
+  const std::int64_t part = std::min(spec.depthwise ? t.lane_block : t.channel_block, size);
+  if (part == 0 || size % part != 0) return 0;
+  return v.row_step[2] *
+         (spec.depthwise ? round_up_to(part, std::int64_t{t.vectors} * t.lanes) : part);
+}
+
 }  // namespace
 
 ConvOrder reduction_order(ConvDirection direction, const ConvSizes& sizes, DType dtype,
@@ -150,7 +162,8 @@ ConvOrder reduction_order(ConvDirection direction, const ConvSizes& sizes, DType
     return order;
   }
   order.taps = v.all_taps();
-  order.box = run_of_positions(v, 4096 / dtype_bytes(dtype));
+  // A block's panel of y and lines of x stay in L1 for all of the block's register tiles.
+  order.box = run_of_positions(v, 1024 / dtype_bytes(dtype));
   const Box counts = conv_boxes(v, order.box);
   const std::int64_t blocks = std::max<std::int64_t>(volume(counts), 1);
   // Enough pieces for many workers, whoever they are.
@@ -167,9 +180,10 @@ ConvOrder reduction_order(ConvDirection direction, const ConvSizes& sizes, DType
   return order;
 }
 
-ConvTiling complete(ConvTiling t, const ConvSpec& spec, const ConvSizes& sizes, const ConvStrides&,
-                    const ConvOrder& order) {
+ConvTiling complete(ConvTiling t, const ConvSpec& spec, const ConvSizes& sizes,
+                    const ConvStrides& strides, const ConvOrder& order) {
   const ConvView v = conv_view(spec.direction, sizes);
+  t.slab_step = constant_slab_step(spec, v, strides, t);
   t.merge_taps = can_merge_taps(spec, v, order, t);
   std::int64_t longest = 0;
   const std::int64_t divisor = run_divisor(spec, v, order, t, longest);
@@ -179,7 +193,9 @@ ConvTiling complete(ConvTiling t, const ConvSpec& spec, const ConvSizes& sizes, 
     t.unroll = static_cast<int>(longest);
     t.short_runs = t.whole_runs = true;
   } else if (divisor > 0) {
-    for (const int unroll : {4, 7, 5, 6, 8})
+    // Short code where addresses are simple; the strides of weight_grad want more of it.
+    const bool weight = spec.direction == ConvDirection::weight_grad;
+    for (const int unroll : weight ? std::array{7, 4, 5, 6, 8} : std::array{2, 3, 4, 5, 7})
       if (divisor % unroll == 0) {
         t.unroll = unroll;
         t.whole_runs = true;
@@ -224,12 +240,16 @@ namespace {
 
 // Cycles per vector, measured on cores with two fma units.
 constexpr double kCopy = 2.5, kGather = 14.0, kFillPosition = 6.0, kFinish = 3.0,
-                 kFinishStrided = 18.0, kTile = 30.0, kRun = 8.0, kFromL2 = 0.4, kItem = 400.0,
-                 kTable = 2.0;
+                 kFinishStrided = 18.0, kTile = 30.0, kRun = 8.0, kFromL2 = 0.15, kItem = 400.0,
+                 kTable = 2.0, kFarBytes = 12.0;
+
+// Whether elements at this distance share few sets of the L1 cache.
+bool collides(std::int64_t pitch, DType dtype) { return pitch * dtype_bytes(dtype) % 1024 == 0; }
 
 double cycles_of_item(const ConvSpec& spec, const ConvView& v, const ConvOrder& order,
                       const ConvTiling& t, const Target& target) {
   const auto real = [](std::int64_t x) { return static_cast<double>(x); };
+  const bool weight = spec.direction == ConvDirection::weight_grad;
   const Work w = work_of(spec, v, order, t);
   const std::int64_t columns = std::int64_t{t.vectors} * t.lanes;
   const double tiles = real(up(w.rows, t.rows)), panels = real(up(w.lanes, columns));
@@ -238,6 +258,10 @@ double cycles_of_item(const ConvSpec& spec, const ConvView& v, const ConvOrder& 
   double step = std::max({0.5 * fmas, 0.5 * loads, 4.0});
   if (w.block_k * columns * dtype_bytes(spec.dtype) > target.l1_bytes * 3 / 4)
     step += kFromL2 * t.vectors;
+  if (!t.pack_lanes && tiles > 1)
+    step *= collides(v.lane_channels * v.groups, spec.dtype) ? 1.5 : 1.15;
+  if (weight && !spec.depthwise && collides(v.row_step[2] * w.rows / v.all_taps(), spec.dtype))
+    step *= 1.5;
   const double runs = real(w.runs * w.blocks);
   double cycles =
       tiles * panels *
@@ -264,6 +288,9 @@ double cycles_of_item(const ConvSpec& spec, const ConvView& v, const ConvOrder& 
   const bool contiguous = spec.result_contiguous || order.slices > 1;
   cycles += real(w.rows) * panels * t.vectors * (contiguous ? kFinish : kFinishStrided);
   cycles += real(w.rows) * kTable * real(w.fills) + kItem;
+  // The operands come from further away once per item.
+  const std::int64_t far = w.slab * w.fills + (weight ? w.k * w.lanes : 0);
+  cycles += real(far * dtype_bytes(spec.dtype)) / kFarBytes;
   const std::int64_t footprint =
       (w.slab + w.rows * w.lanes + w.block_k * columns) * dtype_bytes(spec.dtype);
   if (footprint > target.l2_bytes * 3 / 4) cycles *= 1.3;
