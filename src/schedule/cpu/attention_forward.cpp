@@ -1,0 +1,198 @@
+// The forward kernel of attention: an item makes a block of queries of one head, in panels that
+// share every block of keys while it is in the cache. Per query it keeps the largest score, the sum
+// and the output of the keys so far.
+#include <cmath>
+
+#include "kir/math.h"
+#include "schedule/cpu/attention_kernels.h"
+#include "schedule/cpu/attention_parts.h"
+#include "schedule/cpu/contract_parts.h"
+
+namespace pantala::schedule {
+
+using kir::Builder;
+using kir::Var;
+
+namespace {
+
+class ForwardKernel {
+ public:
+  ForwardKernel(std::string name, const AttentionSpec& spec, const AttentionTiling& tiling)
+      : b(std::move(name)),
+        spec_(spec),
+        t_(tiling),
+        w_(b, AttentionPart::forward, spec, tiling),
+        args_(w_.args()) {}
+
+  kir::Kernel build() {
+    make_scratch();
+    open_item();
+    w_.pack_panels(q_, first_, panels_, packed_);
+    w_.clear_panels(out_sums_, panels_);
+    b.loop(b.i64(0), panels_ * t_.columns(), b.i64(t_.lanes), [&](Var i) {
+      b.store(largest_, i, w_.number(-INFINITY));
+      b.store(totals_, i, w_.number(0));
+    });
+    const auto rows =
+        w_.visible_rows({true, first_, min(first_ + args_.block, args_.queries) - 1, offset_},
+                        valid_keys_);
+    b.loop(rows.begin / kKeyBlock * kKeyBlock, rows.end, b.i64(kKeyBlock), [&](Var key) {
+      w_.each(panels_, [&](Var panel) { visit(panel, key); });
+    });
+    w_.each(panels_, [&](Var panel) { finish(panel); });
+    return b.finish();
+  }
+
+ private:
+  void make_scratch() {
+    packed_ = w_.panel_scratch("packed");
+    out_sums_ = w_.panel_scratch("out_sums");
+    scores_ = w_.score_scratch("scores");
+    largest_ = b.scratch("largest", spec_.dtype, t_.block);
+    totals_ = b.scratch("totals", spec_.dtype, t_.block);
+  }
+
+  void open_item() {
+    const Var blocks = ceil_div(args_.queries, args_.block);
+    const Var block = b.item() % blocks, head = b.item() / blocks % args_.heads;
+    batch_ = b.item() / blocks / args_.heads;
+    head_ = head;
+    // Long and short rows in turns, so that any stretch of items is about the same work.
+    first_ = args_.block *
+             (spec_.causal ? b.select(eq(block % 2, 0), block / 2, blocks - 1 - block / 2) : block);
+    panels_ = ceil_div(min(args_.block, args_.queries - first_), t_.columns());
+    valid_keys_ = args_.keys;
+    offset_ = b.i64(0);
+    if (spec_.length != AttentionLength::keys) {
+      const Var length = spec_.length == AttentionLength::param
+                             ? args_.length_param
+                             : b.load(args_.length, b.i64(0));
+      valid_keys_ = max(min(length, args_.keys), 0);
+      offset_ = length - args_.queries;
+    }
+    const Var key_head = head / args_.group;
+    q_ = w_.view(args_.q, batch_, head, args_.queries);
+    k_ = w_.view(args_.k, batch_, key_head, valid_keys_);
+    v_ = w_.view(args_.v, batch_, key_head, valid_keys_);
+    out_ = w_.view(args_.out, batch_, head, args_.queries);
+  }
+
+  // One block of keys for one panel, if there is anything to see.
+  void visit(Var panel, Var key) {
+    const Var first = first_ + panel * t_.columns();
+    const AttentionWriter::Lanes lanes{true, first,
+                                       min(first + t_.columns(), args_.queries) - 1, offset_};
+    const auto rows = w_.visible_rows(lanes, valid_keys_);
+    const Var end = min(key + kKeyBlock, rows.end);
+    if (!spec_.causal) return block(panel, lanes, key, end);
+    b.branch(lt(max(key, rows.begin), end), [&] { block(panel, lanes, key, end); });
+  }
+
+  void block(Var panel, const AttentionWriter::Lanes& lanes, Var key, Var end) {
+    const Var count = end - key, panel_at = panel * w_.panel_size(),
+              state_at = panel * t_.columns();
+    w_.score_block(k_, key, count, packed_, panel_at, scores_);
+    const Vectors before = load_all(largest_, state_at);
+    const auto scores = [&](bool in_sight) {
+      return finish_scores(lanes.first, key, count, before, in_sight);
+    };
+    const Vectors largest =
+        spec_.causal ? b.branch(
+                           w_.all_seen(lanes, key, end), [&] { return scores(true); },
+                           [&] { return scores(false); })
+                     : scores(true);
+    const Vectors totals = load_all(totals_, state_at);
+    Vectors shifts, factors, start;
+    for (std::size_t v = 0; v < largest.size(); ++v) {
+      shifts.push_back(w_.finite_or_zero(largest[v]));
+      factors.push_back(kir::math::exp(before[v] - shifts[v]));
+      start.push_back(totals[v] * factors[v]);
+    }
+    store_all(largest_, state_at, largest);
+    store_all(totals_, state_at, exponentials(count, shifts, start));
+    w_.accumulate_block(v_, key, count, scores_, out_sums_, panel_at, factors);
+  }
+
+  // Scores as the softmax sees them, in place; returns the largest.
+  Vectors finish_scores(Var lane, Var key, Var count, const Vectors& before, bool in_sight) {
+    const Var base = w_.mask_base(batch_, head_);
+    return b.loop(b.i64(0), count, b.i64(1), before, [&](Var row, std::span<const Var> carried) {
+      Vectors largest;
+      for (int v = 0; v < t_.vectors; ++v) {
+        const Var at = w_.at(row * t_.columns(), v);
+        const Var score = w_.finish_score(b.load(scores_, at, t_.lanes),
+                                          {.lanes_are_queries = true,
+                                           .lane = lane,
+                                           .row = key + row,
+                                           .offset = offset_,
+                                           .mask_base = base,
+                                           .in_sight = in_sight},
+                                          v);
+        b.store(scores_, at, score);
+        largest.push_back(max(carried[static_cast<std::size_t>(v)], score));
+      }
+      return largest;
+    });
+  }
+
+  // exp(score - shift) in place; returns the sums.
+  Vectors exponentials(Var count, const Vectors& shifts, const Vectors& start) {
+    return b.loop(b.i64(0), count, b.i64(1), start, [&](Var row, std::span<const Var> carried) {
+      Vectors sums;
+      for (int v = 0; v < t_.vectors; ++v) {
+        const auto i = static_cast<std::size_t>(v);
+        const Var at = w_.at(row * t_.columns(), v);
+        const Var e = kir::math::exp(b.load(scores_, at, t_.lanes) - shifts[i]);
+        b.store(scores_, at, e);
+        sums.push_back(carried[i] + e);
+      }
+      return sums;
+    });
+  }
+
+  void finish(Var panel) {
+    const Var first = first_ + panel * t_.columns(), state_at = panel * t_.columns();
+    const Var lse_at = batch_ * args_.row_batch + head_ * args_.row_head + first;
+    b.loop(b.i64(0), b.i64(t_.columns()), b.i64(t_.lanes), [&](Var lane) {
+      const Var total = b.load(totals_, state_at + lane, t_.lanes);
+      const Var has_keys = ne(total, 0.0);
+      const Var divisor = b.select(has_keys, total, w_.number(1));
+      b.store(totals_, state_at + lane, divisor);
+      if (!spec_.save_lse) return;
+      const Var shift = w_.finite_or_zero(b.load(largest_, state_at + lane, t_.lanes));
+      b.store(args_.lse, lse_at + lane,
+              b.select(has_keys, kir::math::log(divisor) + shift, w_.number(-INFINITY)),
+              w_.lanes_within(first + lane, 0, args_.queries));
+    });
+    const AttentionWriter::Divisors divisors{totals_, state_at};
+    w_.unpack_panel(out_sums_, panel * w_.panel_size(), out_, first, &divisors);
+  }
+
+  Vectors load_all(kir::BufferId buffer, Var at) {
+    Vectors values;
+    for (int v = 0; v < t_.vectors; ++v) values.push_back(b.load(buffer, w_.at(at, v), t_.lanes));
+    return values;
+  }
+  void store_all(kir::BufferId buffer, Var at, const Vectors& values) {
+    for (int v = 0; v < t_.vectors; ++v)
+      b.store(buffer, w_.at(at, v), values[static_cast<std::size_t>(v)]);
+  }
+
+  Builder b;
+  const AttentionSpec spec_;
+  const AttentionTiling t_;
+  AttentionWriter w_;
+  const AttentionArguments& args_;
+  kir::BufferId packed_, out_sums_, scores_, largest_, totals_;
+  HeadView q_, k_, v_, out_;
+  Var batch_, head_, first_, panels_, valid_keys_, offset_;
+};
+
+}  // namespace
+
+kir::Kernel build_attention_forward(std::string name, const AttentionSpec& spec,
+                                    const AttentionTiling& tiling) {
+  return ForwardKernel(std::move(name), spec, tiling).build();
+}
+
+}  // namespace pantala::schedule

@@ -1,0 +1,17 @@
+// The kernels of attention, one function per file; build_attention() checks and chooses.
+#pragma once
+
+#include <string>
+
+#include "schedule/cpu/attention.h"
+
+namespace pantala::schedule {
+
+kir::Kernel build_attention_forward(std::string name, const AttentionSpec& spec,
+                                    const AttentionTiling& tiling);
+kir::Kernel build_attention_row_dots(std::string name, const AttentionSpec& spec,
+                                     const AttentionTiling& tiling);
+kir::Kernel build_attention_grad(std::string name, AttentionPart part, const AttentionSpec& spec,
+                                 const AttentionTiling& tiling);
+
+}  // namespace pantala::schedule

@@ -1,0 +1,336 @@
+#include "schedule/cpu/attention_parts.h"
+
+#include <cmath>
+
+#include "schedule/cpu/contract_parts.h"
+
+namespace pantala::schedule {
+
+using kir::Access;
+using kir::BufferId;
+using kir::Builder;
+using kir::Var;
+
+namespace {
+
+std::int64_t round_up_to(std::int64_t a, std::int64_t b) { return (a + b - 1) / b * b; }
+
+std::string_view role_name(AttentionRole role) {
+  constexpr std::string_view kNames[] = {"q",  "k",  "v",   "out",  "dout", "dq",
+                                         "dk", "dv", "lse", "dots", "mask", "length"};
+  return kNames[static_cast<std::size_t>(role)];
+}
+
+bool is_result(AttentionPart part, AttentionRole role) {
+  switch (part) {
+    case AttentionPart::forward:
+      return role == AttentionRole::out || role == AttentionRole::lse;
+    case AttentionPart::row_dots:
+      return role == AttentionRole::dots;
+    case AttentionPart::query_grad:
+      return role == AttentionRole::dq;
+    case AttentionPart::key_grad:
+      return role == AttentionRole::dk || role == AttentionRole::dv;
+  }
+  return false;
+}
+
+AttentionArguments declare(Builder& b, AttentionPart part, const AttentionSpec& spec) {
+  AttentionArguments args;
+  const std::vector<AttentionRole> roles = attention_roles(part, spec);
+  for (const AttentionRole role : roles) {
+    const DType dtype = role == AttentionRole::length ? DType::i64
+                        : role == AttentionRole::mask && spec.mask == AttentionMask::boolean
+                            ? DType::boolean
+                            : spec.dtype;
+    const BufferId buffer = b.buffer(std::string(role_name(role)), dtype,
+                                     is_result(part, role) ? Access::write : Access::read);
+    if (is_head_tensor(role))
+      args.tensor(role).buffer = buffer;
+    else
+      (role == AttentionRole::lse    ? args.lse
+       : role == AttentionRole::dots ? args.dots
+       : role == AttentionRole::mask ? args.mask
+                            : args.length) = buffer;
+  }
+  args.heads = b.param("heads");
+  args.group = b.param("group");
+  args.queries = b.param("queries");
+  args.keys = b.param("keys");
+  args.head_dim = b.param("head_dim");
+  args.block = b.param("block");
+  for (const AttentionRole role : roles) {
+    if (!is_head_tensor(role)) continue;
+    const std::string name(role_name(role));
+    args.tensor(role).batch = b.param(name + "_batch");
+    args.tensor(role).head = b.param(name + "_head");
+    args.tensor(role).position = b.param(name + "_position");
+  }
+  args.row_batch = b.param("row_batch");
+  args.row_head = b.param("row_head");
+  if (part == AttentionPart::row_dots) return args;
+  if (spec.mask != AttentionMask::none) {
+    args.mask_batch = b.param("mask_batch");
+    args.mask_head = b.param("mask_head");
+    args.mask_query = b.param("mask_query");
+    args.mask_key = b.param("mask_key");
+  }
+  if (spec.windowed) args.window = b.param("window");
+  args.scale = b.param("scale", spec.dtype);
+  if (part == AttentionPart::forward && spec.length == AttentionLength::param)
+    args.length_param = b.param("length");
+  return args;
+}
+
+}  // namespace
+
+std::vector<AttentionRole> attention_roles(AttentionPart part, const AttentionSpec& spec) {
+  const bool masked = spec.mask != AttentionMask::none;
+  std::vector<AttentionRole> roles;
+  if (part == AttentionPart::row_dots) return {AttentionRole::dout, AttentionRole::out, AttentionRole::dots};
+  if (part == AttentionPart::forward) {
+    roles = {AttentionRole::q, AttentionRole::k, AttentionRole::v};
+    if (masked) roles.push_back(AttentionRole::mask);
+    if (spec.length == AttentionLength::buffer) roles.push_back(AttentionRole::length);
+    roles.push_back(AttentionRole::out);
+    if (spec.save_lse) roles.push_back(AttentionRole::lse);
+    return roles;
+  }
+  roles = {AttentionRole::dout, AttentionRole::q, AttentionRole::k, AttentionRole::v, AttentionRole::lse, AttentionRole::dots};
+  if (masked) roles.push_back(AttentionRole::mask);
+  if (part == AttentionPart::query_grad) {
+    roles.push_back(AttentionRole::dq);
+  } else {
+    roles.push_back(AttentionRole::dk);
+    roles.push_back(AttentionRole::dv);
+  }
+  return roles;
+}
+
+bool is_head_tensor(AttentionRole role) { return role <= AttentionRole::dv; }
+
+HeadTensor& AttentionArguments::tensor(AttentionRole role) {
+  HeadTensor* const tensors[] = {&q, &k, &v, &out, &dout, &dq, &dk, &dv};
+  return *tensors[static_cast<std::size_t>(role)];
+}
+
+AttentionWriter::AttentionWriter(Builder& builder, AttentionPart part, const AttentionSpec& spec,
+                                 const AttentionTiling& tiling)
+    : b(builder), spec_(spec), t_(tiling), args_(declare(builder, part, spec)) {
+  if (part != AttentionPart::row_dots)
+    square_ = b.scratch("square", spec_.dtype, t_.lanes * t_.lanes);
+}
+
+// --- scratch
+
+std::int64_t AttentionWriter::depth() const {
+  return std::max(round_up_to(t_.head_dim, t_.lanes), round_up_to(t_.head_dim, t_.dims));
+}
+// Neighbours start a line apart from a multiple of the cache's sets.
+std::int64_t AttentionWriter::panel_size() const { return depth() * t_.columns() + t_.lanes; }
+
+BufferId AttentionWriter::panel_scratch(std::string name) {
+  return b.scratch(std::move(name), spec_.dtype, t_.block / t_.columns() * panel_size());
+}
+BufferId AttentionWriter::score_scratch(std::string name) {
+  return b.scratch(std::move(name), spec_.dtype,
+                   round_up_to(kKeyBlock, t_.rows) * t_.columns() + t_.lanes);
+}
+
+// --- numbers
+
+Var AttentionWriter::finite_or_zero(Var x) {
+  const Var infinity = like(x, INFINITY);
+  return b.select(lt(b.unary(kir::Op::abs, x), infinity), x, like(x, 0.0));
+}
+
+Var AttentionWriter::lanes_within(Var first, int v, Var size) {
+  return first_lanes(b, size - at(first, v), t_.lanes);
+}
+
+// --- panels
+
+// Rows pass through a square in scratch, one by one: their addresses would not fit the registers.
+void AttentionWriter::pack_panels(const HeadView& head, Var first, Var panels, BufferId scratch) {
+  b.loop(b.i64(0), panels * t_.columns(), b.i64(t_.lanes), [&](Var lane) {
+    const Var to = lane / t_.columns() * panel_size() + lane % t_.columns();
+    const Var last = head.size - 1 - (first + lane);  // positions past the end repeat it
+    b.loop(b.i64(0), args_.head_dim, b.i64(t_.lanes), [&](Var d) {
+      const Var mask = first_lanes(b, args_.head_dim - d, t_.lanes);
+      each(b.i64(t_.lanes), [&](Var row) {
+        const Var from = head.base + (first + lane + min(row, last)) * head.ld + d;
+        b.store(square_, row * t_.lanes, b.load(head.buffer, from, t_.lanes, mask));
+      });
+      Vectors square;
+      for (int r = 0; r < t_.lanes; ++r)
+        square.push_back(b.load(square_, b.i64(r * t_.lanes), t_.lanes));
+      square = b.transpose(square);
+      for (int r = 0; r < t_.lanes; ++r)
+        b.store(scratch, to + (d + r) * t_.columns(), square[static_cast<std::size_t>(r)]);
+    });
+  });
+}
+
+void AttentionWriter::clear_panels(BufferId scratch, Var panels) {
+  b.loop(b.i64(0), panels * panel_size(), b.i64(t_.lanes),
+         [&](Var i) { b.store(scratch, i, number(0)); });
+}
+
+void AttentionWriter::unpack_panel(BufferId scratch, Var from, const HeadView& head, Var first,
+                                   const Divisors* divisors) {
+  b.loop(b.i64(0), b.i64(t_.columns()), b.i64(t_.lanes), [&](Var lane) {
+    const Var here = min(head.size - first - lane, t_.lanes);
+    const Var divisor = divisors ? b.load(divisors->buffer, divisors->at + lane, t_.lanes) : Var();
+    b.loop(b.i64(0), args_.head_dim, b.i64(t_.lanes), [&](Var d) {
+      Vectors square;
+      for (int r = 0; r < t_.lanes; ++r) {
+        const Var sum = b.load(scratch, from + (d + r) * t_.columns() + lane, t_.lanes);
+        square.push_back(divisors ? sum / divisor : sum);
+      }
+      square = b.transpose(square);
+      for (int r = 0; r < t_.lanes; ++r)
+        b.store(square_, b.i64(r * t_.lanes), square[static_cast<std::size_t>(r)]);
+      const Var mask = first_lanes(b, args_.head_dim - d, t_.lanes);
+      each(here, [&](Var row) {
+        b.store(head.buffer, head.base + (first + lane + row) * head.ld + d,
+                b.load(square_, row * t_.lanes, t_.lanes), mask);
+      });
+    });
+  });
+}
+
+// --- register tiles
+
+void AttentionWriter::score_block(const HeadView& rows, Var first, Var count, BufferId packed,
+                                  Var packed_at, BufferId scores) {
+  const Vectors zeros(static_cast<std::size_t>(t_.rows * t_.vectors), number(0));
+  b.loop(b.i64(0), count, b.i64(t_.rows), [&](Var tile) {
+    Vectors row_at;  // rows past the end repeat the last one: their scores are never read
+    for (int r = 0; r < t_.rows; ++r)
+      row_at.push_back(rows.base + min(first + tile + r, rows.size - 1) * rows.ld);
+    const Vectors sums = b.loop(
+        b.i64(0), args_.head_dim, b.i64(1), zeros, [&](Var d, std::span<const Var> carried) {
+          Vectors next(carried.begin(), carried.end()), panel;
+          for (int v = 0; v < t_.vectors; ++v)
+            panel.push_back(
+                b.load(packed, packed_at + d * t_.columns() + v * t_.lanes, t_.lanes));
+          for (int r = 0; r < t_.rows; ++r) {
+            const Var x =
+                b.splat(b.load(rows.buffer, row_at[static_cast<std::size_t>(r)] + d), t_.lanes);
+            for (int v = 0; v < t_.vectors; ++v) {
+              Var& sum = next[static_cast<std::size_t>(r * t_.vectors + v)];
+              sum = b.fma(x, panel[static_cast<std::size_t>(v)], sum);
+            }
+          }
+          return next;
+        });
+    for (int i = 0; i < t_.rows * t_.vectors; ++i)
+      b.store(scores, tile * t_.columns() + i * t_.lanes, sums[static_cast<std::size_t>(i)]);
+  });
+}
+
+void AttentionWriter::accumulate_block(const HeadView& rows, Var first, Var count, BufferId weights,
+                                       BufferId sums, Var sums_at, const Vectors& factors) {
+  const Var rows_at = rows.base + first * rows.ld;
+  b.loop(b.i64(0), args_.head_dim, b.i64(t_.dims), [&](Var d0) {
+    Vectors start, dim_at;
+    const Var to = sums_at + d0 * t_.columns();
+    for (int r = 0; r < t_.dims; ++r) {
+      dim_at.push_back(rows_at + (t_.whole_dims ? d0 + r : min(d0 + r, args_.head_dim - 1)));
+      for (int v = 0; v < t_.vectors; ++v) {
+        const Var sum = b.load(sums, to + (r * t_.vectors + v) * t_.lanes, t_.lanes);
+        start.push_back(factors.empty() ? sum : sum * factors[static_cast<std::size_t>(v)]);
+      }
+    }
+    const Vectors totals = b.loop(
+        b.i64(0), count, b.i64(1), start, [&](Var row, std::span<const Var> carried) {
+          Vectors next(carried.begin(), carried.end()), panel;
+          for (int v = 0; v < t_.vectors; ++v)
+            panel.push_back(b.load(weights, row * t_.columns() + v * t_.lanes, t_.lanes));
+          for (int r = 0; r < t_.dims; ++r) {
+            const Var x = b.splat(
+                b.load(rows.buffer, dim_at[static_cast<std::size_t>(r)] + row * rows.ld), t_.lanes);
+            for (int v = 0; v < t_.vectors; ++v) {
+              Var& sum = next[static_cast<std::size_t>(r * t_.vectors + v)];
+              sum = b.fma(x, panel[static_cast<std::size_t>(v)], sum);
+            }
+          }
+          return next;
+        });
+    for (int i = 0; i < t_.dims * t_.vectors; ++i)
+      b.store(sums, to + i * t_.lanes, totals[static_cast<std::size_t>(i)]);
+  });
+}
+
+// --- scores
+
+Var AttentionWriter::mask_base(Var batch, Var head) const {
+  if (spec_.mask == AttentionMask::none) return {};
+  return batch * args_.mask_batch + head * args_.mask_head;
+}
+
+Var AttentionWriter::load_mask(const Row& row, int v) {
+  const Var lane = at(row.lane, v);
+  const MaskAxis axis = row.lanes_are_queries ? spec_.mask_queries : spec_.mask_keys;
+  const Var query = row.lanes_are_queries ? lane : row.row,
+            key = row.lanes_are_queries ? row.row : lane;
+  if (axis == MaskAxis::broadcast) {
+    const Var rest = row.lanes_are_queries ? key * args_.mask_key : query * args_.mask_query;
+    return b.splat(b.load(args_.mask, row.mask_base + rest), t_.lanes);
+  }
+  const Var from = row.mask_base + query * args_.mask_query + key * args_.mask_key;
+  const Var within =
+      lanes_within(row.lane, v, row.lanes_are_queries ? args_.queries : args_.keys);
+  if (axis == MaskAxis::contiguous) return b.load(args_.mask, from, t_.lanes, within);
+  return b.load_strided(args_.mask, from, row.lanes_are_queries ? args_.mask_query : args_.mask_key,
+                        t_.lanes, within);
+}
+
+// The distance from key to query is counted in 32 bits: that is the width of a mask of lanes.
+Var AttentionWriter::seen(const Row& row, int v) {
+  constexpr std::int64_t kFar = std::int64_t{1} << 30;
+  const auto narrow = [&](Var x) {
+    return b.splat(b.cast(max(min(x, kFar), -kFar), DType::i32), t_.lanes);
+  };
+  const Var lane = b.iota({DType::i32, t_.lanes});
+  const Var start = at(row.lane, v);
+  const Var distance = row.lanes_are_queries ? narrow(start + row.offset - row.row) + lane
+                                             : narrow(row.row + row.offset - start) - lane;
+  const Var behind = le(like(distance, 0), distance);
+  if (!spec_.windowed) return behind;
+  return b.binary(kir::Op::bit_and, behind, lt(distance, narrow(args_.window)));
+}
+
+Var AttentionWriter::finish_score(Var product, const Row& row, int v) {
+  Var score = product * args_.scale;
+  const Var hidden = number(-INFINITY);
+  if (spec_.mask == AttentionMask::additive) score = score + load_mask(row, v);
+  if (spec_.mask == AttentionMask::boolean) score = b.select(load_mask(row, v), score, hidden);
+  if (row.in_sight) return score;
+  return b.select(seen(row, v), score, hidden);
+}
+
+AttentionWriter::RowRange AttentionWriter::visible_rows(const Lanes& lanes, Var size) {
+  RowRange rows{b.i64(0), size};
+  if (!spec_.causal) return rows;
+  if (lanes.are_queries) {
+    rows.end = min(size, lanes.last + lanes.offset + 1);
+    if (spec_.windowed) rows.begin = max(lanes.first + lanes.offset - args_.window + 1, 0);
+  } else {
+    rows.begin = max(lanes.first - lanes.offset, 0);
+    if (spec_.windowed) rows.end = min(size, lanes.last - lanes.offset + args_.window);
+  }
+  return rows;
+}
+
+Var AttentionWriter::all_seen(const Lanes& lanes, Var begin, Var end) {
+  const Var nearest = lanes.are_queries ? lanes.first + lanes.offset - (end - 1)
+                                        : begin + lanes.offset - lanes.last;
+  const Var behind = le(b.i64(0), nearest);
+  if (!spec_.windowed) return behind;
+  const Var farthest = lanes.are_queries ? lanes.last + lanes.offset - begin
+                                         : end - 1 + lanes.offset - lanes.first;
+  return b.binary(kir::Op::bit_and, behind, lt(farthest, args_.window));
+}
+
+}  // namespace pantala::schedule

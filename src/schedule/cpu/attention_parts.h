@@ -1,0 +1,132 @@
+// What the kernels of attention share: their arguments, the side that is broadcast row by row, the
+// side that lies in the lanes of a panel, and the two register tiles between them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kir/builder.h"
+#include "schedule/cpu/attention.h"
+
+namespace pantala::schedule {
+
+// The tensors of one kernel, in the order of its buffers.
+enum class AttentionRole : std::uint8_t { q, k, v, out, dout, dq, dk, dv, lse, dots, mask, length };
+std::vector<AttentionRole> attention_roles(AttentionPart part, const AttentionSpec& spec);
+bool is_head_tensor(AttentionRole role);  // [batch, heads, positions, head_dim]
+
+// A tensor as a kernel's argument.
+struct HeadTensor {
+  kir::BufferId buffer;
+  kir::Var batch, head, position;  // strides
+};
+// One head of it: element (position, d) stands at base + position * ld + d.
+struct HeadView {
+  kir::BufferId buffer;
+  kir::Var base, ld, size;
+};
+
+struct AttentionArguments {
+  HeadTensor q, k, v, out, dout, dq, dk, dv;
+  kir::BufferId lse, dots, mask, length;
+  kir::Var heads, group, queries, keys, head_dim, block;
+  kir::Var window;               // if windowed
+  kir::Var row_batch, row_head;  // strides of lse and dots
+  kir::Var mask_batch, mask_head, mask_query, mask_key;
+  kir::Var scale;
+  kir::Var length_param;
+
+  HeadTensor& tensor(AttentionRole role);
+};
+
+// Scores of one panel: a vector of every row, `columns` apart.
+using Vectors = std::vector<kir::Var>;
+
+// Writes code that all kernels need. `b` is the kernel's builder and outlives this.
+class AttentionWriter {
+ public:
+  AttentionWriter(kir::Builder& builder, AttentionPart part, const AttentionSpec& spec,
+                  const AttentionTiling& tiling);
+
+  const AttentionArguments& args() const { return args_; }
+  // Room for `panels` panels of head_dim: transposed operands or sums. `panel_size` apart.
+  kir::BufferId panel_scratch(std::string name);
+  // Room for a block of scores.
+  kir::BufferId score_scratch(std::string name);
+  std::int64_t panel_size() const;
+
+  HeadView view(const HeadTensor& t, kir::Var batch, kir::Var head, kir::Var size) const {
+    return {t.buffer, batch * t.batch + head * t.head, t.position, size};
+  }
+  void each(kir::Var count, const std::function<void(kir::Var)>& body) {
+    b.loop(b.i64(0), count, b.i64(1), body);
+  }
+  kir::Var number(double value) { return b.constant({spec_.dtype, t_.lanes}, value); }
+  kir::Var finite_or_zero(kir::Var x);
+  // x + v * lanes is the first element of vector v of a panel that starts at x.
+  kir::Var at(kir::Var x, int v) { return v == 0 ? x : x + v * t_.lanes; }
+  // The lanes of vector v whose positions, from `first` on, are below `size`.
+  kir::Var lanes_within(kir::Var first, int v, kir::Var size);
+
+  // Copies panels of a head, transposed: scratch[panel * panel_size + d * columns + lane].
+  void pack_panels(const HeadView& head, kir::Var first, kir::Var panels, kir::BufferId scratch);
+  void clear_panels(kir::BufferId scratch, kir::Var panels);
+  // Back to the head, transposed, without the positions past its end. `divisors`, if there are any,
+  // hold a number per position of the panel.
+  struct Divisors {
+    kir::BufferId buffer;
+    kir::Var at;
+  };
+  void unpack_panel(kir::BufferId scratch, kir::Var from, const HeadView& head, kir::Var first,
+                    const Divisors* divisors = nullptr);
+  // scores[row * columns + lane] = the products of rows first, ..., first + count - 1 with a panel.
+  void score_block(const HeadView& rows, kir::Var first, kir::Var count, kir::BufferId packed,
+                   kir::Var packed_at, kir::BufferId scores);
+  // sums[d * columns + lane], times factors[v] if there are any, plus the chain over the rows of
+  // rows[row][d] * weights[row * columns + lane].
+  void accumulate_block(const HeadView& rows, kir::Var first, kir::Var count, kir::BufferId weights,
+                        kir::BufferId sums, kir::Var sums_at, const Vectors& factors);
+
+  // The scores of one row as the softmax sees them: scaled, masked, -inf where a key is not seen.
+  // `lane` is the position of the panel's first lane; `offset` what the position of a query is
+  // before its index.
+  struct Row {
+    bool lanes_are_queries = true;
+    kir::Var lane, row, offset;
+    kir::Var mask_base;    // of the head, if there is a mask
+    bool in_sight = true;  // every lane sees the row
+  };
+  kir::Var finish_score(kir::Var product, const Row& row, int v);
+  kir::Var mask_base(kir::Var batch, kir::Var head) const;
+
+  // Positions [first, last] of the side in the lanes.
+  struct Lanes {
+    bool are_queries = true;
+    kir::Var first, last, offset;
+  };
+  // The rows below `size` that some of these lanes may see; none if end <= begin.
+  struct RowRange {
+    kir::Var begin, end;
+  };
+  RowRange visible_rows(const Lanes& lanes, kir::Var size);
+  // Whether every one of these lanes sees the rows [begin, end); only for causal kernels.
+  kir::Var all_seen(const Lanes& lanes, kir::Var begin, kir::Var end);
+
+ private:
+  kir::Var load_mask(const Row& row, int v);
+  kir::Var seen(const Row& row, int v);
+  std::int64_t depth() const;  // of a panel in scratch
+
+  kir::Builder& b;
+  const AttentionSpec spec_;
+  const AttentionTiling t_;
+  AttentionArguments args_;
+  kir::BufferId square_;
+};
+
+}  // namespace pantala::schedule
