@@ -155,7 +155,8 @@ std::optional<ConvTiling> best_with_tile(const ConvSpec& spec, const ConvSizes& 
 //                spatial...]). c_at is where the result has the first lane; the other lanes follow
 //                at the stride of lane_dim, not at 1, unless spec.result_contiguous.
 //   a            lanes run along channels: dimension 1. Padding stays 0. The fill is `channels`.
-//   b            lanes as the result's: dimension 0 of a weight in forward, else 1. Packed.
+//   b            lanes as the result's: dimension 0 of a weight in forward and in depthwise
+//                convolutions, else 1. Packed.
 // batch, at and k of an OperandSite are not set.
 // Buffers: first, second, result, those of the hooks. Parameters: conv_params(), those of the
 // hooks. With order.slices > 1 the result is conv_partials() elements, and no result hook is
