@@ -110,8 +110,8 @@ inline std::vector<double> plain_scores(const AttentionCase& c, const AttentionN
   for (std::int64_t key = 0; key < valid; ++key) {
     const std::int64_t distance = query + offset - key;
     if (c.causal && (distance < 0 || (c.window > 0 && distance >= c.window))) continue;
-    const double* q = &n.q[static_cast<std::size_t>(
-        ((batch * s.heads + head) * s.queries + query) * s.head_dim)];
+    const double* q =
+        &n.q[static_cast<std::size_t>(((batch * s.heads + head) * s.queries + query) * s.head_dim)];
     const double* k = &n.k[static_cast<std::size_t>(
         ((batch * s.key_heads + key_head) * s.keys + key) * s.head_dim)];
     double score = c.scale * std::inner_product(q, q + s.head_dim, k, 0.0);
@@ -131,8 +131,8 @@ inline void plain_query(const AttentionCase& c, AttentionNumbers& n, std::int64_
   const auto d = static_cast<std::size_t>(s.head_dim);
   const std::vector<double> scores = plain_scores(c, n, batch, head, query);
   const auto row = static_cast<std::size_t>((batch * s.heads + head) * s.queries + query);
-  const auto key0 = static_cast<std::size_t>(
-      (batch * s.key_heads + head / (s.heads / s.key_heads)) * s.keys);
+  const auto key0 =
+      static_cast<std::size_t>((batch * s.key_heads + head / (s.heads / s.key_heads)) * s.keys);
   const double largest = scores.empty() ? -INFINITY : *std::ranges::max_element(scores);
   if (largest == -INFINITY) return;
   double sum = 0;

@@ -27,29 +27,31 @@ class ForwardKernel {
   kir::Kernel build() {
     make_scratch();
     open_item();
-    w_.pack_panels(q_, first_, panels_, packed_);
-    w_.clear_panels(out_sums_, panels_);
+    w_.each(panels_, [&](Var panel) {
+      w_.copy_in(q_, first_ + panel * t_.columns(), b.i64(t_.columns()), stage_, b.i64(0));
+      w_.to_panel(stage_, b.i64(0), packed_, panel * w_.panel_size());
+    });
+    w_.clear(out_sums_, panels_ * w_.panel_size());
     b.loop(b.i64(0), panels_ * t_.columns(), b.i64(t_.lanes), [&](Var i) {
       b.store(largest_, i, w_.number(-INFINITY));
       b.store(totals_, i, w_.number(0));
     });
-    const auto rows =
-        w_.visible_rows({true, first_, min(first_ + args_.block, args_.queries) - 1, offset_},
-                        valid_keys_);
-    b.loop(rows.begin / kKeyBlock * kKeyBlock, rows.end, b.i64(kKeyBlock), [&](Var key) {
-      w_.each(panels_, [&](Var panel) { visit(panel, key); });
-    });
+    const auto rows = w_.visible_rows(
+        {true, first_, min(first_ + args_.block, args_.queries) - 1, offset_}, valid_keys_);
+    b.loop(rows.begin / kKeyBlock * kKeyBlock, rows.end, b.i64(kKeyBlock),
+           [&](Var key) { w_.each(panels_, [&](Var panel) { visit(panel, key); }); });
     w_.each(panels_, [&](Var panel) { finish(panel); });
     return b.finish();
   }
 
  private:
   void make_scratch() {
-    packed_ = w_.panel_scratch("packed");
-    out_sums_ = w_.panel_scratch("out_sums");
-    scores_ = w_.score_scratch("scores");
-    largest_ = b.scratch("largest", spec_.dtype, t_.block);
-    totals_ = b.scratch("totals", spec_.dtype, t_.block);
+    packed_ = w_.scratch("packed", w_.panels_size());
+    out_sums_ = w_.scratch("out_sums", w_.panels_size());
+    scores_ = w_.scratch("scores", w_.score_size());
+    stage_ = w_.scratch("stage", t_.columns() * w_.row_size());
+    largest_ = w_.scratch("largest", t_.block);
+    totals_ = w_.scratch("totals", t_.block);
   }
 
   void open_item() {
@@ -64,9 +66,8 @@ class ForwardKernel {
     valid_keys_ = args_.keys;
     offset_ = b.i64(0);
     if (spec_.length != AttentionLength::keys) {
-      const Var length = spec_.length == AttentionLength::param
-                             ? args_.length_param
-                             : b.load(args_.length, b.i64(0));
+      const Var length = spec_.length == AttentionLength::param ? args_.length_param
+                                                                : b.load(args_.length, b.i64(0));
       valid_keys_ = max(min(length, args_.keys), 0);
       offset_ = length - args_.queries;
     }
@@ -80,8 +81,8 @@ class ForwardKernel {
   // One block of keys for one panel, if there is anything to see.
   void visit(Var panel, Var key) {
     const Var first = first_ + panel * t_.columns();
-    const AttentionWriter::Lanes lanes{true, first,
-                                       min(first + t_.columns(), args_.queries) - 1, offset_};
+    const AttentionWriter::Lanes lanes{true, first, min(first + t_.columns(), args_.queries) - 1,
+                                       offset_};
     const auto rows = w_.visible_rows(lanes, valid_keys_);
     const Var end = min(key + kKeyBlock, rows.end);
     if (!spec_.causal) return block(panel, lanes, key, end);
@@ -91,16 +92,17 @@ class ForwardKernel {
   void block(Var panel, const AttentionWriter::Lanes& lanes, Var key, Var end) {
     const Var count = end - key, panel_at = panel * w_.panel_size(),
               state_at = panel * t_.columns();
-    w_.score_block(k_, key, count, packed_, panel_at, scores_);
+    const AttentionWriter::Place scores_place{scores_, b.i64(0)};
+    w_.score_block(w_.in_place(k_, key), count, {packed_, panel_at}, scores_place);
     const Vectors before = load_all(largest_, state_at);
     const auto scores = [&](bool in_sight) {
       return finish_scores(lanes.first, key, count, before, in_sight);
     };
-    const Vectors largest =
-        spec_.causal ? b.branch(
-                           w_.all_seen(lanes, key, end), [&] { return scores(true); },
-                           [&] { return scores(false); })
-                     : scores(true);
+    const Vectors largest = spec_.causal
+                                ? b.branch(
+                                      w_.all_seen(lanes, key, end), [&] { return scores(true); },
+                                      [&] { return scores(false); })
+                                : scores(true);
     const Vectors totals = load_all(totals_, state_at);
     Vectors shifts, factors, start;
     for (std::size_t v = 0; v < largest.size(); ++v) {
@@ -110,7 +112,7 @@ class ForwardKernel {
     }
     store_all(largest_, state_at, largest);
     store_all(totals_, state_at, exponentials(count, shifts, start));
-    w_.accumulate_block(v_, key, count, scores_, out_sums_, panel_at, factors);
+    w_.accumulate_block(w_.in_place(v_, key), count, scores_place, {out_sums_, panel_at}, factors);
   }
 
   // Scores as the softmax sees them, in place; returns the largest.
@@ -165,7 +167,8 @@ class ForwardKernel {
               w_.lanes_within(first + lane, 0, args_.queries));
     });
     const AttentionWriter::Divisors divisors{totals_, state_at};
-    w_.unpack_panel(out_sums_, panel * w_.panel_size(), out_, first, &divisors);
+    w_.from_panel(out_sums_, panel * w_.panel_size(), stage_, b.i64(0), &divisors);
+    w_.copy_out(stage_, b.i64(0), out_, first, b.i64(t_.columns()));
   }
 
   Vectors load_all(kir::BufferId buffer, Var at) {
@@ -183,7 +186,7 @@ class ForwardKernel {
   const AttentionTiling t_;
   AttentionWriter w_;
   const AttentionArguments& args_;
-  kir::BufferId packed_, out_sums_, scores_, largest_, totals_;
+  kir::BufferId packed_, out_sums_, scores_, stage_, largest_, totals_;
   HeadView q_, k_, v_, out_;
   Var batch_, head_, first_, panels_, valid_keys_, offset_;
 };
