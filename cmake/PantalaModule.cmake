@@ -2,13 +2,14 @@
 # The link graph is the layering; tests/unit/layering_test.cpp reads the list written here and fails on any
 # #include that it does not allow.
 
-# pantala_module(NAME [HEADERS public headers...] [DEPENDS modules...] [LIBRARIES external targets...])
+# pantala_module(NAME [HEADERS public headers...] [DEPENDS modules...] [LIBRARIES external targets...]
+#                [PRIVATE_LIBRARIES external targets that its headers do not show...])
 function(pantala_module name)
-  cmake_parse_arguments(M "" "" "HEADERS;DEPENDS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(M "" "" "HEADERS;DEPENDS;LIBRARIES;PRIVATE_LIBRARIES" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
   add_library(pantala_${name} STATIC ${sources})
   target_include_directories(pantala_${name} PUBLIC ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
-  target_link_libraries(pantala_${name} PUBLIC fmt::fmt ${M_LIBRARIES})
+  target_link_libraries(pantala_${name} PUBLIC fmt::fmt ${M_LIBRARIES} PRIVATE ${M_PRIVATE_LIBRARIES})
   foreach(dependency ${M_DEPENDS})
     target_link_libraries(pantala_${name} PUBLIC pantala_${dependency})
   endforeach()

@@ -4,10 +4,12 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <iostream>
 #include <system_error>
 #include <vector>
 
+#include "base/log.h"
 #include "base/text.h"
 #include "pantala/error.h"
 
@@ -21,6 +23,7 @@ struct Verb {
   Run (*describe)(CLI::App&);
 };
 constexpr Verb kVerbs[] = {
+    {"devices", "List the devices of this machine", devices_verb},
     {"fixtures", "Run recorded cases and compare with what they expect", fixtures_verb},
     {"ops", "Print the reference of all ops", ops_verb},
 };
@@ -85,6 +88,7 @@ Run parse(CLI::App& app, int argc, char** argv) {
 
 int run_command(int argc, char** argv) {
   try {
+    logging::configure(logging::options_of(std::getenv("PANTALA_LOG"), std::getenv("NO_COLOR")));
     CLI::App app{"Pantala trains neural networks.", "pantala"};
     app.set_version_flag("--version", "pantala " PANTALA_VERSION);
     app.allow_extras()->require_subcommand(0, 1);

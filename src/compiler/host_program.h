@@ -1,8 +1,11 @@
 // The host's part of a step: what depends on hyper-parameters and counters alone (bias corrections,
 // learning rates, random counters), evaluated in double once a step and handed to kernels as
-// uniforms. Nothing is allocated while it runs.
+// uniforms. As in the interpreter, casts between float types are identities and integers wrap to
+// their type; a uniform is rounded to its dtype at the end. Nothing is allocated while it runs.
 //
-// Kept as a small graph of scalars, so that the plan cache can store its text form.
+// Kept as a small graph of scalars, so that the plan cache can store its text form: the outputs
+// `uniform.<number>.<dtype>` and `output.<name>` and the updates of that graph are what it
+// computes.
 #pragma once
 
 #include <cstdint>
@@ -18,16 +21,19 @@
 
 namespace pantala::compiler {
 
-// The part of `graph` that the given scalar values need.
+// The part of a graph that the given scalar values need.
 struct HostRequest {
-  std::vector<std::pair<ValueId, DType>> uniforms;           // in the order of Plan::uniforms
-  std::vector<std::pair<std::string, ValueId>> outputs;      // graph outputs that the host computes
-  std::vector<std::pair<std::string, ValueId>> updates;      // counter leaf, new value
+  std::vector<std::pair<ValueId, DType>> uniforms = {};  // in the order of Plan::uniforms
+  std::vector<std::pair<std::string, ValueId>> outputs =
+      {};  // graph outputs that the host computes
+  std::vector<std::pair<std::string, ValueId>> updates = {};  // counter leaf, new value
 };
 
 class HostProgram {
  public:
   HostProgram() = default;
+  // InternalError for a value that is no scalar, or that depends on an input, a parameter or an op
+  // that the host cannot evaluate.
   HostProgram(const Graph& graph, const HostRequest& request);
   // From text(): throws ParseError.
   static HostProgram parse(std::string_view text, std::string_view file);
@@ -38,6 +44,7 @@ class HostProgram {
     LeafKind kind = LeafKind::scalar;
     std::string name;
     DType dtype = DType::f64;
+    friend bool operator==(const Leaf&, const Leaf&) = default;
   };
   const std::vector<Leaf>& leaves() const { return leaves_; }
   std::size_t uniforms() const { return uniforms_.size(); }
@@ -56,10 +63,16 @@ class HostProgram {
     std::uint32_t result = 0;
     DType dtype = DType::f64;  // integers wrap to it
   };
+  // Registers and steps of graph_, one register per node.
+  void build();
+  void add_node(std::uint32_t id);
+
   Graph graph_;
   std::vector<Leaf> leaves_;
+  std::vector<std::uint32_t> leaf_registers_;
   std::vector<Step> steps_;
   std::vector<ir::Number> registers_;
+  std::vector<ir::Number> arguments_;  // of the step that is running
   std::vector<std::pair<std::uint32_t, DType>> uniforms_;
   std::vector<std::string> output_names_;
   std::vector<std::uint32_t> outputs_;

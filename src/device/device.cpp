@@ -17,7 +17,7 @@ struct Row {
 };
 constexpr Row kDevices[] = {
     {"cpu", [](const DeviceOptions& options) { return cpu::make_cpu_device(options); }},
-    {"kir", [](const DeviceOptions&) { return kernel_ir::make_kir_device(); }},
+    {"kir", [](const DeviceOptions& options) { return kernel_ir::make_kir_device(options); }},
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 // bindings that do not fit the plan, InternalError for a plan that breaks a rule.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -39,11 +40,26 @@ struct Slice {
   friend bool operator==(const Slice&, const Slice&) = default;
 };
 
+// When a launch ran, in nanoseconds. A launch is shared out over the workers of a device.
+struct LaunchTime {
+  std::int64_t begin = 0;     // of worker 0's share, since RunTimes::begin
+  std::int64_t duration = 0;  // of worker 0's share
+  std::int64_t longest = 0;   // of the share that took longest
+  friend bool operator==(const LaunchTime&, const LaunchTime&) = default;
+};
+// Of one run. One that is used again for the same plan allocates nothing.
+struct RunTimes {
+  std::chrono::steady_clock::time_point begin;
+  std::int64_t duration = 0;         // nanoseconds
+  std::vector<LaunchTime> launches;  // as in the plan
+};
+
 struct RunArguments {
   Slice arena;                     // at least the plan's arena_bytes; plans may share it
   std::span<const Slice> regions;  // one per region of the plan, of exactly its size; none overlaps
                                    // another or the arena
   std::span<const std::int64_t> uniforms;  // one slot per uniform of the plan (plan::slot_of)
+  RunTimes* times = nullptr;               // filled in if it is asked for
 };
 
 struct MemorySummary {
@@ -88,6 +104,10 @@ class Device {
 
   virtual MemorySummary memory() const = 0;
 
+  // With DeviceOptions::sentinels: InternalError that names the memory if the bytes around it have
+  // changed. Every run ends with it.
+  virtual void check_sentinels() const = 0;
+
  protected:
   Device() = default;
 };
@@ -96,6 +116,9 @@ struct DeviceOptions {
   int workers = 0;  // threads that compute, the caller's among them; 0: one per CPU
   int spin_microseconds =
       200;  // how long a waiting worker spins before it sleeps, if there is a CPU for each worker
+  // For tests: memory is surrounded by bytes that must not change, and so are the buffers of the
+  // arena where there is room between them.
+  bool sentinels = false;
 };
 
 // "cpu", or "kir": the interpreter of kernels, which checks bounds and races. UnsupportedError with

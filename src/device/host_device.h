@@ -11,6 +11,8 @@ namespace pantala::device {
 
 class HostDevice : public Device {
  public:
+  explicit HostDevice(const DeviceOptions& options)
+      : sentinels_(options.sentinels), memory_(options.sentinels) {}
   MemoryId allocate(std::int64_t bytes) override {
     const std::lock_guard lock(mutex_);
     return memory_.allocate(bytes);
@@ -35,11 +37,19 @@ class HostDevice : public Device {
     const std::lock_guard lock(mutex_);
     return memory_.view(memory);
   }
+  void check_sentinels() const override {
+    const std::lock_guard lock(mutex_);
+    check_all_sentinels();
+  }
   // Runs are synchronous: nothing is under way once the lock is free.
   void wait() override { const std::lock_guard lock(mutex_); }
 
  protected:
+  // With the lock held.
+  virtual void check_all_sentinels() const { memory_.check_sentinels(); }
+
   mutable std::mutex mutex_;
+  const bool sentinels_;
   HostMemory memory_;
 };
 

@@ -19,25 +19,46 @@ constexpr std::size_t round_up(std::size_t n, std::size_t unit) {
 constexpr std::int64_t kMaxBytes = std::int64_t{1} << 46;
 }  // namespace
 
-HostBlock::HostBlock(std::int64_t bytes) : bytes_(bytes) {
+HostBlock::HostBlock(std::int64_t bytes, bool sentinels) : bytes_(bytes), sentinels_(sentinels) {
   if (bytes < 0 || bytes > kMaxBytes)
     throw DeviceError(fmt::format("{} bytes of memory are asked for", bytes));
-  if (bytes == 0) return;
   const auto size = static_cast<std::size_t>(bytes);
-  const bool huge = size >= kHugePage;
-  mapped_bytes_ = huge ? round_up(size, kHugePage) + kHugePage : round_up(size, kPage);
-  mapped_ =
-      mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (mapped_ == MAP_FAILED) {
-    mapped_ = nullptr;
-    throw DeviceError(fmt::format("there is no memory for {} bytes", bytes));
+  if (sentinels) {
+    map(size + 2 * kPage);
+    data_ = static_cast<std::byte*>(mapped_) + kPage;
+    write_sentinels({data_ - kPage, kPage});
+    write_sentinels({data_ + size, kPage});
+    return;
   }
+  if (bytes == 0) return;
+  const bool huge = size >= kHugePage;
+  map(huge ? round_up(size, kHugePage) + kHugePage : size);
   const auto address = reinterpret_cast<std::uintptr_t>(mapped_);
   data_ = static_cast<std::byte*>(mapped_) + (huge ? round_up(address, kHugePage) - address : 0);
 #ifdef MADV_HUGEPAGE
   // A wish: without huge pages everything works, more slowly.
   if (huge) madvise(data_, round_up(size, kHugePage), MADV_HUGEPAGE);
 #endif
+}
+
+void HostBlock::map(std::size_t bytes) {
+  const std::size_t whole = round_up(bytes, kPage);
+  void* memory = mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED)
+    throw DeviceError(fmt::format("there is no memory for {} bytes", bytes_));
+  mapped_ = memory;
+  mapped_bytes_ = whole;
+}
+
+void HostBlock::check_sentinels(std::string_view what) const {
+  if (!sentinels_) return;
+  const auto size = static_cast<std::size_t>(bytes_);
+  if (const auto at = damaged_sentinel({data_ - kPage, kPage}))
+    throw InternalError(fmt::format("{}: something wrote {} bytes before its {} bytes", what,
+                                    static_cast<std::int64_t>(kPage) - *at, bytes_));
+  if (const auto at = damaged_sentinel({data_ + size, kPage}))
+    throw InternalError(
+        fmt::format("{}: something wrote to byte {} of its {} bytes", what, bytes_ + *at, bytes_));
 }
 
 HostBlock::HostBlock(HostBlock&& other) noexcept { *this = std::move(other); }
@@ -47,6 +68,7 @@ HostBlock& HostBlock::operator=(HostBlock&& other) noexcept {
   std::swap(mapped_bytes_, other.mapped_bytes_);
   std::swap(data_, other.data_);
   std::swap(bytes_, other.bytes_);
+  std::swap(sentinels_, other.sentinels_);
   return *this;
 }
 
@@ -56,7 +78,7 @@ void HostBlock::release() noexcept {
 
 MemoryId HostMemory::allocate(std::int64_t bytes) {
   const MemoryId id{++last_id_};
-  blocks_.emplace(id, HostBlock(bytes));
+  blocks_.emplace(id, HostBlock(bytes, sentinels_));
   allocated_ += bytes;
   peak_allocated_ = std::max(peak_allocated_, allocated_);
   return id;
@@ -66,6 +88,10 @@ void HostMemory::free(MemoryId memory) {
   allocated_ -= find(memory, "free").bytes();
   blocks_.erase(memory);
   ++generation_;
+}
+
+void HostMemory::check_sentinels() const {
+  for (const auto& [id, block] : blocks_) block.check_sentinels(fmt::format("memory {}", id.id));
 }
 
 const HostBlock& HostMemory::find(MemoryId memory, std::string_view what) const {
@@ -111,6 +137,7 @@ void HostMemory::copy(const Slice& from, const Slice& to) {
 
 Binder::Binder(const plan::Plan& plan)
     : constants_(std::ssize(plan.constants)),
+      gaps_(plan),
       bases_(2 + plan.regions.size()),
       regions_(plan.regions.size()) {
   if (!plan.constants.empty())

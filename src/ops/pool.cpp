@@ -87,16 +87,27 @@ void for_each_window(const Shape& x, const Shape& y, const PoolAttrs& a, F&& f) 
         f(plane * x[2] * x[3], at++, cover(high, h), cover(wide, w));
 }
 
+// dy must be a pooled plane of these sizes.
+void require_pooled(const InferContext& c, const Ints& input_sizes, const Ints& expected) {
+  if (spatial_sizes(c.shape(0)) != expected)
+    c.fail(fmt::format("a plane of [{}] is pooled to [{}], but dy is another: {}",
+                       fmt::join(input_sizes, ","), fmt::join(expected, ","),
+                       c.describe_inputs()));
+}
+
 struct MaxPool2dGrad : Family {
   struct Attrs {
     Ints input_sizes;
+    PoolAttrs window;
     static void fields(auto&& f, auto& a) {
       f("input_sizes", a.input_sizes, "height and width of x", Field::required);
+      PoolAttrs::fields(f, a.window);
     }
   };
   static constexpr OpInfo info{
       "max_pool2d_grad", "(dy, indices) -> dx",
-      "The gradient of max_pool2d: each dy added at the position of its maximum."};
+      "The gradient of max_pool2d: each dy added at the position of its maximum, which lies in its "
+      "window."};
   static constexpr int kIndexInputs[] = {1};
   static void infer(InferContext& c, Attrs& a) {
     c.require_float(0);
@@ -104,6 +115,7 @@ struct MaxPool2dGrad : Family {
     c.require_dtype(1, i32);
     c.require_shape(1, c.shape(0));
     a.input_sizes = per_axis(c, "input_sizes", a.input_sizes, 2, 1);
+    require_pooled(c, a.input_sizes, infer_windows(c, a.window, a.input_sizes));
     c.result({c.in(0).dtype, with_plane(c.shape(0), a.input_sizes)});
   }
   static Tensor expand(const ExpandContext& c, const Attrs& a) {
@@ -115,11 +127,16 @@ struct MaxPool2dGrad : Family {
                              reshape(c.in(0), flat_y.vec()), 2);
     return reshape(dx, with_plane(y, a.input_sizes).vec());
   }
+  // A position must lie in the window that names it: the samples have one window, the whole plane.
   static std::vector<Sample> samples() {
-    return {sample({floats({2, 3, 2, 3}), ints({2, 3, 2, 3}, 0, 20, i32)}, Attrs{{4, 5}}),
-            sample({floats({1, 1, 1, 1}), ints({1, 1, 1, 1}, 0, 1, i32)}, Attrs{{1}}),
-            sample({floats({2, 2, 3, 3}), ints({2, 2, 3, 3}, 0, 9, i32)}, Attrs{{3, 3}}),
-            sample({floats({0, 2, 2, 2}), ints({0, 2, 2, 2}, 0, 4, i32)}, Attrs{{4, 4}})};
+    return {sample({floats({1, 1, 1, 1}), ints({1, 1, 1, 1}, 0, 1, i32)},
+                   Attrs{{1}, {{1}, {}, {0}, false}}),
+            sample({floats({2, 3, 1, 1}), ints({2, 3, 1, 1}, 0, 6, i32)},
+                   Attrs{{2, 3}, {{2, 3}, {}, {0}, false}}),
+            sample({floats({2, 2, 1, 1}), ints({2, 2, 1, 1}, 0, 9, i32)},
+                   Attrs{{3, 3}, {{3}, {}, {0}, false}}),
+            sample({floats({0, 2, 2, 2}), ints({0, 2, 2, 2}, 0, 4, i32)},
+                   Attrs{{4, 4}, {{2}, {}, {0}, false}})};
   }
 };
 
@@ -160,9 +177,9 @@ struct MaxPool2d : Family {
         });
     return {y, indices};
   }
-  static void grad(GradContext& g) {
+  static void grad(GradContext& g, const Attrs& a) {
     g.give(0, [&] {
-      return make<MaxPool2dGrad>({g.dy(), g.out(1)}, {spatial_sizes(g.in().shape())});
+      return make<MaxPool2dGrad>({g.dy(), g.out(1)}, {spatial_sizes(g.in().shape()), a});
     });
   }
   static std::vector<Sample> samples() {
@@ -237,11 +254,7 @@ struct AvgPool2dGrad : Family {
     c.require_float(0);
     c.require_rank(0, 4);
     a.input_sizes = per_axis(c, "input_sizes", a.input_sizes, 2, 1);
-    const Ints expected = infer_windows(c, a.pool.window, a.input_sizes);
-    if (spatial_sizes(c.shape(0)) != expected)
-      c.fail(fmt::format("a plane of [{}] is pooled to [{}], but dy is another: {}",
-                         fmt::join(a.input_sizes, ","), fmt::join(expected, ","),
-                         c.describe_inputs()));
+    require_pooled(c, a.input_sizes, infer_windows(c, a.pool.window, a.input_sizes));
     c.result({c.in(0).dtype, with_plane(c.shape(0), a.input_sizes)});
   }
   static Literal eval(const EvalContext& c, const Attrs& a) {

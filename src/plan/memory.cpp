@@ -36,7 +36,7 @@ std::vector<Touch> find_touches(std::span<const MemoryRequest> requests,
     if (r >= requests.size())
       throw InternalError(fmt::format("memory planner: launch {} touches request {} of {}", launch,
                                       r, requests.size()));
-    if (!writes && !touches[r].used())
+    if (!writes && !touches[r].used() && requests[r].bytes != 0)
       throw InternalError(fmt::format(
           "memory planner: launch {} reads request {}, which nothing has written", launch, r));
     if (!touches[r].used()) touches[r].first = launch;
@@ -51,7 +51,7 @@ std::vector<Touch> find_touches(std::span<const MemoryRequest> requests,
     if (requests[r].bytes < 0)
       throw InternalError(
           fmt::format("memory planner: request {} has {} bytes", r, requests[r].bytes));
-    if (!touches[r].used())
+    if (!touches[r].used() && requests[r].bytes != 0)
       throw InternalError(fmt::format("memory planner: nothing writes request {}", r));
   }
   return touches;
@@ -66,10 +66,14 @@ class Planner {
     std::iota(phases_.begin(), phases_.end(), 0);
     if (!options.reuse_between_independent_launches)
       phases_ = launch_phases(requests.size(), launches);
-    for (std::size_t r = 0; r < requests.size(); ++r)
-      lives_.push_back({phases_[touches_[r].first], requests[r].outlives
-                                                        ? std::numeric_limits<int>::max()
-                                                        : phases_[touches_[r].last]});
+    for (std::size_t r = 0; r < requests.size(); ++r) {
+      if (!touches_[r].used())  // without bytes: it lives nowhere
+        lives_.push_back({0, 0});
+      else
+        lives_.push_back({phases_[touches_[r].first], requests[r].outlives
+                                                          ? std::numeric_limits<int>::max()
+                                                          : phases_[touches_[r].last]});
+    }
     plan_.aliases.resize(requests.size());
     std::iota(plan_.aliases.begin(), plan_.aliases.end(), 0U);
   }

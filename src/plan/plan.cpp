@@ -21,7 +21,7 @@ class Validator {
   void check() const {
     if (plan_.arena_bytes < 0 || plan_.arena_bytes > kMaxBytes)
       fail(fmt::format("an arena of {} bytes", plan_.arena_bytes));
-    unique(plan_.regions, "regions", &Region::name);
+    unique_regions();
     for (const Region& r : plan_.regions) region(r);
     for (const Buffer& b : plan_.buffers) buffer(b);
     unique(plan_.uniforms, "uniforms", &Uniform::name);
@@ -56,6 +56,14 @@ class Validator {
     for (const T& entry : list)
       if (!seen.insert(entry.*name).second)
         fail(fmt::format("two {} are called '{}'", what, entry.*name));
+  }
+
+  // An output may be called like a leaf.
+  void unique_regions() const {
+    std::set<std::pair<bool, std::string_view>> seen;
+    for (const Region& r : plan_.regions)
+      if (!seen.emplace(r.storage == Storage::output, r.name).second)
+        fail(fmt::format("two regions are called '{}'", r.name));
   }
 
   void region(const Region& r) const {

@@ -100,7 +100,7 @@ Signature signature_of(const kir::Kernel& kernel);
 
 // The code of launches: as kernel IR, as a compiled object for Plan::target, or as both.
 struct Unit {
-  std::string entry;  // the kernel's name and the object's symbol; unique in the plan
+  std::string entry;  // the kernel's name; unique in the plan
   Signature signature;
   std::optional<kir::Kernel> kernel = {};
   std::vector<std::byte> object = {};

@@ -21,7 +21,7 @@ TEST(Command, PrintsItsVersion) {
 TEST(Command, EveryVerbHasHelp) {
   const Outcome all = run_pantala({"--help"});
   EXPECT_EQ(all.exit_code, 0);
-  for (const char* verb : {"fixtures", "ops"}) {
+  for (const char* verb : {"devices", "fixtures", "ops"}) {
     EXPECT_THAT(all.out, HasSubstr(verb));
     const Outcome one = run_pantala({verb, "--help"});
     EXPECT_EQ(one.exit_code, 0);

@@ -27,12 +27,10 @@
 #include <llvm/Transforms/Scalar/LoopPassManager.h>
 
 #include <algorithm>
-#include <atomic>
-#include <exception>
+#include <chrono>
 #include <mutex>
-#include <thread>
-#include <unordered_map>
 
+#include "codegen/llvm/code.h"
 #include "codegen/llvm/emit.h"
 #include "pantala/error.h"
 
@@ -127,6 +125,11 @@ struct Compilation {
 llvm::SmallVector<char, 0> generate(const kir::Kernel& kernel, const HostTarget& target,
                                     llvm::CodeGenFileType type) {
   Compilation unit(kernel, target);
+  if (type == llvm::CodeGenFileType::ObjectFile) {
+    // Names would make objects of the same code differ.
+    unit.module->getFunction(kernel.name)->setName(kObjectSymbol);
+    unit.module->setSourceFileName("");
+  }
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
   llvm::legacy::PassManager passes;
@@ -178,6 +181,10 @@ HostTarget known_target(std::string_view name) {
       fmt::format("no target is named '{}'; there are {}", name, fmt::join(names, ", ")));
 }
 
+std::string target_name(const HostTarget& target) {
+  return fmt::format("{} {} {}", target.triple, target.cpu, target.features);
+}
+
 HostTarget detect_host() {
   HostTarget host;
   host.triple = llvm::sys::getProcessTriple();
@@ -198,9 +205,12 @@ HostTarget detect_host() {
 }
 
 CompiledUnit compile(const kir::Kernel& kernel, const HostTarget& target) {
+  const auto begin = std::chrono::steady_clock::now();
   const auto bytes = generate(kernel, target, llvm::CodeGenFileType::ObjectFile);
   const auto* first = reinterpret_cast<const std::byte*>(bytes.data());
-  return {.name = kernel.name, .object = {first, first + bytes.size()}};
+  const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - begin;
+  return {
+      .name = kernel.name, .object = {first, first + bytes.size()}, .milliseconds = time.count()};
 }
 
 std::string llvm_ir(const kir::Kernel& kernel, const HostTarget& target) {
@@ -214,47 +224,6 @@ std::string llvm_ir(const kir::Kernel& kernel, const HostTarget& target) {
 std::string assembly(const kir::Kernel& kernel, const HostTarget& target) {
   const auto bytes = generate(kernel, target, llvm::CodeGenFileType::AssemblyFile);
   return {bytes.begin(), bytes.end()};
-}
-
-CompiledKernels compile_all(std::span<const kir::Kernel> kernels, const HostTarget& target,
-                            int threads) {
-  CompiledKernels result;
-  std::vector<const kir::Kernel*> distinct;
-  std::unordered_multimap<std::uint64_t, std::size_t> known;  // hash_code -> position in distinct
-  for (const kir::Kernel& kernel : kernels) {
-    const std::uint64_t hash = kir::hash_code(kernel);
-    const auto [first, last] = known.equal_range(hash);
-    const auto same = std::find_if(first, last, [&](const auto& entry) {
-      return kir::same_code(*distinct[entry.second], kernel);
-    });
-    result.unit_of.push_back(same != last ? same->second : distinct.size());
-    if (same != last) continue;
-    known.emplace(hash, distinct.size());
-    distinct.push_back(&kernel);
-  }
-  result.units.resize(distinct.size());
-  std::atomic<std::size_t> next{0};
-  std::mutex mutex;
-  std::exception_ptr failure;
-  const auto work = [&] {
-    for (std::size_t k = next++; k < distinct.size(); k = next++) {
-      try {
-        result.units[k] = compile(*distinct[k], target);
-      } catch (...) {
-        const std::lock_guard lock(mutex);
-        failure = std::current_exception();
-      }
-    }
-  };
-  {
-    std::vector<std::jthread> helpers;
-    for (int t = 1; t < std::min<std::int64_t>(threads, static_cast<std::int64_t>(distinct.size()));
-         ++t)
-      helpers.emplace_back(work);
-    work();
-  }
-  if (failure) std::rethrow_exception(failure);
-  return result;
 }
 
 }  // namespace pantala::codegen

@@ -39,6 +39,8 @@ HostTarget detect_host();
 // A class of processors, to compile for another machine: x86-64 (any), x86-64-v3 (AVX2), x86-64-v4
 // (AVX-512), aarch64. UnsupportedError for other names.
 HostTarget known_target(std::string_view name);
+// What objects are compiled for, as one text: plans keep it beside them.
+std::string target_name(const HostTarget& target);
 
 // A compiled kernel: `buffers` are the global buffers in order; `params` hold one 64-bit slot each
 // (i64 as it is, i32 and f32 in the low half, f64 as its bits); items [begin, end) are run in
@@ -48,8 +50,9 @@ using KernelFn = void (*)(void* const* buffers, const std::int64_t* params, std:
                           std::int64_t end, void* scratch, std::int32_t* status);
 
 struct CompiledUnit {
-  std::string name;               // of the kernel, and of the symbol
-  std::vector<std::byte> object;  // relocatable ELF
+  std::string name;               // of the kernel
+  std::vector<std::byte> object;  // relocatable ELF: depends on code and target alone, not on names
+  double milliseconds = 0;        // that compiling took; 0 if the process had the code already
 };
 
 CompiledUnit compile(const kir::Kernel& kernel, const HostTarget& target);
@@ -59,7 +62,8 @@ std::string llvm_ir(const kir::Kernel& kernel, const HostTarget& target);
 std::string assembly(const kir::Kernel& kernel, const HostTarget& target);
 
 // Kernels that are the same code share a unit: units[unit_of[i]] is the code of kernel i, under the
-// name of the first kernel that has it.
+// name of the first kernel that has it. What the process has already (see CodeLibrary) is not
+// compiled again; the rest is, by up to `threads` threads.
 struct CompiledKernels {
   std::vector<CompiledUnit> units;
   std::vector<std::size_t> unit_of;
@@ -67,8 +71,17 @@ struct CompiledKernels {
 CompiledKernels compile_all(std::span<const kir::Kernel> kernels, const HostTarget& target,
                             int threads);
 
-// Machine code in this process. Every function may be called from any thread. Code lives as long as
-// the library.
+// Code in this process, as far as it is shared: of a code and a target there is one, for as long as
+// a library has it.
+struct CodeSummary {
+  std::size_t compiled = 0;  // kernels compiled since the process began
+  std::size_t shared = 0;    // codes that libraries have now
+};
+CodeSummary code_summary();
+
+// Kernels by name, and the machine code that stands behind them. Libraries of one process share
+// code: what one has is neither compiled nor loaded again by another. Every function may be called
+// from any thread. Addresses are valid as long as the library lives.
 class CodeLibrary {
  public:
   explicit CodeLibrary(HostTarget target = detect_host());
@@ -76,16 +89,17 @@ class CodeLibrary {
   CodeLibrary(const CodeLibrary&) = delete;
   CodeLibrary& operator=(const CodeLibrary&) = delete;
 
-  // Compiles with up to `threads` threads what the library does not have yet, and loads it. A name
+  // Compiles with up to `threads` threads what the process does not have yet, and loads it. A name
   // stands for one code: InternalError otherwise.
   void add(std::span<const kir::Kernel> kernels, int threads = 1);
   // Loads an object made earlier by compile() for the same target. DeviceError if it is not one.
-  void load(const CompiledUnit& unit);
+  // With the kernel that it was made from, the code is shared as compiled code is.
+  void load(const CompiledUnit& unit, const kir::Kernel* kernel = nullptr);
   // Null if there is no kernel of this name.
   KernelFn find(std::string_view name) const;
 
   const HostTarget& target() const;
-  // How many kernels add() has compiled.
+  // How many kernels this library's add() has compiled.
   std::size_t compiled() const;
 
  private:

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -19,25 +20,24 @@ namespace {
 
 constexpr int kMaxWorkers = 1024;
 
-int available_cpus() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
-
 int worker_count(const DeviceOptions& options) {
   if (options.workers < 0 || options.workers > kMaxWorkers)
     throw DeviceError(fmt::format("{} workers are asked for; from 1 to {} are possible",
                                   options.workers, kMaxWorkers));
-  return options.workers == 0 ? std::min(available_cpus(), kMaxWorkers) : options.workers;
+  return options.workers == 0 ? default_workers() : options.workers;
 }
 
 // Spinning helps only if the worker that is waited for can run meanwhile.
 std::chrono::microseconds spin_time(const DeviceOptions& options) {
   return std::chrono::microseconds(
-      worker_count(options) > available_cpus() ? 0 : std::max(0, options.spin_microseconds));
+      worker_count(options) > default_workers() ? 0 : std::max(0, options.spin_microseconds));
 }
 
 class CpuDevice final : public HostDevice {
  public:
   explicit CpuDevice(const DeviceOptions& options)
-      : pool_(worker_count(options), spin_time(options)),
+      : HostDevice(options),
+        pool_(worker_count(options), spin_time(options)),
         states_(static_cast<std::size_t>(pool_.workers())) {}
 
   std::string_view name() const override { return "cpu"; }
@@ -69,17 +69,17 @@ class CpuDevice final : public HostDevice {
     const DefaultFloatEnvironment environment;
     Program& program = find(plan);
     program.bind(arguments, memory_);
-    struct Context {
-      const Program& program;
-      WorkerPool& pool;
-      std::vector<WorkerState>& states;
-    } context{program, pool_, states_};
-    pool_.run(
-        [](void* opaque, int worker) {
-          const Context& c = *static_cast<Context*>(opaque);
-          c.program.walk(c.pool, worker, c.states[static_cast<std::size_t>(worker)]);
-        },
-        &context);
+    if (sentinels_) program.gaps().write_sentinels(program.arena());
+    {
+      const ArenaPoison poison(program.gaps(), program.arena(), program.plan());
+      if (arguments.times)
+        walk_timed(program, *arguments.times);
+      else
+        walk(program);
+    }
+    if (!sentinels_) return;
+    program.gaps().check_sentinels(program.arena(), program.plan());
+    check_all_sentinels();
   }
   std::int32_t take_status() override {
     const std::lock_guard lock(mutex_);
@@ -101,7 +101,55 @@ class CpuDevice final : public HostDevice {
             .constants = constants_};
   }
 
+ protected:
+  void check_all_sentinels() const override {
+    HostDevice::check_all_sentinels();
+    for (std::size_t k = 0; k < scratch_.size(); ++k)
+      scratch_[k].check_sentinels(fmt::format("scratch of worker {}", k));
+  }
+
  private:
+  struct Context {
+    const Program& program;
+    WorkerPool& pool;
+    std::vector<WorkerState>& states;
+    RunTimes* times = nullptr;
+  };
+
+  void walk(const Program& program) {
+    Context context{program, pool_, states_};
+    pool_.run(
+        [](void* opaque, int worker) {
+          const Context& c = *static_cast<Context*>(opaque);
+          c.program.walk(c.pool, worker, c.states[static_cast<std::size_t>(worker)]);
+        },
+        &context);
+  }
+
+  void walk_timed(const Program& program, RunTimes& times) {
+    const std::size_t launches = program.plan().launches.size();
+    times.launches.resize(launches);
+    for (WorkerState& state : states_)
+      if (state.durations.size() < launches) state.durations.resize(launches);
+    times.begin = std::chrono::steady_clock::now();
+    Context context{program, pool_, states_, &times};
+    pool_.run(
+        [](void* opaque, int worker) {
+          const Context& c = *static_cast<Context*>(opaque);
+          c.program.walk_timed(c.pool, worker, c.states[static_cast<std::size_t>(worker)],
+                               *c.times);
+        },
+        &context);
+    times.duration =
+        std::chrono::nanoseconds(std::chrono::steady_clock::now() - times.begin).count();
+    for (std::size_t k = 0; k < launches; ++k) {
+      LaunchTime& time = times.launches[k];
+      time.duration = time.longest = states_[0].durations[k];
+      for (const WorkerState& state : states_)
+        time.longest = std::max(time.longest, state.durations[k]);
+    }
+  }
+
   Program& find(PlanId plan) {
     const auto found = programs_.find(plan);
     if (found == programs_.end()) throw TypeError(fmt::format("cpu: there is no plan {}", plan.id));
@@ -112,7 +160,7 @@ class CpuDevice final : public HostDevice {
   void grow_scratch(std::int64_t bytes) {
     if (bytes == 0 || (!scratch_.empty() && scratch_[0].bytes() >= bytes)) return;
     std::vector<HostBlock> blocks;
-    for (std::size_t k = 0; k < states_.size(); ++k) blocks.emplace_back(bytes);
+    for (std::size_t k = 0; k < states_.size(); ++k) blocks.emplace_back(bytes, sentinels_);
     scratch_ = std::move(blocks);
     for (std::size_t k = 0; k < states_.size(); ++k) states_[k].scratch = scratch_[k].data();
   }
@@ -126,6 +174,10 @@ class CpuDevice final : public HostDevice {
 };
 
 }  // namespace
+
+int default_workers() {
+  return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMaxWorkers);
+}
 
 std::unique_ptr<Device> make_cpu_device(const DeviceOptions& options) {
   return std::make_unique<CpuDevice>(options);

@@ -3,17 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "pantala/error.h"
 #include "plan/dependencies.h"
 
 namespace pantala::device::cpu {
 
-std::string target_name(const codegen::HostTarget& target) {
-  return fmt::format("{} {} {}", target.triple, target.cpu, target.features);
-}
-
-void compile_units(plan::Plan& plan, const codegen::HostTarget& target, int threads) {
+std::vector<UnitTime> compile_units(plan::Plan& plan, const codegen::HostTarget& target,
+                                    int threads) {
   std::vector<kir::Kernel> kernels;
   for (const plan::Unit& unit : plan.units) {
     if (!unit.kernel)
@@ -22,8 +20,8 @@ void compile_units(plan::Plan& plan, const codegen::HostTarget& target, int thre
     kernels.push_back(*unit.kernel);
   }
   codegen::CompiledKernels compiled = codegen::compile_all(kernels, target, threads);
-  // An object has the name of the first kernel with its code: launches of the others go over to
-  // that unit.
+  // A compiled unit has the name of the first kernel with its code: launches of the others go over
+  // to that unit.
   std::vector<std::uint32_t> moved(plan.units.size());
   for (std::size_t k = 0; k < plan.units.size(); ++k)
     moved[k] = static_cast<std::uint32_t>(
@@ -33,15 +31,19 @@ void compile_units(plan::Plan& plan, const codegen::HostTarget& target, int thre
   for (plan::Launch& launch : plan.launches) launch.unit = moved[launch.unit];
   std::vector<std::uint32_t> kept(plan.units.size());
   std::vector<plan::Unit> units;
+  std::vector<UnitTime> times;
   for (std::size_t k = 0; k < plan.units.size(); ++k) {
     if (moved[k] != k) continue;
     kept[k] = static_cast<std::uint32_t>(units.size());
     units.push_back(std::move(plan.units[k]));
-    units.back().object = compiled.units[compiled.unit_of[k]].object;
+    codegen::CompiledUnit& unit = compiled.units[compiled.unit_of[k]];
+    units.back().object = std::move(unit.object);
+    times.push_back({unit.name, unit.milliseconds});
   }
   for (plan::Launch& launch : plan.launches) launch.unit = kept[launch.unit];
   plan.units = std::move(units);
-  plan.target = target_name(target);
+  plan.target = codegen::target_name(target);
+  return times;
 }
 
 Program::Program(plan::Plan plan, int compile_threads) : plan_(std::move(plan)), binder_(plan_) {
@@ -54,18 +56,18 @@ Program::Program(plan::Plan plan, int compile_threads) : plan_(std::move(plan)),
 }
 
 void Program::load_code(int threads) {
-  const bool ours = plan_.target == target_name(library_.target());
+  const bool ours = plan_.target == codegen::target_name(library_.target());
   std::vector<kir::Kernel> kernels;
   for (plan::Unit& unit : plan_.units) {
     if (ours && !unit.object.empty()) {
-      library_.load({unit.entry, std::move(unit.object)});
+      library_.load({unit.entry, std::move(unit.object)}, unit.kernel ? &*unit.kernel : nullptr);
       unit.object.clear();
     } else if (unit.kernel) {
       kernels.push_back(*unit.kernel);
     } else {
       throw DeviceError(fmt::format("plan '{}': unit '{}' was compiled for {}, this is {}",
                                     plan_.name, unit.entry, plan_.target,
-                                    target_name(library_.target())));
+                                    codegen::target_name(library_.target())));
     }
   }
   library_.add(kernels, threads);
@@ -104,15 +106,31 @@ void Program::bind(const RunArguments& arguments, const HostMemory& memory) {
 }
 
 void Program::walk(WorkerPool& pool, int worker, WorkerState& state) const {
-  const std::int64_t workers = pool.workers();
+  const int workers = pool.workers();
   for (const Step& step : steps_) {
     if (step.barrier) pool.barrier();
-    if (!step.serial) {
-      run_items(step, step.items * worker / workers, step.items * (worker + 1) / workers, state);
-    } else if (worker == 0) {
-      run_items(step, 0, step.items, state);
-    }
+    run_share(step, workers, worker, state);
   }
+}
+
+void Program::walk_timed(WorkerPool& pool, int worker, WorkerState& state, RunTimes& times) const {
+  const int workers = pool.workers();
+  for (std::size_t k = 0; k < steps_.size(); ++k) {
+    if (steps_[k].barrier) pool.barrier();
+    const auto begin = std::chrono::steady_clock::now();
+    run_share(steps_[k], workers, worker, state);
+    const auto end = std::chrono::steady_clock::now();
+    state.durations[k] = std::chrono::nanoseconds(end - begin).count();
+    if (worker == 0)
+      times.launches[k].begin = std::chrono::nanoseconds(begin - times.begin).count();
+  }
+}
+
+void Program::run_share(const Step& step, int workers, int worker, WorkerState& state) const {
+  if (!step.serial)
+    run_items(step, step.items * worker / workers, step.items * (worker + 1) / workers, state);
+  else if (worker == 0)
+    run_items(step, 0, step.items, state);
 }
 
 void Program::run_items(const Step& step, std::int64_t begin, std::int64_t end,

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "codegen/llvm/llvm.h"
@@ -17,6 +18,7 @@ namespace pantala::device::cpu {
 struct alignas(kCacheLine) WorkerState {
   std::byte* scratch = nullptr;
   std::int32_t status = 0;
+  std::vector<std::int64_t> durations = {};  // of its shares, by launch: of the last timed walk
 };
 
 class Program {
@@ -25,11 +27,16 @@ class Program {
   Program(plan::Plan plan, int compile_threads);
 
   const plan::Plan& plan() const { return plan_; }
+  const ArenaGaps& gaps() const { return binder_.gaps(); }
+  std::byte* arena() const { return binder_.bases()[0]; }  // as it was bound last
   // Sets addresses and uniforms for the next walk.
   void bind(const RunArguments& arguments, const HostMemory& memory);
   // Runs all launches: called by every worker of the pool at once. Which items a worker takes
   // depends on the number of workers; the results do not.
   void walk(WorkerPool& pool, int worker, WorkerState& state) const;
+  // The same with clocks: every worker notes its durations, for which there must be room, and
+  // worker 0 the rest of the times.
+  void walk_timed(WorkerPool& pool, int worker, WorkerState& state, RunTimes& times) const;
 
  private:
   // An argument set: items first_item, ... of its launch.
@@ -54,6 +61,8 @@ class Program {
 
   void load_code(int threads);
   void add_step(const plan::Launch& launch, bool barrier);
+  // A worker's share of a step.
+  void run_share(const Step& step, int workers, int worker, WorkerState& state) const;
   void run_items(const Step& step, std::int64_t begin, std::int64_t end, WorkerState& state) const;
 
   plan::Plan plan_;
@@ -67,9 +76,13 @@ class Program {
   std::vector<UniformSlot> uniform_slots_;
 };
 
-// The text that stands for a target in a plan.
-std::string target_name(const codegen::HostTarget& target);
-// Compiles the kernels of a plan and keeps the objects in it, for the cache.
-void compile_units(plan::Plan& plan, const codegen::HostTarget& target, int threads);
+// Compiles the kernels of a plan and keeps the objects in it, for the cache. Units that are the
+// same code become one. Returns how long each unit of the plan took.
+struct UnitTime {
+  std::string entry;
+  double milliseconds = 0;  // 0 if the process had the code already
+};
+std::vector<UnitTime> compile_units(plan::Plan& plan, const codegen::HostTarget& target,
+                                    int threads);
 
 }  // namespace pantala::device::cpu

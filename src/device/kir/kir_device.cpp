@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <chrono>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -33,6 +34,8 @@ ir::Number number_of(std::int64_t slot, DType dtype) {
 
 class KirDevice final : public HostDevice {
  public:
+  using HostDevice::HostDevice;
+
   std::string_view name() const override { return "kir"; }
   std::string description() const override { return "kir, the interpreter of kernels"; }
 
@@ -60,12 +63,13 @@ class KirDevice final : public HostDevice {
     const DefaultFloatEnvironment environment;
     Loaded& loaded = find(id);
     loaded.binder.bind(loaded.plan, arguments, memory_);
-    if (loaded.plan.arena_bytes > 0)
-      std::memset(loaded.binder.bases()[0], 0xFF,
-                  static_cast<std::size_t>(loaded.plan.arena_bytes));
-    for (const plan::Launch& launch : loaded.plan.launches)
-      for (const plan::ArgumentSet& set : launch.sets)
-        run_set(loaded, loaded.plan.units[launch.unit], set, arguments.uniforms);
+    std::byte* arena = loaded.binder.bases()[0];
+    if (arena) std::memset(arena, 0xFF, static_cast<std::size_t>(loaded.plan.arena_bytes));
+    if (sentinels_) loaded.binder.gaps().write_sentinels(arena);
+    run_launches(loaded, arguments);
+    if (!sentinels_) return;
+    loaded.binder.gaps().check_sentinels(arena, loaded.plan);
+    check_all_sentinels();
   }
   std::int32_t take_status() override {
     const std::lock_guard lock(mutex_);
@@ -90,6 +94,26 @@ class KirDevice final : public HostDevice {
     const auto found = loaded_.find(plan);
     if (found == loaded_.end()) throw TypeError(fmt::format("kir: there is no plan {}", plan.id));
     return found->second;
+  }
+
+  void run_launches(const Loaded& loaded, const RunArguments& arguments) {
+    ArenaPoison poison(loaded.binder.gaps(), loaded.binder.bases()[0], loaded.plan);
+    RunTimes* times = arguments.times;
+    const auto begin = std::chrono::steady_clock::now();
+    const auto elapsed = [&] {
+      return std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count();
+    };
+    if (times) times->begin = begin, times->launches.resize(loaded.plan.launches.size());
+    for (std::size_t k = 0; k < loaded.plan.launches.size(); ++k) {
+      const plan::Launch& launch = loaded.plan.launches[k];
+      poison.only(launch);
+      const std::int64_t start = times ? elapsed() : 0;
+      for (const plan::ArgumentSet& set : launch.sets)
+        run_set(loaded, loaded.plan.units[launch.unit], set, arguments.uniforms);
+      const std::int64_t duration = times ? elapsed() - start : 0;
+      if (times) times->launches[k] = {start, duration, duration};
+    }
+    if (times) times->duration = elapsed();
   }
 
   void run_set(const Loaded& loaded, const plan::Unit& unit, const plan::ArgumentSet& set,
@@ -118,6 +142,8 @@ class KirDevice final : public HostDevice {
 
 }  // namespace
 
-std::unique_ptr<Device> make_kir_device() { return std::make_unique<KirDevice>(); }
+std::unique_ptr<Device> make_kir_device(const DeviceOptions& options) {
+  return std::make_unique<KirDevice>(options);
+}
 
 }  // namespace pantala::device::kernel_ir

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <bit>
-
 #include "pantala/error.h"
 #include "schedule/cpu/contract_parts.h"
 
@@ -18,12 +16,6 @@ constexpr int kUnroll = 4;   // of the loop over k
 constexpr int kVectors = 2;  // columns of the register tile, in vectors
 
 std::int64_t round_up_to(std::int64_t a, std::int64_t b) { return (a + b - 1) / b * b; }
-// Scratch is sized in eighths of powers of two, so that neighbouring block sizes are the same code.
-std::int64_t scratch_size(std::int64_t elements) {
-  const auto step =
-      static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(elements))) / 8;
-  return step == 0 ? elements : round_up_to(elements, step);
-}
 
 // Writes the kernel of one tiling. Names: a *tile* is `rows` neighbours of the rows operand, a
 // *panel* two vectors of neighbours of the lanes operand.

@@ -111,6 +111,10 @@ struct OperandSite {
   kir::Var batch, at, k;
   kir::Var mask;  // invalid: all lanes
   bool lanes_along_k = false;
+  // The logical index of the first lane, one number per dimension of the operand, and the dimension
+  // that the lanes run along: [batch, at, k] here; convolutions say theirs (conv.h).
+  std::vector<kir::Var> coordinates = {};
+  int lane_dim = 0;
 };
 
 // A vector of sums, with lanes along c's contiguous axis (a scalar where the reduction runs over
@@ -122,6 +126,9 @@ struct ResultSite {
   kir::Var c_at;  // where c has the first lane
   kir::BufferId c;
   bool lanes_along_n = true;
+  // As in OperandSite: [batch, m, n] here; convolutions say theirs (conv.h).
+  std::vector<kir::Var> coordinates = {};
+  int lane_dim = 0;
 };
 
 // `declare` makes the hook's own buffers and parameters; they follow those of the contraction.

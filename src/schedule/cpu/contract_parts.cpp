@@ -1,5 +1,6 @@
 #include "schedule/cpu/contract_parts.h"
 
+#include <bit>
 #include <vector>
 
 namespace pantala::schedule {
@@ -46,9 +47,14 @@ Var Operand::load(Builder& b, Var at, Var k, int lanes, bool along_k, Var mask) 
   const Var value = along_k == k_inner ? b.load(buffer, from, lanes, mask)
                                        : b.load_strided(buffer, from, ld, lanes, mask);
   if (!prologue || !prologue->apply) return value;
-  return prologue->apply(
-      b,
-      {.value = value, .batch = batch, .at = at, .k = k, .mask = mask, .lanes_along_k = along_k});
+  return prologue->apply(b, {.value = value,
+                             .batch = batch,
+                             .at = at,
+                             .k = k,
+                             .mask = mask,
+                             .lanes_along_k = along_k,
+                             .coordinates = {batch, at, k},
+                             .lane_dim = along_k ? 2 : 1});
 }
 
 void Result::store(Builder& b, Var value, Var m, Var n, Var mask) const {
@@ -61,10 +67,18 @@ void Result::store(Builder& b, Var value, Var m, Var n, Var mask) const {
                                 .mask = mask,
                                 .c_at = at,
                                 .c = buffer,
-                                .lanes_along_n = n_inner});
+                                .lanes_along_n = n_inner,
+                                .coordinates = {batch, m, n},
+                                .lane_dim = n_inner ? 2 : 1});
     if (!value.valid()) return;
   }
   b.store(buffer, at, value, mask);
+}
+
+std::int64_t scratch_size(std::int64_t elements) {
+  const auto step =
+      static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(elements))) / 8;
+  return step == 0 ? elements : (elements + step - 1) / step * step;
 }
 
 Var ceil_div(Var a, Var b) { return (a + b - 1) / b; }

@@ -52,6 +52,9 @@ struct Result {
   void store(kir::Builder& b, kir::Var value, kir::Var m, kir::Var n, kir::Var mask) const;
 };
 
+// Scratch is sized in eighths of powers of two, so that neighbouring block sizes are the same code.
+std::int64_t scratch_size(std::int64_t elements);
+
 kir::Var ceil_div(kir::Var a, kir::Var b);
 kir::Var ceil_div(kir::Var a, std::int64_t b);
 kir::Var round_up(kir::Var a, std::int64_t b);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "compiler/training.h"
 #include "pantala/autodiff.h"
 #include "pantala/error.h"
 #include "pantala/ops.h"
@@ -73,39 +74,63 @@ void check_without_optimizer(const TrainingStepOptions& options) {
 
 }  // namespace
 
-TrainingStep make_training_step(const Graph& graph, const Tensor& loss,
-                                const std::optional<optim::Optimizer>& optimizer,
-                                const TrainingStepOptions& options) {
-  if (!optimizer) check_without_optimizer(options);
+namespace compiler {
+
+Differentiated differentiate_loss(const Graph& graph, const Tensor& loss,
+                                  const TrainingStepOptions& options, const Tensor& seed) {
   const std::vector<NamedParameter> parameters = choose_parameters(graph, options);
   std::vector<Tensor> wrt;
   for (const NamedParameter& p : parameters)
     if (!p.frozen) wrt.push_back(p.value);
-  Gradients differentiated = differentiate(graph, loss, wrt);
+  Gradients gradients = differentiate(graph, loss, wrt, {.seed = seed});
+  Differentiated result;
+  result.loss = gradients.at(loss);
+  auto next = gradients.gradients.begin();
+  for (const NamedParameter& p : parameters)
+    result.parameters.push_back({p.name, gradients.at(p.value), p.frozen ? Tensor() : *next++});
+  result.graph = std::move(gradients.graph);
+  result.values = std::move(gradients.values);
+  if (!has_output(result.graph, "loss")) result.graph.output("loss", result.loss);
+  advance_random_draw(result.graph);
+  return result;
+}
 
-  TrainingStep step;
-  step.loss = differentiated.at(loss);
-  step.optimizer = optimizer;
+optim::Appended append_optimizer(Graph& graph, const std::vector<TrainedParameter>& parameters,
+                                 const std::optional<optim::Optimizer>& optimizer,
+                                 const TrainingStepOptions& options) {
+  if (!optimizer) {
+    check_without_optimizer(options);
+    for (const TrainedParameter& p : parameters)
+      if (!p.frozen()) graph.output("grad." + p.name, p.gradient);
+    return {};
+  }
   std::vector<Tensor> weights, gradients;
-  auto next = differentiated.gradients.begin();
-  for (const NamedParameter& p : parameters) {
-    weights.push_back(differentiated.at(p.value));
-    gradients.push_back(p.frozen ? Tensor() : *next++);
-    if (!p.frozen) step.gradients.emplace(p.name, gradients.back());
+  for (const TrainedParameter& p : parameters) {
+    weights.push_back(p.value);
+    gradients.push_back(p.gradient);
   }
+  return optim::append(graph, *optimizer, weights, gradients,
+                       {.groups = options.groups,
+                        .clip = options.clip,
+                        .ema_decay = options.ema_decay,
+                        .gradient_norms = options.gradient_norms,
+                        .global_norm = options.global_norm});
+}
+
+}  // namespace compiler
+
+TrainingStep make_training_step(const Graph& graph, const Tensor& loss,
+                                const std::optional<optim::Optimizer>& optimizer,
+                                const TrainingStepOptions& options) {
+  compiler::Differentiated differentiated = compiler::differentiate_loss(graph, loss, options);
+  TrainingStep step;
   step.graph = std::move(differentiated.graph);
-  if (!has_output(step.graph, "loss")) step.graph.output("loss", step.loss);
-  advance_random_draw(step.graph);
-  if (optimizer) {
-    step.added = optim::append(step.graph, *optimizer, weights, gradients,
-                               {.groups = options.groups,
-                                .clip = options.clip,
-                                .ema_decay = options.ema_decay,
-                                .gradient_norms = options.gradient_norms,
-                                .global_norm = options.global_norm});
-  } else {
-    for (const auto& [name, gradient] : step.gradients) step.graph.output("grad." + name, gradient);
-  }
+  step.loss = differentiated.loss;
+  step.optimizer = optimizer;
+  for (const compiler::TrainedParameter& p : differentiated.parameters)
+    if (!p.frozen()) step.gradients.emplace(p.name, p.gradient);
+  step.added =
+      compiler::append_optimizer(step.graph, differentiated.parameters, optimizer, options);
   return step;
 }
 

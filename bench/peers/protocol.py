@@ -1,0 +1,116 @@
+"""What the peers share: the timing of one turn and the conversation with compare.py.
+
+A peer is a child process that stays alive, so that a turn costs no start-up. One JSON object a line, both ways:
+    peer      {"peer", "version", "workloads"}                      once, when it is ready; or {"error"} and the end
+    compare   {"workload", "infer", "seconds"}                      one turn
+    peer      {"workload", "mode", "device", "threads", "ms_min", "ms_median", "steps",
+               "loss_first", "loss_last", "first_step_ms"}          or {"error"}
+The end of its input ends the peer. Every turn starts from fresh parameters, as a process of Pantala does: Adam's moments of
+dead units decay into denormal numbers after some hundred steps, and a peer that trained on would be the only one to pay.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import time
+
+SEED = 0
+MIN_STEPS = 3
+WARMUP_STEPS = 2
+
+
+def cores_to_use(threads):
+    """`threads` of the processors that this process may run on, hardware threads of one core last."""
+    allowed = sorted(os.sched_getaffinity(0))
+    if threads > len(allowed):
+        raise ValueError(f"{threads} threads asked for, but this process may use {len(allowed)} processors")
+
+    def rank_in_core(cpu):
+        try:
+            with open(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list") as file:
+                text = file.read().strip()
+        except OSError:
+            return 0
+        siblings = []
+        for part in text.split(","):
+            first, _, last = part.partition("-")
+            siblings += range(int(first), int(last or first) + 1)
+        return siblings.index(cpu)
+
+    return set(sorted(allowed, key=lambda cpu: (rank_in_core(cpu), cpu))[:threads])
+
+
+def hold_to_cores(threads):
+    """Binds this process and its later children to as many processors as threads are asked for.
+
+    The only limit that JAX's thread pool honours; with everyone on the same processors, nobody gets help from a third one.
+    """
+    os.sched_setaffinity(0, cores_to_use(threads))
+
+
+def measure(step, seconds):
+    """Runs `step` (which returns its loss and is finished when it returns) for `seconds`; times in milliseconds."""
+    start = time.perf_counter()
+    loss_first = float(step())
+    first_step = time.perf_counter() - start
+    for _ in range(WARMUP_STEPS):
+        step()
+    times = []
+    begin = time.perf_counter()
+    while time.perf_counter() - begin < seconds or len(times) < MIN_STEPS:
+        start = time.perf_counter()
+        loss = step()
+        times.append(time.perf_counter() - start)
+    return {
+        "ms_min": min(times) * 1e3,
+        "ms_median": statistics.median(times) * 1e3,
+        "steps": len(times),
+        "loss_first": loss_first,
+        "loss_last": float(loss),
+        "first_step_ms": first_step * 1e3,
+    }
+
+
+def parse_threads(description):
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--threads", type=int, default=2)
+    return parser.parse_args().threads
+
+
+def claim_stdout():
+    """The stream of answers; what libraries print goes to stderr from now on."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    return answers
+
+
+def serve(answers, peer, version, workloads, threads, prepare):
+    """Answers turns until the input ends.
+
+    prepare(name, infer) compiles what it can and returns start(); start() makes fresh parameters and returns step().
+    Only the latest workload is kept, so that large ones need not fit into memory together.
+    """
+
+    def say(message):
+        answers.write(json.dumps(message) + "\n")
+        answers.flush()
+
+    say({"peer": peer, "version": version, "workloads": list(workloads)})
+    prepared, start = None, None
+    for line in sys.stdin:
+        turn = json.loads(line)
+        name, infer = turn["workload"], turn["infer"]
+        if name not in workloads:
+            say({"error": f"{peer}: no workload {name!r}; known: {', '.join(workloads)}"})
+            continue
+        try:
+            if prepared != (name, infer):
+                prepared, start = None, None
+                start = prepare(name, infer)
+                prepared = (name, infer)
+            mode = "infer" if infer else "train"
+            say({"workload": name, "mode": mode, "device": "cpu", "threads": threads, **measure(start(), turn["seconds"])})
+        except Exception as error:  # whatever a library throws belongs to the one who asked
+            say({"error": f"{peer}: {name}: {type(error).__name__}: {error}"})

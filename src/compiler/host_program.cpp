@@ -1,0 +1,222 @@
+#include "compiler/host_program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+
+#include "ir/graph_data.h"
+#include "pantala/error.h"
+#include "pantala/text.h"
+#include "plan/plan.h"
+
+namespace pantala::compiler {
+
+using ir::Number;
+
+namespace {
+
+constexpr std::string_view kUniform = "uniform.", kOutput = "output.";
+
+// Copies what the wanted values need, nodes in their old order.
+class Extraction {
+ public:
+  Extraction(const ir::GraphData& source, ir::GraphData& target)
+      : source_(source), target_(target), needed_(source.nodes().size()) {}
+
+  void want(ValueId id) { needed_.at(id.node) = true; }
+  void run() {
+    for (auto id = static_cast<std::uint32_t>(needed_.size()); id-- > 0;)
+      if (needed_[id])
+        for (const ValueId& input : source_.node(id).inputs) needed_[input.node] = true;
+    for (std::uint32_t id = 0; id < needed_.size(); ++id) {
+      if (!needed_[id]) continue;
+      const ir::Node& node = source_.node(id);
+      std::vector<Tensor> inputs;
+      for (const ValueId& input : node.inputs) inputs.push_back(at(input));
+      copies_.emplace(id, target_.append(*node.op, inputs, node.attrs, node.where));
+    }
+  }
+  const Tensor& at(ValueId id) const { return copies_.at(id.node).at(id.result); }
+
+ private:
+  const ir::GraphData& source_;
+  ir::GraphData& target_;
+  std::vector<bool> needed_;
+  std::map<std::uint32_t, std::vector<Tensor>> copies_;
+};
+
+Number to_dtype(const Number& value, DType dtype) {
+  if (is_float(dtype)) return value.real();
+  if (value.integral) return Number::of(wrap_to(dtype, value.i));
+  if (dtype == DType::boolean) return Number::of(value.f != 0);
+  // Saturates, so that every float has an integer; NaN becomes 0.
+  const double x = value.f;
+  if (x != x) return Number::of(0);
+  if (x >= 0x1p63) return Number::of(wrap_to(dtype, INT64_MAX));
+  if (x <= -0x1p63) return Number::of(wrap_to(dtype, INT64_MIN));
+  return Number::of(wrap_to(dtype, static_cast<std::int64_t>(x)));
+}
+
+Number sum_of(const Number* terms, std::size_t count) {
+  Number sum = terms[0];
+  for (std::size_t k = 1; k < count; ++k) sum = sum + terms[k];
+  return sum;
+}
+
+// The meaning of a node on scalars; empty if it has none. Beside the pointwise ops these are the
+// ones that leave a single number as it is.
+ir::ScalarFn function_of(const ir::Node& node) {
+  if (node.op->scalar) return node.op->scalar(node.attrs);
+  const std::string& name = node.op->name;
+  if (name == "cast")
+    return [dtype = node.results[0].dtype](const Number* x) { return to_dtype(*x, dtype); };
+  if (name == "add_n")
+    return [count = node.inputs.size()](const Number* x) { return sum_of(x, count); };
+  for (const std::string_view same : {"reshape", "broadcast_to", "permute", "stop_gradient"})
+    if (name == same) return [](const Number* x) { return *x; };
+  return {};
+}
+
+// The first value of a constant node, if it is one.
+std::optional<Number> constant_of(const ir::Node& node) {
+  const DType dtype = node.results[0].dtype;
+  if (node.op == &ir::constant_op()) return to_dtype(*ir::splat_value(node), dtype);
+  if (node.op != &ir::data_op()) return std::nullopt;
+  const Literal& literal = *std::get<ir::LiteralPtr>(node.attrs[0]);
+  return literal.is_float() ? Number(literal.f()[0]) : Number::of(literal.i()[0]);
+}
+
+std::int64_t slot(const Number& value, DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return plan::slot_of(static_cast<float>(value.real()));
+    case DType::f64:
+      return plan::slot_of(value.real());
+    case DType::i32:
+      return plan::slot_of(static_cast<std::int32_t>(to_dtype(value, dtype).i));
+    default:
+      return plan::slot_of(to_dtype(value, dtype).i);
+  }
+}
+
+// "uniform.3.f32": the number and the dtype.
+struct UniformName {
+  std::size_t number = 0;
+  DType dtype = DType::f64;
+};
+std::optional<UniformName> parse_uniform(std::string_view name) {
+  if (!name.starts_with(kUniform)) return std::nullopt;
+  name.remove_prefix(kUniform.size());
+  UniformName uniform;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), uniform.number);
+  const std::string_view rest(end, static_cast<std::size_t>(name.data() + name.size() - end));
+  const std::optional<DType> dtype = parse_dtype(rest.empty() ? rest : rest.substr(1));
+  if (error != std::errc() || !rest.starts_with('.') || !dtype) return std::nullopt;
+  uniform.dtype = *dtype;
+  return uniform;
+}
+
+[[noreturn]] void fail(const std::string& what) { throw InternalError("host program: " + what); }
+
+}  // namespace
+
+HostProgram::HostProgram(const Graph& graph, const HostRequest& request) {
+  Extraction extraction(*graph.data(), *graph_.data());
+  for (const auto& [value, dtype] : request.uniforms) extraction.want(value);
+  for (const auto& [name, value] : request.outputs) extraction.want(value);
+  for (const auto& [name, value] : request.updates) {
+    extraction.want(value);
+    extraction.want(graph.leaf(name).id());
+  }
+  extraction.run();
+  for (std::size_t k = 0; k < request.uniforms.size(); ++k) {
+    const auto& [value, dtype] = request.uniforms[k];
+    graph_.output(fmt::format("{}{}.{}", kUniform, k, dtype_name(dtype)), extraction.at(value));
+  }
+  for (const auto& [name, value] : request.outputs)
+    graph_.output(fmt::format("{}{}", kOutput, name), extraction.at(value));
+  for (const auto& [name, value] : request.updates)
+    graph_.update(extraction.at(graph.leaf(name).id()), extraction.at(value));
+  build();
+}
+
+HostProgram HostProgram::parse(std::string_view text, std::string_view file) {
+  HostProgram program;
+  try {
+    program.graph_ = parse_graph(text, file);
+    program.build();
+  } catch (const ParseError&) { throw; } catch (const Error& error) {
+    throw ParseError(fmt::format("{}: not a host program: {}", file, error.what()));
+  }
+  return program;
+}
+
+std::string HostProgram::text() const { return to_text(graph_); }
+
+void HostProgram::build() {
+  const ir::GraphData& data = *graph_.data();
+  registers_.resize(data.nodes().size());
+  for (std::uint32_t id = 0; id < data.nodes().size(); ++id) add_node(id);
+  for (const auto& [name, value] : data.outputs) {
+    if (name.starts_with(kOutput)) {
+      output_names_.push_back(name.substr(kOutput.size()));
+      outputs_.push_back(value.node);
+    } else if (const auto uniform = parse_uniform(name)) {
+      if (uniform->number != uniforms_.size()) fail(fmt::format("'{}' is out of order", name));
+      uniforms_.emplace_back(value.node, uniform->dtype);
+    } else {
+      fail(fmt::format("the output '{}' has no meaning", name));
+    }
+  }
+  for (const auto& [leaf, value] : data.updates) {
+    const auto at = std::ranges::find(leaf_registers_, leaf) - leaf_registers_.begin();
+    updates_.emplace_back(static_cast<std::uint32_t>(at), value.node);
+  }
+}
+
+void HostProgram::add_node(std::uint32_t id) {
+  const ir::GraphData& data = *graph_.data();
+  const ir::Node& node = data.node(id);
+  if (node.results.size() != 1 || node.results[0].shape.rank() != 0)
+    fail(fmt::format("{} is no scalar", node.op->name));
+  if (const std::optional<LeafKind> kind = ir::leaf_kind(*node.op)) {
+    if (*kind != LeafKind::scalar && *kind != LeafKind::state)
+      fail(fmt::format("it depends on '{}', which lives on the device", data.leaf_name(id)));
+    leaves_.push_back({*kind, data.leaf_name(id), node.results[0].dtype});
+    leaf_registers_.push_back(id);
+  } else if (const std::optional<Number> constant = constant_of(node)) {
+    registers_[id] = *constant;
+  } else {
+    Step step{function_of(node), {}, id, node.results[0].dtype};
+    if (!step.function) fail(fmt::format("{} has no meaning for scalars", node.op->name));
+    for (const ValueId& input : node.inputs) step.inputs.push_back(input.node);
+    arguments_.resize(std::max(arguments_.size(), step.inputs.size()));
+    steps_.push_back(std::move(step));
+  }
+}
+
+void HostProgram::evaluate(std::span<const Number> values, std::span<std::int64_t> slots) {
+  if (values.size() != leaves_.size() || slots.size() != uniforms_.size())
+    fail(fmt::format("{} values and {} slots for {} leaves and {} uniforms", values.size(),
+                     slots.size(), leaves_.size(), uniforms_.size()));
+  for (std::size_t k = 0; k < values.size(); ++k)
+    registers_[leaf_registers_[k]] = to_dtype(values[k], leaves_[k].dtype);
+  for (const Step& step : steps_) {
+    for (std::size_t k = 0; k < step.inputs.size(); ++k) arguments_[k] = registers_[step.inputs[k]];
+    registers_[step.result] = to_dtype(step.function(arguments_.data()), step.dtype);
+  }
+  for (std::size_t k = 0; k < slots.size(); ++k)
+    slots[k] = slot(registers_[uniforms_[k].first], uniforms_[k].second);
+}
+
+Number HostProgram::output(std::size_t index) const { return registers_[outputs_.at(index)]; }
+
+void HostProgram::advance(std::span<Number> values) const {
+  if (values.size() != leaves_.size())
+    fail(fmt::format("{} values for {} leaves", values.size(), leaves_.size()));
+  for (const auto& [leaf, value] : updates_) values[leaf] = registers_[value];
+}
+
+}  // namespace pantala::compiler

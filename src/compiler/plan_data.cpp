@@ -1,0 +1,119 @@
+#include "compiler/plan_data.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "compiler/guard.h"
+#include "compiler/stages.h"
+#include "pantala/error.h"
+
+namespace pantala {
+
+using compiler::Compiled;
+using compiler::CompiledLeaf;
+
+const Compiled& CompiledPlan::Data::step(std::string_view role) const {
+  const auto found = std::ranges::find(steps, role, &Compiled::role);
+  if (found != steps.end()) return *found;
+  std::vector<std::string> roles;
+  for (const Compiled& each : steps) roles.push_back(each.role);
+  throw TypeError(
+      fmt::format("the plan has no step '{}'; it has {}", role, fmt::join(roles, ", ")));
+}
+
+namespace {
+std::vector<std::string> names_of(const CompiledPlan::Data& data, LeafKind kind) {
+  std::vector<std::string> names;
+  for (const CompiledLeaf& leaf : data.leaves)
+    if (leaf.kind == kind) names.push_back(leaf.name);
+  return names;
+}
+}  // namespace
+
+std::int64_t CompiledPlan::launches() const {
+  std::int64_t count = 0;
+  for (const Compiled& step : data_->steps) count += std::ssize(step.plan.launches);
+  return count;
+}
+
+std::int64_t CompiledPlan::buffers() const {
+  std::int64_t count = 0;
+  for (const Compiled& step : data_->steps) count += std::ssize(step.plan.buffers);
+  return count;
+}
+
+std::vector<std::string> CompiledPlan::inputs() const { return names_of(*data_, LeafKind::input); }
+std::vector<std::string> CompiledPlan::parameters() const {
+  return names_of(*data_, LeafKind::parameter);
+}
+std::vector<std::string> CompiledPlan::states() const { return names_of(*data_, LeafKind::state); }
+
+std::vector<std::string> CompiledPlan::outputs() const {
+  std::vector<std::string> names;
+  const auto add = [&](const std::string& name) {
+    const bool guard = name == compiler::kFiniteOutput && data_->non_finite != NonFiniteGuard::none;
+    if (!guard && std::ranges::find(names, name) == names.end()) names.push_back(name);
+  };
+  for (const Compiled& step : data_->steps) {
+    for (const plan::Port& port : step.plan.outputs) add(port.name);
+    for (const std::string& name : step.host.output_names()) add(name);
+  }
+  return names;
+}
+
+std::vector<CompiledPlan::ParameterGradient> CompiledPlan::parameter_gradients() const {
+  std::vector<ParameterGradient> pairs;
+  for (const Compiled& step : data_->steps)
+    pairs.insert(pairs.end(), step.gradients.begin(), step.gradients.end());
+  return pairs;
+}
+
+bool CompiledPlan::has_loss() const { return data_->has_loss; }
+
+std::int64_t CompiledPlan::peak_bytes() const {
+  return compiler::combined_report(data_->steps).peak_bytes;
+}
+
+}  // namespace pantala
+
+namespace pantala::compiler {
+
+void gather_leaves(CompiledPlan::Data& data) {
+  data.leaves.clear();
+  for (const Compiled& step : data.steps)
+    for (const CompiledLeaf& leaf : step.leaves) {
+      const auto known = std::ranges::find(data.leaves, leaf.name, &CompiledLeaf::name);
+      if (known == data.leaves.end()) {
+        data.leaves.push_back(leaf);
+        continue;
+      }
+      if (known->kind != leaf.kind || known->type != leaf.type)
+        throw InternalError(fmt::format("leaf '{}' is {} in one step and {} in another", leaf.name,
+                                        known->type.str(), leaf.type.str()));
+      known->on_host = known->on_host && leaf.on_host;
+      known->updated = known->updated || leaf.updated;
+    }
+}
+
+Report combined_report(const std::vector<Compiled>& steps) {
+  Report total;
+  for (const Compiled& step : steps) {
+    const Report& report = step.report;
+    for (const Report::Stage& stage : report.stages)
+      add_stage(total, stage.name, stage.milliseconds);
+    total.nodes_before += report.nodes_before;
+    total.nodes_after += report.nodes_after;
+    total.kernels_before += report.kernels_before;
+    total.kernels_after += report.kernels_after;
+    total.flops += report.flops;
+    total.bytes += report.bytes;
+    total.peak_bytes = std::max(total.peak_bytes, report.peak_bytes);
+    total.kernels.insert(total.kernels.end(), report.kernels.begin(), report.kernels.end());
+    total.units.insert(total.units.end(), report.units.begin(), report.units.end());
+  }
+  return total;
+}
+
+}  // namespace pantala::compiler

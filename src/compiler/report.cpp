@@ -1,0 +1,143 @@
+// A report for people and for programs.
+#include "compiler/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace pantala {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kUnits[] = {"", "k", "M", "G", "T", "P"};
+
+// 1234567 as "1.23 M".
+std::string scaled(double value, double base, std::string_view unit) {
+  std::size_t k = 0;
+  for (; value >= base && k + 1 < std::size(kUnits); ++k) value /= base;
+  return fmt::format("{:.{}f} {}{}{}", value, k == 0 ? 0 : 2, kUnits[k],
+                     k > 0 && base > 1000 ? "i" : "", unit);
+}
+std::string bytes_text(double bytes) { return scaled(bytes, 1024, "B"); }
+
+std::string kernel_table(const std::vector<Report::Kernel>& kernels) {
+  if (kernels.empty()) return "";
+  std::size_t width = 6;
+  for (const Report::Kernel& kernel : kernels) width = std::max(width, kernel.name.size());
+  std::string text =
+      fmt::format("\n{:<{}} {:>8} {:>12} {:>12}\n", "kernel", width, "launches", "flop", "bytes");
+  for (const Report::Kernel& kernel : kernels)
+    text += fmt::format("{:<{}} {:>8} {:>12} {:>12}\n", kernel.name, width, kernel.launches,
+                        scaled(kernel.flops, 1000, ""), bytes_text(kernel.bytes));
+  return text;
+}
+
+std::string unit_table(const std::vector<Report::Unit>& units) {
+  if (units.empty()) return "";
+  std::size_t width = 4;
+  for (const Report::Unit& unit : units) width = std::max(width, unit.name.size());
+  std::string text = fmt::format("\n{:<{}} {:>10} {:>12}\n", "unit", width, "ms", "code");
+  for (const Report::Unit& unit : units)
+    text += fmt::format("{:<{}} {:>10.2f} {:>12}\n", unit.name, width, unit.milliseconds,
+                        bytes_text(static_cast<double>(unit.code_bytes)));
+  return text;
+}
+
+std::string rule_table(const Report& report) {
+  if (report.rules.empty()) return "";
+  std::size_t width = 4;
+  for (const Report::Rule& rule : report.rules) width = std::max(width, rule.name.size());
+  std::string text = fmt::format("\n{:<{}} {:>8} {:>10}\n", "rule", width, "count", "ms");
+  for (const Report::Rule& rule : report.rules)
+    text +=
+        fmt::format("{:<{}} {:>8} {:>10.2f}\n", rule.name, width, rule.count, rule.milliseconds);
+  return text + fmt::format("e-graph: {} nodes, {} classes, stopped: {}\n", report.egraph_nodes,
+                            report.egraph_classes, report.stop_reason);
+}
+
+}  // namespace
+
+std::string Report::text() const {
+  double total = 0;
+  std::string text = fmt::format("{:<14} {:>10}\n", "stage", "ms");
+  for (const Stage& stage : stages) {
+    text += fmt::format("{:<14} {:>10.2f}\n", stage.name, stage.milliseconds);
+    total += stage.milliseconds;
+  }
+  text += fmt::format("{:<14} {:>10.2f}\n\n", "total", total);
+  text += fmt::format("nodes          {} -> {}\n", nodes_before, nodes_after);
+  text += fmt::format("launches       {} -> {}\n", kernels_before, kernels_after);
+  text += fmt::format("one step       {}, {}\n", scaled(flops, 1000, "flop"), bytes_text(bytes));
+  text += fmt::format("memory         {} temporaries and scratch, {} store\n",
+                      bytes_text(static_cast<double>(peak_bytes)),
+                      bytes_text(static_cast<double>(store_bytes)));
+  return text + kernel_table(kernels) + unit_table(units) + rule_table(*this);
+}
+
+std::string Report::json() const {
+  Json document{{"stages", Json::array()},
+                {"nodes_before", nodes_before},
+                {"nodes_after", nodes_after},
+                {"kernels_before", kernels_before},
+                {"kernels_after", kernels_after},
+                {"flops", flops},
+                {"bytes", bytes},
+                {"peak_bytes", peak_bytes},
+                {"store_bytes", store_bytes},
+                {"kernels", Json::array()},
+                {"units", Json::array()},
+                {"rules", Json::array()},
+                {"egraph_nodes", egraph_nodes},
+                {"egraph_classes", egraph_classes},
+                {"stop_reason", stop_reason}};
+  for (const Stage& stage : stages)
+    document["stages"].push_back({{"name", stage.name}, {"milliseconds", stage.milliseconds}});
+  for (const Kernel& kernel : kernels)
+    document["kernels"].push_back({{"name", kernel.name},
+                                   {"launches", kernel.launches},
+                                   {"unit", kernel.unit},
+                                   {"flops", kernel.flops},
+                                   {"bytes", kernel.bytes}});
+  for (const Unit& unit : units)
+    document["units"].push_back({{"name", unit.name},
+                                 {"milliseconds", unit.milliseconds},
+                                 {"code_bytes", unit.code_bytes}});
+  for (const Rule& rule : rules)
+    document["rules"].push_back(
+        {{"name", rule.name}, {"count", rule.count}, {"milliseconds", rule.milliseconds}});
+  return document.dump(2) + "\n";
+}
+
+}  // namespace pantala
+
+namespace pantala::compiler {
+
+Report report_from_json(const nlohmann::json& document) {
+  Report report;
+  for (const auto& stage : document.at("stages"))
+    report.stages.push_back({stage.at("name"), stage.at("milliseconds")});
+  for (const auto& kernel : document.at("kernels"))
+    report.kernels.push_back({kernel.at("name"), kernel.at("launches"), kernel.at("unit"),
+                              kernel.at("flops"), kernel.at("bytes")});
+  for (const auto& unit : document.at("units"))
+    report.units.push_back({unit.at("name"), unit.at("milliseconds"), unit.at("code_bytes")});
+  for (const auto& rule : document.at("rules"))
+    report.rules.push_back({rule.at("name"), rule.at("count"), rule.at("milliseconds")});
+  document.at("nodes_before").get_to(report.nodes_before);
+  document.at("nodes_after").get_to(report.nodes_after);
+  document.at("kernels_before").get_to(report.kernels_before);
+  document.at("kernels_after").get_to(report.kernels_after);
+  document.at("flops").get_to(report.flops);
+  document.at("bytes").get_to(report.bytes);
+  document.at("peak_bytes").get_to(report.peak_bytes);
+  document.at("store_bytes").get_to(report.store_bytes);
+  document.at("egraph_nodes").get_to(report.egraph_nodes);
+  document.at("egraph_classes").get_to(report.egraph_classes);
+  document.at("stop_reason").get_to(report.stop_reason);
+  return report;
+}
+
+}  // namespace pantala::compiler

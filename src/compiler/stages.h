@@ -1,0 +1,45 @@
+// The clock of the pipeline: every stage is run through a Stages, which notes its name and time in
+// a report and as a span of the trace, if there is one. A stage that is run for several graphs is
+// noted once in the report, with the sum.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <string_view>
+#include <utility>
+
+#include "base/trace.h"
+#include "pantala/compile.h"
+
+namespace pantala::compiler {
+
+inline void add_stage(Report& report, std::string_view name, double milliseconds) {
+  const auto known = std::ranges::find(report.stages, name, &Report::Stage::name);
+  if (known != report.stages.end())
+    known->milliseconds += milliseconds;
+  else
+    report.stages.push_back({std::string(name), milliseconds});
+}
+
+class Stages {
+ public:
+  Stages(Report& report, trace::Recorder* trace) : report_(report), trace_(trace) {}
+
+  // The name must be a literal.
+  template <class F>
+  auto run(std::string_view name, F&& stage) {
+    using Clock = std::chrono::steady_clock;
+    const trace::Span span(trace_, name, "compile");
+    const Clock::time_point start = Clock::now();
+    auto result = std::forward<F>(stage)();
+    const std::chrono::duration<double, std::milli> taken = Clock::now() - start;
+    add_stage(report_, name, taken.count());
+    return result;
+  }
+
+ private:
+  Report& report_;
+  trace::Recorder* trace_;
+};
+
+}  // namespace pantala::compiler

@@ -1,0 +1,136 @@
+#include "compiler/step_graphs.h"
+
+#include <fmt/format.h>
+
+#include "compiler/guard.h"
+#include "ir/graph_data.h"
+#include "pantala/ops.h"
+
+namespace pantala::compiler {
+
+namespace {
+
+// Half-precision gradients are summed in f32.
+DType accumulator_dtype(DType dtype) { return dtype == f64 ? f64 : f32; }
+
+Tensor accumulator(Graph& graph, std::string_view of, const Type& type) {
+  return graph.state(fmt::format("accum.{}", of), type.shape, init::zeros(),
+                     accumulator_dtype(type.dtype));
+}
+
+// The states that `accumulate` and `apply` share.
+struct Accumulators {
+  Tensor loss, weight;            // [1]: scalars could be taken for counters of the host
+  std::vector<Tensor> gradients;  // of the parameters that are not frozen, in order
+
+  Accumulators(Graph& graph, const TrainingGraph& training)
+      : loss(accumulator(graph, "loss", {training.sum.dtype(), {1}})),
+        weight(accumulator(graph, "weight", {training.weight.dtype(), {1}})) {
+    for (const TrainedParameter& p : training.parameters)
+      if (!p.frozen()) gradients.push_back(accumulator(graph, p.name, p.gradient.type()));
+  }
+};
+
+std::vector<Tensor> gradients_in(const Graph& graph,
+                                 const std::vector<TrainedParameter>& parameters) {
+  std::vector<Tensor> gradients;
+  for (const TrainedParameter& p : parameters)
+    if (!p.frozen()) gradients.push_back(graph.value(p.gradient.id()));
+  return gradients;
+}
+
+// The parameter again, in another graph.
+Tensor same_parameter(Graph& graph, const TrainedParameter& p) {
+  const ir::AttrValues& attrs = p.value.graph()->node(p.value.id().node).attrs;
+  return graph.parameter(p.name, p.value.shape(), std::get<Initializer>(attrs[3]), p.value.dtype());
+}
+
+// Optimizer, gradients that can be read, guard. Handles are to `graph`.
+StepGraph finish(std::string_view role, Graph graph, const Tensor& loss,
+                 const std::vector<TrainedParameter>& parameters, const CompileOptions& options) {
+  StepGraph step;
+  step.role = role;
+  step.guard = options.non_finite;
+  append_optimizer(graph, parameters, options.optimizer, options.training);
+  for (const TrainedParameter& p : parameters) {
+    if (p.frozen() || (options.optimizer && !options.observe_gradients)) continue;
+    if (options.optimizer) graph.output("grad." + p.name, p.gradient);
+    step.gradients.push_back({p.name, "grad." + p.name});
+  }
+  const std::vector<Tensor> gradients = gradients_in(graph, parameters);
+  step.graph = guard_updates(std::move(graph), options.non_finite, loss, gradients);
+  return step;
+}
+
+StepGraph plain_step(const TrainingGraph& training, const CompileOptions& options) {
+  Graph graph = training.graph;
+  std::vector<TrainedParameter> parameters = training.parameters;
+  for (TrainedParameter& p : parameters) {
+    p.value = graph.value(p.value.id());
+    if (!p.frozen()) p.gradient = graph.value(p.gradient.id());
+  }
+  const Tensor loss = graph.value(training.loss.id());
+  return finish(kStep, std::move(graph), loss, parameters, options);
+}
+
+StepGraph accumulate_step(const TrainingGraph& training, const CompileOptions& options) {
+  Graph graph = training.graph;
+  const Tensor first = ne(graph.scalar(kFirstMicroBatch, 1), 0.0);
+  const Accumulators sums(graph, training);
+  const auto add_to = [&](const Tensor& sum, const Tensor& term) {
+    const Tensor value = cast(reshape(graph.value(term.id()), sum.shape().vec()), sum.dtype());
+    graph.update(sum, where(first, value, sum + value));
+  };
+  add_to(sums.loss, training.sum);
+  add_to(sums.weight, training.weight);
+  const std::vector<Tensor> gradients = gradients_in(graph, training.parameters);
+  for (std::size_t k = 0; k < gradients.size(); ++k) add_to(sums.gradients[k], gradients[k]);
+  const Tensor loss = graph.value(training.loss.id());
+  StepGraph step;
+  step.role = kAccumulate;
+  step.guard = options.non_finite;
+  step.graph = guard_updates(std::move(graph), options.non_finite, loss, gradients);
+  return step;
+}
+
+StepGraph apply_step(const TrainingGraph& training, const CompileOptions& options) {
+  Graph graph;
+  std::vector<TrainedParameter> parameters;
+  for (const TrainedParameter& p : training.parameters)
+    parameters.push_back({p.name, same_parameter(graph, p), {}});
+  const Accumulators sums(graph, training);
+  const Tensor weight = reshape(sums.weight, {});
+  auto next = sums.gradients.begin();
+  for (std::size_t k = 0; k < parameters.size(); ++k) {
+    if (training.parameters[k].frozen()) continue;
+    const Tensor& sum = *next++;
+    parameters[k].gradient = cast(sum / cast(weight, sum.dtype()), parameters[k].value.dtype());
+  }
+  const Tensor total = reshape(sums.loss, {});
+  const Tensor loss = total / cast(weight, total.dtype());
+  graph.output("loss", loss);
+  return finish(kApply, std::move(graph), loss, parameters, options);
+}
+
+}  // namespace
+
+TrainingGraph differentiate_training(const LossGraph& given, const CompileOptions& options) {
+  if (options.accumulation_steps == 1)
+    return {
+        differentiate_loss(given.graph, given.graph.value(given.loss), options.training), {}, {}};
+  const Graph copy = given.graph;  // the parts of a mean are new nodes
+  const Tensor loss = copy.value(given.loss);
+  const LossParts parts = loss_parts(loss);
+  TrainingGraph training{differentiate_loss(copy, loss, options.training, parts.weight), {}, {}};
+  training.sum = training.at(parts.sum);
+  training.weight = training.at(parts.weight);
+  return training;
+}
+
+std::vector<StepGraph> training_steps(const TrainingGraph& training,
+                                      const CompileOptions& options) {
+  if (options.accumulation_steps == 1) return {plain_step(training, options)};
+  return {accumulate_step(training, options), apply_step(training, options)};
+}
+
+}  // namespace pantala::compiler

@@ -1,0 +1,41 @@
+// From a loss to the graphs that a training session runs: `step`, or `accumulate` and `apply` where
+// an update takes several micro-batches.
+//
+// `accumulate` runs once a micro-batch: it adds the gradients of the *sum* of the losses to states
+// `accum.<parameter>`, the sum itself to `accum.loss` and the weight by which it would be divided
+// to `accum.weight`. `apply` runs once an update: it divides by the summed weight, clips, applies
+// the optimizer and gives the mean loss. So every item counts the same, however they were split.
+//
+// Whoever runs them sets the scalar `accum.first`: 1 before the first micro-batch of an update,
+// which then overwrites what the states hold, 0 before the others. A micro-batch that the guard
+// rejects changes nothing, so the next one is still the first; `apply` needs at least one.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "compiler/compile.h"
+#include "compiler/training.h"
+
+namespace pantala::compiler {
+
+inline constexpr std::string_view kStep = "step", kAccumulate = "accumulate", kApply = "apply",
+                                  kFirstMicroBatch = "accum.first";
+
+// A graph with a loss that is one of its values.
+struct LossGraph {
+  Graph graph;
+  ValueId loss;
+};
+
+// A differentiated loss. Under accumulation it was seeded with `weight`, where loss = sum / weight,
+// so that the gradients are those of the sum; otherwise sum and weight are empty.
+struct TrainingGraph : Differentiated {
+  Tensor sum, weight;
+};
+TrainingGraph differentiate_training(const LossGraph& given, const CompileOptions& options);
+
+// Appends optimizer, guard and observed gradients.
+std::vector<StepGraph> training_steps(const TrainingGraph& training, const CompileOptions& options);
+
+}  // namespace pantala::compiler

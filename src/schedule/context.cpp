@@ -1,0 +1,161 @@
+#include "schedule/context.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "ir/memory.h"
+#include "pantala/error.h"
+#include "schedule/attributes.h"
+#include "schedule/lowering.h"
+#include "schedule/scalar_ops.h"
+
+namespace pantala::schedule {
+
+namespace {
+
+std::vector<int> row_major(int rank) {
+  std::vector<int> order(static_cast<std::size_t>(rank));
+  std::iota(order.begin(), order.end(), 0);
+  return order;
+}
+
+// Ops that may stand between an index tensor and its reader without changing which numbers occur.
+bool keeps_numbers(const ir::OpDef& op) {
+  return is_movement(op) || op.name == "cast" || op.name == "take" || op.name == "gather";
+}
+
+}  // namespace
+
+Context::Context(const Graph& lowered, const Target& on, const ScheduleOptions& with)
+    : target(on), options(with), graph_(lowered.data().get()) {
+  program.graph = lowered;
+  graph_ = program.graph.data().get();
+  find_host_values();
+  info_.graph = graph_;
+  info_.is_stored = [this](ValueId id) { return is_stored(id); };
+  info_.is_host = [this](ValueId id) { return is_host(id); };
+  info_.strides = [this](ValueId id) {
+    const auto it = buffers_.find(id);
+    return it != buffers_.end() ? strides(it->second) : type(id).shape.strides();
+  };
+  info_.in_range = [this](ValueId index, std::int64_t limit) { return in_range(index, limit); };
+  info_.report_code = [this](std::uint32_t id, std::int64_t limit) { return report_code(id, limit); };
+  add_leaves();
+}
+
+// Scalars are the host's if all that they depend on is; a counter only if its next value is, too.
+void Context::find_host_values() {
+  const std::size_t count = graph_->nodes().size();
+  std::vector<bool> refused(count);
+  for (bool changed = true; changed;) {
+    changed = false;
+    host_.assign(count, false);
+    for (std::uint32_t id = 0; id < count; ++id) {
+      const ir::Node& n = graph_->node(id);
+      if (refused[id] || n.results.size() != 1 || n.results[0].shape.rank() != 0) continue;
+      const auto kind = ir::leaf_kind(*n.op);
+      if (kind == LeafKind::scalar) host_[id] = true;
+      if (kind == LeafKind::state)
+        host_[id] = n.results[0].dtype == DType::f64 || is_integer(n.results[0].dtype);
+      if (is_leaf(*n.op) || !is_scalar_op(*n.op)) continue;
+      bool all = true, some = false;
+      for (const ValueId input : n.inputs) {
+        const bool constant = ir::splat_value(graph_->node(input.node)).has_value();
+        all = all && (constant || host_[input.node]);
+        some = some || host_[input.node];
+      }
+      host_[id] = all && some;
+    }
+    for (const auto& [leaf, value] : graph_->updates) {
+      const bool constant = ir::splat_value(graph_->node(value.node)).has_value();
+      if (host_[leaf] && !host_[value.node] && !constant) refused[leaf] = changed = true;
+    }
+  }
+}
+
+void Context::add_leaves() {
+  for (std::uint32_t id = 0; id < graph_->nodes().size(); ++id) {
+    const ir::Node& n = graph_->node(id);
+    if (!is_leaf(*n.op) || host_[id] || ir::splat_value(n)) continue;
+    ProgramBuffer buffer;
+    buffer.dtype = n.results[0].dtype;
+    buffer.shape = n.results[0].shape;
+    if (const auto kind = ir::leaf_kind(*n.op)) {
+      buffer.name = graph_->leaf_name(id);
+      buffer.role = kind == LeafKind::input ? Role::input : Role::store;
+    } else {
+      buffer.name = fmt::format("constant{}", id);
+      buffer.role = Role::constant;
+      const Literal& literal = *std::get<ir::LiteralPtr>(n.attrs[0]);
+      buffer.content.resize(
+          static_cast<std::size_t>(literal.numel() * dtype_bytes(literal.dtype())));
+      ir::to_memory(literal, buffer.content);
+    }
+    store({id, 0}, add_buffer(std::move(buffer)));
+  }
+}
+
+std::uint32_t Context::add_buffer(ProgramBuffer buffer) {
+  if (buffer.order.empty()) buffer.order = row_major(buffer.shape.rank());
+  program.buffers.push_back(std::move(buffer));
+  return static_cast<std::uint32_t>(program.buffers.size() - 1);
+}
+
+std::uint32_t Context::add_temporary(ValueId id, std::vector<int> order) {
+  ProgramBuffer buffer;
+  buffer.name = fmt::format("{}.{}{}", node(id.node).op->name, id.node,
+                            id.result == 0 ? "" : fmt::format(".{}", id.result));
+  buffer.dtype = type(id).dtype;
+  buffer.shape = type(id).shape;
+  buffer.order = std::move(order);
+  return add_buffer(std::move(buffer));
+}
+
+std::uint32_t Context::add_scratch_tensor(const std::string& name, DType dtype, const Shape& shape) {
+  ProgramBuffer buffer;
+  buffer.name = name;
+  buffer.dtype = dtype;
+  buffer.shape = shape;
+  return add_buffer(std::move(buffer));
+}
+
+std::vector<std::int64_t> Context::strides(std::uint32_t id) const {
+  const ProgramBuffer& b = program.buffers[id];
+  std::vector<std::int64_t> result(b.order.size());
+  std::int64_t stride = 1;
+  for (std::size_t k = b.order.size(); k-- > 0;) {
+    result[static_cast<std::size_t>(b.order[k])] = stride;
+    stride *= b.shape[b.order[k]];
+  }
+  return result;
+}
+
+// Inputs are checked when they are set: their limit is noted. What the graph makes itself is checked
+// by the kernels.
+bool Context::in_range(ValueId index, std::int64_t limit) {
+  if (is_host(index)) return false;
+  const ir::Node* n = &graph_->node(index.node);
+  while (!is_leaf(*n->op) && keeps_numbers(*n->op)) {
+    index = n->inputs[0];
+    n = &graph_->node(index.node);
+  }
+  if (ir::leaf_kind(*n->op) != LeafKind::input || !is_integer(type(index).dtype)) return false;
+  ProgramBuffer& b = program.buffers[buffer_of(index)];
+  b.limit = b.limit == 0 ? limit : std::min(b.limit, limit);
+  return true;
+}
+
+std::int64_t Context::report_code(std::uint32_t id, std::int64_t limit) {
+  const ir::Node& n = node(id);
+  const std::string text = fmt::format("{}an index is out of range [0, {})",
+                                       ir::message_prefix(n.op->name, n.where), limit);
+  for (const StatusMessage& message : program.messages)
+    if (message.text == text) return message.code;
+  const auto code = static_cast<std::int64_t>(program.messages.size() + 1);
+  program.messages.push_back({code, text});
+  return code;
+}
+
+}  // namespace pantala::schedule

@@ -1,0 +1,113 @@
+#include "schedule/cpu/elementwise.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "pantala/error.h"
+
+namespace pantala::schedule {
+
+using kir::Var;
+
+ElementwiseBody make_body(const Context& context, std::vector<GroupOutput> outputs,
+                          const Domain& domain, const std::function<bool(ValueId)>& provided) {
+  ElementwiseBody body;
+  body.domain = domain;
+  body.outputs = std::move(outputs);
+  const int rank = context.type(body.outputs[0].value).shape.rank();
+  body.at = loop_indices(rank);
+  std::vector<ValueId> values;
+  for (const GroupOutput& output : body.outputs) {
+    values.push_back(output.value);
+    Index flat = flatten(body.at, context.strides(output));
+    for (std::size_t d = 0; d < domain.sizes.size(); ++d)
+      if (domain.sizes[d] == 1) flat.affine.coef[d] = 0;
+    body.writes.push_back(flat.affine);
+  }
+  body.footprint = trace(context.info(), domain, values, body.at, provided);
+  return body;
+}
+
+std::vector<Affine> all_walks(const ElementwiseBody& body) {
+  std::vector<Affine> walks = walks_of(body.footprint);
+  walks.insert(walks.end(), body.writes.begin(), body.writes.end());
+  return walks;
+}
+
+void announce(const Context& context, const ElementwiseBody& body, Arguments& arguments) {
+  for (const Access& access : body.footprint.accesses)
+    arguments.will_read(context.buffer_of(access.value), context.type(access.value).dtype);
+  for (const GroupOutput& output : body.outputs)
+    arguments.will_write(output.buffer, context.type(output.value).dtype);
+}
+
+namespace {
+
+std::vector<DeclaredAccess> declare_writes(kir::Builder& b, const ElementwiseBody& body,
+                                           Arguments& arguments) {
+  std::vector<DeclaredAccess> writes;
+  for (std::size_t k = 0; k < body.outputs.size(); ++k)
+    writes.push_back(arguments.access(b, body.outputs[k].buffer, body.writes[k]));
+  return writes;
+}
+
+Emitter make_emitter(kir::Builder& b, const Context& context, const ElementwiseBody& body,
+                     Arguments& arguments) {
+  Arguments::Declared declared = arguments.declare(
+      b, body.footprint, [&](ValueId id) { return context.buffer_of(id); });
+  return {b,
+          context.info(),
+          body.domain,
+          body.footprint,
+          std::move(declared.accesses),
+          std::move(declared.uniforms)};
+}
+
+}  // namespace
+
+BodyEmitter::BodyEmitter(kir::Builder& b, const Context& context, const ElementwiseBody& body,
+                         Arguments& arguments)
+    : b_(b),
+      body_(body),
+      writes_(declare_writes(b, body, arguments)),
+      emitter_(make_emitter(b, context, body, arguments)) {}
+
+void BodyEmitter::run(const Site& site) {
+  emitter_.enter(site);
+  std::vector<Var> values;
+  for (const GroupOutput& output : body_.outputs)
+    values.push_back(emitter_.value(output.value, body_.at));
+  for (std::size_t k = 0; k < values.size(); ++k) store(k, site, values[k]);
+}
+
+void BodyEmitter::store(std::size_t output, const Site& site, Var value) {
+  store_output(b_, writes_[output], site, value);
+}
+
+void store_output(kir::Builder& b, const DeclaredAccess& write, const Site& site, Var value) {
+  Var address = write.constant.valid() ? write.constant : b.i64(0);
+  for (std::size_t d = 0; d < kMaxLoops; ++d)
+    if (site.loops[d].valid() && (write.unit[d] || write.coef[d].valid()))
+      address = address + (write.unit[d] ? site.loops[d] : site.loops[d] * write.coef[d]);
+  if (site.lanes > 1 && value.lanes() == 1) value = b.splat(value, site.lanes);
+  const auto lane = static_cast<std::size_t>(std::max(site.lane_loop, 0));
+  if (site.lanes == 1 || write.unit[lane])
+    b.store(write.buffer, address, value, site.mask);
+  else
+    b.store_strided(write.buffer, address, write.coef[lane], value, site.mask);
+}
+
+double bytes_of(const Context& context, const ElementwiseBody& body) {
+  std::set<std::uint32_t> touched;
+  double bytes = 0;
+  for (const Access& access : body.footprint.accesses) touched.insert(context.buffer_of(access.value));
+  for (const GroupOutput& output : body.outputs) touched.insert(output.buffer);
+  for (const std::uint32_t id : touched)
+    bytes += static_cast<double>(context.buffer(id).shape.numel() *
+                                 dtype_bytes(context.buffer(id).dtype));
+  return bytes;
+}
+
+}  // namespace pantala::schedule

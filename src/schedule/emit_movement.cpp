@@ -1,0 +1,201 @@
+// The emitter's ops that choose elements: movement by affine maps, padding and joining under
+// conditions, and reading at indices that come from memory.
+#include <fmt/format.h>
+
+#include "ops/table.h"
+#include "pantala/error.h"
+#include "schedule/attributes.h"
+#include "schedule/emitter.h"
+#include "schedule/scalar_ops.h"
+
+namespace pantala::schedule {
+
+using ir::Ints;
+using kir::Var;
+
+Var Emitter::movement(ValueId id, const ir::Node& node, const Indices& at) {
+  const std::string& op = node.op->name;
+  const Shape& in = node.inputs.empty() ? node.results[0].shape : info_.graph->type(node.inputs[0]).shape;
+  if (op == "reshape") return value(node.inputs[0], reshaped(node, at));
+  if (op == "permute") {
+    Indices source(at.size());
+    const Ints& axes = attribute<Ints>(node, "axes");
+    for (std::size_t k = 0; k < at.size(); ++k) source[static_cast<std::size_t>(axes[k])] = at[k];
+    return value(node.inputs[0], source);
+  }
+  if (op == "broadcast_to") {
+    Indices source(at.end() - in.rank(), at.end());
+    for (int k = 0; k < in.rank(); ++k)
+      if (in[k] == 1) source[static_cast<std::size_t>(k)] = Index::of(0);
+    return value(node.inputs[0], source);
+  }
+  if (op == "slice") {
+    Indices source;
+    for (std::size_t k = 0; k < at.size(); ++k)
+      source.push_back(at[k] * attribute<Ints>(node, "steps")[k] + attribute<Ints>(node, "starts")[k]);
+    return value(node.inputs[0], source);
+  }
+  if (op == "flip") {
+    Indices source = at;
+    for (const std::int64_t axis : attribute<Ints>(node, "axes")) {
+      Index& index = source[static_cast<std::size_t>(axis)];
+      index = index * -1 + (in[static_cast<int>(axis)] - 1);
+    }
+    return value(node.inputs[0], source);
+  }
+  if (op == "pad") return pad(node, at);
+  if (op == "concat") return concat(node, at);
+  if (op == "take") return take(id, node, at);
+  if (op == "gather") return gather(id, node, at);
+  if (op == "one_hot") return one_hot(id, node, at);
+  if (op == "dynamic_slice") return dynamic_slice(id, node, at);
+  if (op == "update_slice") return update_slice(id, node, at);
+  if (op == "random_bits") return random_bits(node, at);
+  if (op == "max_pool2d") return max_pool(id, node, at);
+  if (op == "max_pool2d_grad") return max_pool_grad(node, at);
+  if (op == "avg_pool2d") return average_pool(node, at);
+  if (op == "avg_pool2d_grad") return average_pool_grad(node, at);
+  if (op == "iota") {
+    const Var n = number(at[static_cast<std::size_t>(attribute<std::int64_t>(node, "axis"))]);
+    return converted(n, node.results[0].dtype);
+  }
+  throw InternalError(fmt::format("schedule: no element of '{}' can be emitted", op));
+}
+
+// An i64 as another dtype, as the op cast does it.
+Var Emitter::converted(Var n, DType dtype) {
+  static const ir::OpDef& cast = ops::table().get("cast");
+  const DType from = n.dtype();
+  return emit_scalar_op(b_, cast, {dtype}, std::vector{n}, std::vector{from}, dtype);
+}
+
+// The row-major number of the element, taken apart by the sizes of the input.
+Indices Emitter::reshaped(const ir::Node& node, const Indices& at) {
+  const Shape &from = info_.graph->type(node.inputs[0]).shape, &to = node.results[0].shape;
+  Indices source(static_cast<std::size_t>(from.rank()), Index::of(0));
+  if (from.numel() == 0) return source;
+  Index flat = flatten(at, to.strides());
+  int last = from.rank() - 1;
+  for (; last > 0; --last) {
+    if (from[last] == 1) continue;
+    // What is left belongs to one axis.
+    bool is_first = true;
+    for (int k = 0; k < last; ++k) is_first = is_first && from[k] == 1;
+    if (is_first) break;
+    flat = quotient(flat, from[last], &source[static_cast<std::size_t>(last)]);
+  }
+  if (last >= 0) source[static_cast<std::size_t>(last)] = flat;
+  return source;
+}
+
+Var Emitter::pad(const ir::Node& node, const Indices& at) {
+  const Shape& in = info_.graph->type(node.inputs[0]).shape;
+  Indices source;
+  Var inside;
+  for (int k = 0; k < in.rank(); ++k) {
+    const auto axis = static_cast<std::size_t>(k);
+    const std::int64_t pitch = attribute<Ints>(node, "interior")[axis] + 1;
+    Index index = at[axis] + -attribute<Ints>(node, "before")[axis], rest;
+    inside = both(inside, within(index, 0, std::max<std::int64_t>(0, (in[k] - 1) * pitch + 1)));
+    if (pitch > 1) {
+      index = quotient(index, pitch, &rest);
+      inside = both(inside, within(rest, 0, 1));
+    }
+    source.push_back(index);
+  }
+  const Var x = under(inside, [&] { return value(node.inputs[0], source); });
+  if (!inside.valid()) return x;
+  const double fill = attribute<double>(node, "value");
+  const Var other = is_float(x.dtype())
+                        ? b_.constant(kir::VType{x.dtype(), 1}, fill)
+                        : b_.constant(kir::VType{x.dtype(), 1}, static_cast<std::int64_t>(fill));
+  return b_.select(inside, x, other);
+}
+
+Var Emitter::concat(const ir::Node& node, const Indices& at) {
+  const auto axis = static_cast<std::size_t>(attribute<std::int64_t>(node, "axis"));
+  std::int64_t end = node.results[0].shape[static_cast<int>(axis)];
+  Var result;
+  for (std::size_t k = node.inputs.size(); k-- > 0;) {
+    const std::int64_t size = info_.graph->type(node.inputs[k]).shape[static_cast<int>(axis)];
+    if (size == 0) continue;
+    const std::int64_t begin = end - size;
+    end = begin;
+    const Var here = within(at[axis], begin, begin + size);
+    Indices source = at;
+    source[axis] = at[axis] + -begin;
+    const Var x = under(here, [&] { return value(node.inputs[k], source); });
+    if (!here.valid()) return x;
+    result = result.valid() ? b_.select(here, x, result) : x;
+  }
+  if (!result.valid()) throw InternalError("schedule: an element of an empty concat");
+  return result;
+}
+
+Var Emitter::checked_index(std::uint32_t node, ValueId index, const Indices& at,
+                           std::int64_t limit) {
+  const Var n = b_.cast(value(index, at), DType::i64);
+  if (info_.in_range(index, limit)) return n;
+  Var bad = b_.binary(kir::Op::bit_or, lt(n, 0), le(like(n, limit), n));
+  bad = both(bad, bad.lanes() > 1 ? both(scalar_mask_, lane_mask_) : scalar_mask_);
+  b_.report(bad.lanes() > 1 ? b_.reduce(kir::Op::reduce_max, bad) : bad,
+            info_.report_code(node, limit));
+  return min(max(n, 0), limit - 1);
+}
+
+Var Emitter::take(ValueId id, const ir::Node& node, const Indices& at) {
+  const Shape &in = info_.graph->type(node.inputs[0]).shape,
+              &chosen = info_.graph->type(node.inputs[1]).shape;
+  const auto axis = static_cast<std::ptrdiff_t>(attribute<std::int64_t>(node, "axis"));
+  const Indices which(at.begin() + axis, at.begin() + axis + chosen.rank());
+  Indices source(at.begin(), at.begin() + axis);
+  source.emplace_back(checked_index(id.node, node.inputs[1], which, in[static_cast<int>(axis)]));
+  source.insert(source.end(), at.begin() + axis + chosen.rank(), at.end());
+  return value(node.inputs[0], source);
+}
+
+Var Emitter::gather(ValueId id, const ir::Node& node, const Indices& at) {
+  const auto axis = static_cast<std::size_t>(attribute<std::int64_t>(node, "axis"));
+  Indices source = at;
+  source[axis] = Index(checked_index(id.node, node.inputs[1], at,
+                                     info_.graph->type(node.inputs[0]).shape[static_cast<int>(axis)]));
+  return value(node.inputs[0], source);
+}
+
+Var Emitter::one_hot(ValueId id, const ir::Node& node, const Indices& at) {
+  const Indices which(at.begin(), at.end() - 1);
+  const Var n = checked_index(id.node, node.inputs[0], which, attribute<std::int64_t>(node, "classes"));
+  return converted(b_.cast(eq(number(at.back()), n), DType::i64), node.results[0].dtype);
+}
+
+Var Emitter::dynamic_slice(ValueId id, const ir::Node& node, const Indices& at) {
+  const auto axis = static_cast<std::size_t>(attribute<std::int64_t>(node, "axis"));
+  const std::int64_t size = info_.graph->type(node.inputs[0]).shape[static_cast<int>(axis)];
+  const std::int64_t places = size - attribute<std::int64_t>(node, "size") + 1;
+  Indices source = at;
+  source[axis] = at[axis] + Index(checked_index(id.node, node.inputs[1], {}, places));
+  return value(node.inputs[0], source);
+}
+
+Var Emitter::update_slice(ValueId id, const ir::Node& node, const Indices& at) {
+  const auto axis = static_cast<std::size_t>(attribute<std::int64_t>(node, "axis"));
+  const std::int64_t size = node.results[0].shape[static_cast<int>(axis)],
+                     window = info_.graph->type(node.inputs[1]).shape[static_cast<int>(axis)];
+  const Var start = checked_index(id.node, node.inputs[2], {}, size - window + 1);
+  Indices source = at;
+  source[axis] = at[axis] + Index(start) * -1;
+  const Var old = value(node.inputs[0], at);
+  if (window == 0) return old;
+  const Var inside = within(source[axis], 0, window);
+  const Var fresh = under(inside, [&] { return value(node.inputs[1], source); });
+  return inside.valid() ? b_.select(inside, fresh, old) : fresh;
+}
+
+Var Emitter::random_bits(const ir::Node& node, const Indices& at) {
+  const Var seed = value(node.inputs[0], {}), draw = value(node.inputs[1], {});
+  if (trace_) trace_->cost += scalar_op_cost(*node.op);
+  return emit_random_bits(b_, seed, draw, attribute<std::int64_t>(node, "stream"),
+                          number(flatten(at, node.results[0].shape.strides())));
+}
+
+}  // namespace pantala::schedule

@@ -1,0 +1,17 @@
+// Storage: where stored values lie, and the order of groups. New values of parameters and state are
+// written in place where every reader of the old value can run first; elsewhere they go to a
+// temporary and are copied.
+#pragma once
+
+#include <vector>
+
+#include "schedule/groups.h"
+#include "schedule/pieces.h"
+
+namespace pantala::schedule {
+
+// `members` lists the pieces of each group.
+std::vector<Group> assign_storage(Context& context, const Pieces& pieces,
+                                  const std::vector<std::vector<int>>& members);
+
+}  // namespace pantala::schedule

@@ -1,0 +1,60 @@
+// Every sample of every op through the compiler: forward and backward, fused and op by op, on the
+// kernel-IR interpreter and on the CPU, against the interpreter in double.
+#include <gtest/gtest.h>
+
+#include "ops/table.h"
+#include "pantala/autodiff.h"
+#include "support/compiled.h"
+#include "support/gradcheck.h"
+
+namespace pantala {
+namespace {
+
+using testing::CompiledRun;
+
+std::vector<std::string> op_names() {
+  std::vector<std::string> names;
+  for (const ir::OpDef* op : ops::table().all())
+    if (op->samples != nullptr && !op->samples().empty()) names.push_back(op->name);
+  return names;
+}
+
+class CompiledOps : public ::testing::TestWithParam<std::string> {};
+
+// The results of the op and, where there is a loss, the gradients of its parameters.
+Graph subject_graph(const ir::OpDef& op, const testing::Subject& subject) {
+  if (!subject.loss.valid() || !op.differentiable()) return testing::with_outputs(subject.graph, subject.results);
+  const Gradients g = differentiate(subject.graph, subject.loss, subject.parameters);
+  std::vector<Tensor> wanted;
+  for (const Tensor& t : subject.results) wanted.push_back(g.at(t));
+  for (const Tensor& t : g.gradients) wanted.push_back(t);
+  return testing::with_outputs(g.graph, wanted);
+}
+
+TEST_P(CompiledOps, agree_with_the_interpreter) {
+  const ir::OpDef& op = ops::table().get(GetParam());
+  int number = 0;
+  for (const ir::Sample& sample : op.samples()) {
+    SCOPED_TRACE("sample " + std::to_string(number++));
+    const testing::Subject subject = testing::make_subject(op, sample);
+    const Graph graph = subject_graph(op, subject);
+    std::vector<Tensor> outputs;
+    for (const auto& [name, value] : graph.outputs()) outputs.push_back(value);
+    ref::Bindings bindings;
+    for (const auto& [name, value] : subject.bindings)
+      if (graph.find(name)) bindings.emplace(name, value);
+    const std::vector<Literal> expected = ref::evaluate(graph, outputs, bindings);
+    const auto checked = testing::run_compiled(graph, bindings, {"kir", true, 1});
+    EXPECT_EQ(testing::differing(expected, checked, 2e-5), "");
+    const auto alone = testing::run_compiled(graph, bindings, {"kir", false, 1});
+    EXPECT_EQ(testing::differing_bits(checked, alone), "") << "fused and unfused";
+    const auto fast = testing::run_compiled(graph, bindings, {"cpu", true, 1});
+    EXPECT_EQ(testing::differing_bits(checked, fast), "") << "kernel IR and CPU";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CompiledOps, ::testing::ValuesIn(op_names()),
+                         [](const auto& op) { return op.param; });
+
+}  // namespace
+}  // namespace pantala

@@ -1,0 +1,146 @@
+#include "support/compiled.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
+
+#include "compiler/compile.h"
+#include "device/device.h"
+#include "ir/graph_data.h"
+#include "ir/memory.h"
+#include "pantala/error.h"
+#include "pantala/init.h"
+
+namespace pantala::testing {
+
+namespace {
+
+device::Device& shared_device(const CompiledRun& how) {
+  static std::map<std::pair<std::string, int>, std::unique_ptr<device::Device>> devices;
+  auto& slot = devices[{how.device, how.threads}];
+  if (!slot) slot = device::make_device(how.device, {.workers = how.threads, .sentinels = true});
+  return *slot;
+}
+
+Literal value_of(const compiler::CompiledLeaf& leaf, const ref::Bindings& bindings) {
+  if (const auto it = bindings.find(leaf.name); it != bindings.end()) return it->second;
+  if (leaf.kind == LeafKind::input) throw TypeError("no value for input " + leaf.name);
+  return init::make(leaf.init, leaf.type, leaf.name, 0);
+}
+
+ir::Number number_of(const Literal& value) {
+  return value.is_float() ? ir::Number(value.f()[0]) : ir::Number::of(value.i()[0]);
+}
+
+// Memory of the plan's regions while it is run.
+class Regions {
+ public:
+  Regions(device::Device& device, const plan::Plan& plan) : device_(device) {
+    for (const plan::Region& region : plan.regions) {
+      ids_.push_back(device.allocate(region.bytes));
+      slices.push_back({ids_.back(), 0, region.bytes});
+    }
+    arena = {device.allocate(plan.arena_bytes), 0, plan.arena_bytes};
+    ids_.push_back(arena.memory);
+  }
+  ~Regions() {
+    for (const device::MemoryId id : ids_) device_.free(id);
+  }
+  std::vector<device::Slice> slices;
+  device::Slice arena;
+
+ private:
+  device::Device& device_;
+  std::vector<device::MemoryId> ids_;
+};
+
+}  // namespace
+
+std::vector<Literal> run_compiled(const Graph& graph, const ref::Bindings& bindings,
+                                  const CompiledRun& how) {
+  compiler::Options options = compiler::host_options(how.device, how.threads, how.fuse);
+  compiler::Compiled compiled = compiler::compile({.graph = graph}, options);
+  device::Device& device = shared_device(how);
+  const plan::Plan plan = compiled.plan;
+  Regions regions(device, plan);
+  std::map<std::string, Literal> values;
+  for (const compiler::CompiledLeaf& leaf : compiled.leaves)
+    values.emplace(leaf.name, value_of(leaf, bindings));
+  for (std::size_t k = 0; k < plan.regions.size(); ++k) {
+    if (plan.regions[k].storage == plan::Storage::output) continue;
+    std::vector<std::byte> bytes(static_cast<std::size_t>(plan.regions[k].bytes));
+    ir::to_memory(values.at(plan.regions[k].name), bytes);
+    device.write(regions.slices[k], bytes);
+  }
+  std::vector<ir::Number> numbers;
+  for (const auto& leaf : compiled.host.leaves()) numbers.push_back(number_of(values.at(leaf.name)));
+  std::vector<std::int64_t> slots(compiled.host.uniforms());
+  compiled.host.evaluate(numbers, slots);
+  const device::PlanId id = device.load(compiled.plan);
+  device.run(id, {.arena = regions.arena, .regions = regions.slices, .uniforms = slots});
+  const std::int32_t status = device.take_status();
+  device.unload(id);
+  if (status != 0)
+    for (const auto& message : compiled.messages)
+      if (message.code == status) throw ValueError(message.text);
+  std::vector<Literal> results;
+  for (const auto& [name, tensor] : graph.outputs()) {
+    const auto& host = compiled.host.output_names();
+    const auto on_host = std::find(host.begin(), host.end(), name);
+    if (on_host != host.end()) {
+      const ir::Number n = compiled.host.output(static_cast<std::size_t>(on_host - host.begin()));
+      results.push_back(n.integral ? Literal::integer(n.i, tensor.dtype())
+                                   : Literal::scalar(n.f, tensor.dtype()));
+      continue;
+    }
+    for (std::size_t k = 0; k < plan.regions.size(); ++k) {
+      if (plan.regions[k].storage != plan::Storage::output || plan.regions[k].name != name) continue;
+      std::vector<std::byte> bytes(static_cast<std::size_t>(plan.regions[k].bytes));
+      device.read(regions.slices[k], bytes);
+      results.push_back(ir::from_memory(tensor.type(), bytes));
+    }
+  }
+  return results;
+}
+
+Graph with_outputs(const Graph& graph, const std::vector<Tensor>& values) {
+  Graph copy = graph;
+  copy.data()->outputs.clear();
+  copy.data()->updates.clear();
+  for (std::size_t k = 0; k < values.size(); ++k)
+    copy.output(fmt::format("out{}", k), copy.value(values[k].id()));
+  return copy;
+}
+
+std::string differing_bits(const std::vector<Literal>& a, const std::vector<Literal>& b) {
+  if (a.size() != b.size()) return fmt::format("{} and {} results", a.size(), b.size());
+  for (std::size_t r = 0; r < a.size(); ++r)
+    for (std::int64_t k = 0; k < a[r].numel(); ++k) {
+      const double x = a[r].at(k), y = b[r].at(k);
+      const bool same = (std::isnan(x) && std::isnan(y)) ||
+                        (x == y && std::signbit(x) == std::signbit(y));
+      if (!same) return fmt::format("result {} element {}: {} and {}", r, k, x, y);
+    }
+  return "";
+}
+
+std::string differing(const std::vector<Literal>& expected, const std::vector<Literal>& got,
+                      double tolerance) {
+  if (expected.size() != got.size())
+    return fmt::format("{} results, expected {}", got.size(), expected.size());
+  for (std::size_t r = 0; r < expected.size(); ++r) {
+    double scale = 1;
+    for (std::int64_t k = 0; k < expected[r].numel(); ++k)
+      if (std::isfinite(expected[r].at(k))) scale = std::max(scale, std::fabs(expected[r].at(k)));
+    for (std::int64_t k = 0; k < expected[r].numel(); ++k) {
+      const double x = expected[r].at(k), y = got[r].at(k);
+      const bool same = (std::isnan(x) && std::isnan(y)) || x == y ||
+                        (expected[r].is_float() && std::fabs(x - y) <= tolerance * scale);
+      if (!same) return fmt::format("result {} element {}: expected {}, got {}", r, k, x, y);
+    }
+  }
+  return "";
+}
+
+}  // namespace pantala::testing

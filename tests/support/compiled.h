@@ -1,0 +1,31 @@
+// Running graphs through the whole compiler, as the interpreter runs them: bindings in, literals out.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "pantala/interpreter.h"
+
+namespace pantala::testing {
+
+struct CompiledRun {
+  std::string device = "cpu";  // or "kir"
+  bool fuse = true;
+  int threads = 1;
+};
+
+// The outputs of the graph, in order. Leaves that are not bound take their first value.
+std::vector<Literal> run_compiled(const Graph& graph, const ref::Bindings& bindings,
+                                  const CompiledRun& how = {});
+
+// A copy of the graph whose outputs are the given values alone.
+Graph with_outputs(const Graph& graph, const std::vector<Tensor>& values);
+
+// The first difference in bits (any NaN equals any NaN), or "".
+std::string differing_bits(const std::vector<Literal>& a, const std::vector<Literal>& b);
+// The first element that is further from `expected` than tolerance * the largest magnitude of its
+// tensor (at least 1), or "". Integers and non-finite numbers must be equal.
+std::string differing(const std::vector<Literal>& expected, const std::vector<Literal>& got,
+                      double tolerance);
+
+}  // namespace pantala::testing

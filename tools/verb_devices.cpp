@@ -1,0 +1,73 @@
+// pantala devices: what programs can be run on here.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "device/cpu/cpu_device.h"
+#include "device/cpu/host.h"
+#include "tools/command.h"
+
+namespace pantala::tools {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string bytes_text(std::int64_t bytes) {
+  return bytes % (1 << 20) == 0 ? fmt::format("{} MiB", bytes >> 20)
+                                : fmt::format("{} KiB", bytes >> 10);
+}
+
+Json cpu_row() {
+  const device::cpu::HostDescription host = device::cpu::describe_host();
+  const int workers = device::cpu::default_workers();
+  return {{"name", "cpu"},
+          {"description",
+           fmt::format("{}: {} {}, vectors of {} bytes, caches of {}, {} and {}, {} worker{}",
+                       host.processor, host.architecture, host.cpu, host.vector_bytes,
+                       bytes_text(host.l1_bytes), bytes_text(host.l2_bytes),
+                       bytes_text(host.l3_bytes), workers, workers == 1 ? "" : "s")},
+          {"processor", host.processor},
+          {"architecture", host.architecture},
+          {"cpu", host.cpu},
+          {"vector_bytes", host.vector_bytes},
+          {"vector_registers", host.vector_registers},
+          {"fma", host.fma},
+          {"l1_bytes", host.l1_bytes},
+          {"l1_ways", host.l1_ways},
+          {"l2_bytes", host.l2_bytes},
+          {"l3_bytes", host.l3_bytes},
+          {"workers", workers}};
+}
+
+std::vector<Json> rows() {
+  return {
+      cpu_row(),
+      {{"name", "kir"},
+       {"description",
+        "the interpreter of kernels: the bits of the CPU, with bounds and races checked; slow"}},
+      {{"name", "ref"},
+       {"description", "the reference interpreter: every op in double precision; slow"}}};
+}
+
+}  // namespace
+
+Run devices_verb(CLI::App& verb) {
+  const auto json = std::make_shared<bool>(false);
+  verb.add_flag("--json", *json, "One JSON object a line");
+  return [json] {
+    for (const Json& row : rows()) {
+      if (*json)
+        fmt::print("{}\n", row.dump());
+      else
+        fmt::print("{:4}  {}\n", row.at("name").get<std::string>(),
+                   row.at("description").get<std::string>());
+    }
+    return 0;
+  };
+}
+
+}  // namespace pantala::tools
