@@ -15,7 +15,8 @@
 // The bits of a result depend on kKeyBlock (and, for row_dots, on the vector's lanes) alone, never
 // on tiling, items or workers (an accumulator that is -0 may become +0):
 //   score    s = scale * (fma chain over head_dim ascending, from +0), + mask; -inf if not seen
-//   forward  keys in blocks of kKeyBlock, ascending. Per block: m' = max(m, scores); f = exp(m -
+//   forward  keys in blocks of kKeyBlock, ascending. Per block: m' = the largest of m and the
+//            scores that is not NaN; f = exp(m -
 //   m');
 //            sum = sum * f, then + exp(s - m') by ascending key; out = out * f, then by ascending
 //            key fma(v, exp(s - m'), out). At the end out / sum, lse = log(sum) + m.

@@ -173,40 +173,38 @@ class GradKernel {
                        positions.last + 1 - positions.first, {stage_, dq_at()});
   }
 
-  // lse and dots of vector v of a panel of queries, or of one query for all lanes.
+  // lse and dots of a vector of queries, or of one query for all lanes.
   struct Saved {
     Var lse, dots;
   };
-  Saved saved(Var query, int v) {
-    if (!for_queries_)
-      return {b.splat(w_.finite_or_zero(b.load(args_.lse, row_at_ + query)), t_.lanes),
-              b.splat(b.load(args_.dots, row_at_ + query), t_.lanes)};
-    const Var within = w_.lanes_within(query, v, args_.queries), from = row_at_ + w_.at(query, v);
+  Saved saved_of_lanes(Var query) {
+    const Var within = w_.lanes_within(query, args_.queries), from = row_at_ + query;
     return {w_.finite_or_zero(b.load(args_.lse, from, t_.lanes, within)),
             b.load(args_.dots, from, t_.lanes, within)};
   }
+  Saved saved_of_row(Var query) {
+    return {b.splat(w_.finite_or_zero(b.load(args_.lse, row_at_ + query)), t_.lanes),
+            b.splat(b.load(args_.dots, row_at_ + query), t_.lanes)};
+  }
 
   // From the products q k and dout v to p and ds, in place.
-  void score_gradients(Var lane, Var first, Var count, bool in_sight) {
-    std::vector<Saved> of_lanes;
-    for (int v = 0; v < t_.vectors && for_queries_; ++v) of_lanes.push_back(saved(lane, v));
-    w_.each(count, [&](Var row) {
-      for (int v = 0; v < t_.vectors; ++v) {
-        const Var p_at = w_.at(row * t_.columns(), v), ds_at = p_at + w_.score_size();
-        const Saved s =
-            for_queries_ ? of_lanes[static_cast<std::size_t>(v)] : saved(first + row, v);
-        const Var score = w_.finish_score(b.load(scores_, p_at, t_.lanes),
-                                          {.lanes_are_queries = for_queries_,
-                                           .lane = lane,
-                                           .row = first + row,
-                                           .offset = b.i64(0),
-                                           .mask_base = mask_base_,
-                                           .in_sight = in_sight},
-                                          v);
+  void score_gradients(Var first_lane, Var first_row, Var count, bool in_sight) {
+    b.loop(b.i64(0), b.i64(t_.columns()), b.i64(t_.lanes), [&](Var lane) {
+      const Saved of_lanes = for_queries_ ? saved_of_lanes(first_lane + lane) : Saved{};
+      w_.each(count, [&](Var row) {
+        const Var p_at = row * t_.columns() + lane, ds_at = p_at + w_.score_size();
+        const Saved s = for_queries_ ? of_lanes : saved_of_row(first_row + row);
+        const Var score =
+            w_.finish_score(b.load(scores_, p_at, t_.lanes), {.lanes_are_queries = for_queries_,
+                                                              .lane = first_lane + lane,
+                                                              .row = first_row + row,
+                                                              .offset = b.i64(0),
+                                                              .mask_base = mask_base_,
+                                                              .in_sight = in_sight});
         const Var p = kir::math::exp(score - s.lse);
         if (!for_queries_) b.store(scores_, p_at, p);
         b.store(scores_, ds_at, p * (b.load(scores_, ds_at, t_.lanes) - s.dots) * args_.scale);
-      }
+      });
     });
   }
 

@@ -1,6 +1,8 @@
 #include "schedule/cpu/attention_parts.h"
 
+#include <algorithm>
 #include <cmath>
+#include <string_view>
 
 #include "schedule/cpu/contract_parts.h"
 
@@ -149,8 +151,8 @@ Var AttentionWriter::finite_or_zero(Var x) {
   return b.select(lt(b.unary(kir::Op::abs, x), infinity), x, like(x, 0.0));
 }
 
-Var AttentionWriter::lanes_within(Var first, int v, Var size) {
-  return first_lanes(b, size - at(first, v), t_.lanes);
+Var AttentionWriter::lanes_within(Var first, Var size) {
+  return first_lanes(b, size - first, t_.lanes);
 }
 
 void AttentionWriter::clear(BufferId scratch, Var size) {
@@ -248,7 +250,7 @@ void AttentionWriter::score_block(const Rows& rows, Var count, const Place& pane
 }
 
 void AttentionWriter::accumulate_block(const Rows& rows, Var count, const Place& weights,
-                                       const Place& sums, const Vectors& factors) {
+                                       const Place& sums, const Place* factors) {
   const bool clamp = rows.last.valid() && !t_.whole_dims;
   b.loop(b.i64(0), args_.head_dim, b.i64(t_.dims), [&](Var d0) {
     Vectors start, dim_at;
@@ -257,7 +259,8 @@ void AttentionWriter::accumulate_block(const Rows& rows, Var count, const Place&
       dim_at.push_back(rows.base + (clamp ? min(d0 + r, args_.head_dim - 1) : d0 + r));
       for (int v = 0; v < t_.vectors; ++v) {
         const Var sum = b.load(sums.buffer, to + (r * t_.vectors + v) * t_.lanes, t_.lanes);
-        start.push_back(factors.empty() ? sum : sum * factors[static_cast<std::size_t>(v)]);
+        start.push_back(factors ? sum * b.load(factors->buffer, at(factors->at, v), t_.lanes)
+                                : sum);
       }
     }
     const Vectors totals =
@@ -321,44 +324,42 @@ Var AttentionWriter::mask_base(Var batch, Var head) const {
   return batch * args_.mask_batch + head * args_.mask_head;
 }
 
-Var AttentionWriter::load_mask(const Row& row, int v) {
-  const Var lane = at(row.lane, v);
+Var AttentionWriter::load_mask(const Row& row) {
   const MaskAxis axis = row.lanes_are_queries ? spec_.mask_queries : spec_.mask_keys;
-  const Var query = row.lanes_are_queries ? lane : row.row,
-            key = row.lanes_are_queries ? row.row : lane;
+  const Var query = row.lanes_are_queries ? row.lane : row.row,
+            key = row.lanes_are_queries ? row.row : row.lane;
   if (axis == MaskAxis::broadcast) {
     const Var rest = row.lanes_are_queries ? key * args_.mask_key : query * args_.mask_query;
     return b.splat(b.load(args_.mask, row.mask_base + rest), t_.lanes);
   }
   const Var from = row.mask_base + query * args_.mask_query + key * args_.mask_key;
-  const Var within = lanes_within(row.lane, v, row.lanes_are_queries ? args_.queries : args_.keys);
+  const Var within = lanes_within(row.lane, row.lanes_are_queries ? args_.queries : args_.keys);
   if (axis == MaskAxis::contiguous) return b.load(args_.mask, from, t_.lanes, within);
   return b.load_strided(args_.mask, from, row.lanes_are_queries ? args_.mask_query : args_.mask_key,
                         t_.lanes, within);
 }
 
 // The distance from key to query is counted in 32 bits: that is the width of a mask of lanes.
-Var AttentionWriter::seen(const Row& row, int v) {
+Var AttentionWriter::seen(const Row& row) {
   constexpr std::int64_t kFar = std::int64_t{1} << 30;
   const auto narrow = [&](Var x) {
     return b.splat(b.cast(max(min(x, kFar), -kFar), DType::i32), t_.lanes);
   };
   const Var lane = b.iota({DType::i32, t_.lanes});
-  const Var start = at(row.lane, v);
-  const Var distance = row.lanes_are_queries ? narrow(start + row.offset - row.row) + lane
-                                             : narrow(row.row + row.offset - start) - lane;
+  const Var distance = row.lanes_are_queries ? narrow(row.lane + row.offset - row.row) + lane
+                                             : narrow(row.row + row.offset - row.lane) - lane;
   const Var behind = le(like(distance, 0), distance);
   if (!spec_.windowed) return behind;
   return b.binary(kir::Op::bit_and, behind, lt(distance, narrow(args_.window)));
 }
 
-Var AttentionWriter::finish_score(Var product, const Row& row, int v) {
+Var AttentionWriter::finish_score(Var product, const Row& row) {
   Var score = product * args_.scale;
   const Var hidden = number(-INFINITY);
-  if (spec_.mask == AttentionMask::additive) score = score + load_mask(row, v);
-  if (spec_.mask == AttentionMask::boolean) score = b.select(load_mask(row, v), score, hidden);
+  if (spec_.mask == AttentionMask::additive) score = score + load_mask(row);
+  if (spec_.mask == AttentionMask::boolean) score = b.select(load_mask(row), score, hidden);
   if (row.in_sight) return score;
-  return b.select(seen(row, v), score, hidden);
+  return b.select(seen(row), score, hidden);
 }
 
 AttentionWriter::RowRange AttentionWriter::visible_rows(const Lanes& lanes, Var size) {

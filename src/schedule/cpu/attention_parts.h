@@ -1,13 +1,11 @@
 // What the kernels of attention share: their arguments, the side that is broadcast row by row, the
-// side that lies in the lanes of a panel, and the two register tiles between them.
+// side that lies in the lanes of a panel, and the register tiles between them.
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <initializer_list>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "kir/builder.h"
@@ -44,7 +42,6 @@ struct AttentionArguments {
   HeadTensor& tensor(AttentionRole role);
 };
 
-// Scores of one panel: a vector of every row, `columns` apart.
 using Vectors = std::vector<kir::Var>;
 
 // Rows to be broadcast: element (row, d) stands at base + row * ld + d.
@@ -84,8 +81,8 @@ class AttentionWriter {
   kir::Var finite_or_zero(kir::Var x);
   // x + v * lanes is the first element of vector v of a panel that starts at x.
   kir::Var at(kir::Var x, int v) { return v == 0 ? x : x + v * t_.lanes; }
-  // The lanes of vector v whose positions, from `first` on, are below `size`.
-  kir::Var lanes_within(kir::Var first, int v, kir::Var size);
+  // The lanes of a vector whose positions, from `first` on, are below `size`.
+  kir::Var lanes_within(kir::Var first, kir::Var size);
   void clear(kir::BufferId scratch, kir::Var size);
 
   // Between a head and a stage. Rows past the head's end repeat its last one, and are not written.
@@ -115,10 +112,10 @@ class AttentionWriter {
     kir::Var at;
   };
   void score_block(const Rows& rows, kir::Var count, const Place& panel, const Place& scores);
-  // sums[d][lane], times factors[v] if there are any, plus the chain over the first `count` rows of
-  // rows[row][d] * weights[row][lane].
+  // sums[d][lane], times factors[lane] if there are any, plus the chain over the first `count` rows
+  // of rows[row][d] * weights[row][lane].
   void accumulate_block(const Rows& rows, kir::Var count, const Place& weights, const Place& sums,
-                        const Vectors& factors);
+                        const Place* factors = nullptr);
 
   // target[row][d], in a stage, plus the chain over the first `lanes` lanes of weights[row][lane] *
   // rows[lane][d], for the first `count` rows of the target.
@@ -126,7 +123,7 @@ class AttentionWriter {
                        const Place& target);
 
   // The scores of one row as the softmax sees them: scaled, masked, -inf where a key is not seen.
-  // `lane` is the position of the panel's first lane; `offset` what the position of a query is
+  // `lane` is the position of the first lane; `offset` what the position of a query is
   // before its index.
   struct Row {
     bool lanes_are_queries = true;
@@ -134,7 +131,7 @@ class AttentionWriter {
     kir::Var mask_base;    // of the head, if there is a mask
     bool in_sight = true;  // every lane sees the row
   };
-  kir::Var finish_score(kir::Var product, const Row& row, int v);
+  kir::Var finish_score(kir::Var product, const Row& row);
   kir::Var mask_base(kir::Var batch, kir::Var head) const;
 
   // Positions [first, last] of the side in the lanes.
@@ -151,8 +148,8 @@ class AttentionWriter {
   kir::Var all_seen(const Lanes& lanes, kir::Var begin, kir::Var end);
 
  private:
-  kir::Var load_mask(const Row& row, int v);
-  kir::Var seen(const Row& row, int v);
+  kir::Var load_mask(const Row& row);
+  kir::Var seen(const Row& row);
   std::int64_t depth() const;  // of a panel in scratch
 
   kir::Builder& b;
