@@ -13,5 +13,8 @@ pantala_module(optim HEADERS optim.h schedule.h DEPENDS ops)
 pantala_module(nn HEADERS nn.h DEPENDS ops)
 pantala_module(io DEPENDS ops LIBRARIES nlohmann_json::nlohmann_json ZLIB::ZLIB)
 pantala_module(compiler HEADERS compile.h training_step.h DEPENDS grad optim schedule codegen plan io)
+pantala_module(runtime HEADERS session.h DEPENDS compiler device io)
 pantala_module(train HEADERS accumulation.h DEPENDS compiler ref)
 pantala_module(zoo HEADERS zoo.h pantala.h DEPENDS nn)
+
+include(cmake/BuildId.cmake)

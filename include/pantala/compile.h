@@ -15,6 +15,10 @@
 
 namespace pantala {
 
+namespace trace {
+class Recorder;
+}
+
 // What is done when numbers stop being finite.
 enum class NonFiniteGuard : std::uint8_t {
   none,       // updates happen whatever the numbers are
@@ -34,6 +38,7 @@ struct CompileOptions {
   std::int64_t accumulation_steps = 1;
   std::optional<optim::Optimizer> optimizer = {};  // of training; none: gradients only
   TrainingStepOptions training = {};
+  trace::Recorder* trace = nullptr;  // that gets a span per stage
 };
 
 // How a compilation went.
@@ -104,6 +109,7 @@ class CompiledPlan {
  private:
   std::shared_ptr<const Data> data_;
 };
+// IoError if the file cannot be read, ParseError if it is not a plan that this version wrote.
 CompiledPlan load_plan(const std::string& path);
 
 struct CompileResult {
@@ -116,5 +122,15 @@ CompileResult compile(const Graph& graph, const CompileOptions& options = {});
 // Differentiates the loss, appends the optimizer and compiles the step.
 CompileResult compile_training_graph(const Graph& graph, const Tensor& loss,
                                      const CompileOptions& options = {});
+
+// The same with a plan cache in one file: a plan that was made from the same graph, options,
+// processor and version is taken from there (the report then has the one stage `load`), otherwise
+// it is compiled and written, into a folder that is made for the user alone if it is missing. A
+// damaged file or one that cannot be written is a warning, never an error. Hyper-parameters of the
+// optimizer, of clipping, averaging and parameter groups are those of the options, not the file's.
+CompileResult load_or_compile(const std::string& path, const Graph& graph,
+                              const CompileOptions& options = {});
+CompileResult load_or_compile_training(const std::string& path, const Graph& graph,
+                                       const Tensor& loss, const CompileOptions& options = {});
 
 }  // namespace pantala

@@ -10,6 +10,7 @@
 #include "pantala/ops.h"
 #include "pantala/optim.h"
 #include "pantala/schedule.h"
+#include "pantala/session.h"
 #include "pantala/text.h"
 #include "pantala/training_step.h"
 #include "pantala/zoo.h"

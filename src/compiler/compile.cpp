@@ -43,24 +43,18 @@ bool may_live_on_host(const CompiledLeaf& leaf) {
 
 std::vector<CompiledLeaf> describe_leaves(const Graph& graph, const plan::Plan& plan,
                                           const HostProgram& host) {
-  std::vector<CompiledLeaf> leaves;
+  std::vector<CompiledLeaf> leaves = leaves_of(graph);
   const auto updates = graph.updates();
-  for (const Leaf& leaf : graph.leaves()) {
-    CompiledLeaf described{leaf.kind, leaf.name, leaf.value.type()};
-    const ir::AttrValues& attrs = graph.data()->node(leaf.value.id().node).attrs;
-    if (leaf.kind == LeafKind::scalar) described.init = init::constant(std::get<double>(attrs[1]));
-    if (leaf.kind == LeafKind::parameter || leaf.kind == LeafKind::state)
-      described.init = std::get<Initializer>(attrs[3]);
+  for (CompiledLeaf& leaf : leaves) {
     const bool on_device = std::ranges::any_of(plan.regions, [&](const plan::Region& region) {
       return region.storage == plan::Storage::store && region.name == leaf.name;
     });
-    described.on_host =
-        !on_device && (may_live_on_host(described) ||
-                       std::ranges::find(host.leaves(), leaf.name, &HostProgram::Leaf::name) !=
-                           host.leaves().end());
-    described.updated = std::ranges::any_of(
-        updates, [&](const auto& update) { return update.first == leaf.value; });
-    leaves.push_back(std::move(described));
+    const bool in_host_program = std::ranges::find(host.leaves(), leaf.name,
+                                                   &HostProgram::Leaf::name) != host.leaves().end();
+    leaf.on_host = in_host_program || (!on_device && may_live_on_host(leaf));
+    const Tensor value = graph.leaf(leaf.name);
+    leaf.updated =
+        std::ranges::any_of(updates, [&](const auto& update) { return update.first == value; });
   }
   return leaves;
 }
@@ -127,6 +121,19 @@ Options host_options(const std::string& device, int threads, bool fuse) {
           .threads = threads == 0 ? available : threads};
 }
 
+std::vector<CompiledLeaf> leaves_of(const Graph& graph) {
+  std::vector<CompiledLeaf> leaves;
+  for (const Leaf& leaf : graph.leaves()) {
+    CompiledLeaf described{leaf.kind, leaf.name, leaf.value.type()};
+    const ir::AttrValues& attrs = graph.data()->node(leaf.value.id().node).attrs;
+    if (leaf.kind == LeafKind::scalar) described.init = init::constant(std::get<double>(attrs[1]));
+    if (leaf.kind == LeafKind::parameter || leaf.kind == LeafKind::state)
+      described.init = std::get<Initializer>(attrs[3]);
+    leaves.push_back(std::move(described));
+  }
+  return leaves;
+}
+
 std::int64_t bytes_in_store(const std::vector<CompiledLeaf>& leaves) {
   std::int64_t bytes = 0;
   for (const CompiledLeaf& leaf : leaves)
@@ -140,7 +147,8 @@ Compiled compile(const StepGraph& step, const Options& options) {
   result.role = step.role;
   result.gradients = step.gradients;
   Report& report = result.report;
-  Program program = timed(report, "schedule", [&] {
+  Stages stages(report, options.trace);
+  Program program = stages.run("schedule", [&] {
     const Graph lowered = schedule::lower(step.graph);
     report.nodes_after = static_cast<std::int64_t>(lowered.size());
     report.kernels_before = count_ops(lowered);
@@ -149,9 +157,8 @@ Compiled compile(const StepGraph& step, const Options& options) {
     name_kernels(scheduled);
     return scheduled;
   });
-  ProgramCode code =
-      timed(report, "codegen", [&] { return generate_code(program, options, report); });
-  result.plan = timed(report, "plan", [&] {
+  ProgramCode code = stages.run("codegen", [&] { return generate_code(program, options, report); });
+  result.plan = stages.run("plan", [&] {
     return assemble(program, std::move(code), {.name = step.role, .gradients = step.gradients});
   });
   result.host = HostProgram(program.graph, host_request(program));

@@ -23,6 +23,7 @@ struct Options {
   codegen::HostTarget code = {};  // what "cpu" compiles for
   bool fuse = true;
   int threads = 1;  // that generate code, and that will share the launches
+  trace::Recorder* trace = nullptr;
 };
 // For the processor that this process runs on. 0 threads: as many as the process may use.
 // UnsupportedError for a device that there is no code for.
@@ -64,6 +65,8 @@ struct Compiled {
 // Records the stages schedule, codegen and plan in the report.
 Compiled compile(const StepGraph& step, const Options& options);
 
+// The leaves of a graph; where they live and what happens to them is left open.
+std::vector<CompiledLeaf> leaves_of(const Graph& graph);
 // Of the parameters and states.
 std::int64_t bytes_in_store(const std::vector<CompiledLeaf>& leaves);
 

@@ -197,21 +197,6 @@ void HostProgram::add_node(std::uint32_t id) {
   }
 }
 
-std::vector<Number> HostProgram::initial_values(std::uint64_t seed) const {
-  std::vector<Number> values;
-  for (const std::uint32_t id : leaf_registers_) {
-    const ir::Node& node = graph_.data()->node(id);
-    if (ir::leaf_kind(*node.op) == LeafKind::scalar) {
-      values.emplace_back(std::get<double>(node.attrs[1]));
-      continue;
-    }
-    const Literal first = init::make(std::get<Initializer>(node.attrs[3]), node.results[0],
-                                     graph_.data()->leaf_name(id), seed);
-    values.push_back(first.is_float() ? Number(first.f()[0]) : Number::of(first.i()[0]));
-  }
-  return values;
-}
-
 void HostProgram::evaluate(std::span<const Number> values, std::span<std::int64_t> slots) {
   if (values.size() != leaves_.size() || slots.size() != uniforms_.size())
     fail(fmt::format("{} values and {} slots for {} leaves and {} uniforms", values.size(),

@@ -49,8 +49,6 @@ class HostProgram {
   const std::vector<Leaf>& leaves() const { return leaves_; }
   std::size_t uniforms() const { return uniforms_.size(); }
   const std::vector<std::string>& output_names() const { return output_names_; }
-  // What leaves() start with, in order.
-  std::vector<ir::Number> initial_values(std::uint64_t seed = 0) const;
 
   // `values` are those of leaves(), in order. Fills the slots (plan::slot_of) of the uniforms.
   void evaluate(std::span<const ir::Number> values, std::span<std::int64_t> slots);

@@ -10,6 +10,7 @@
 
 #include "compiler/compile.h"
 #include "compiler/plan_data.h"
+#include "compiler/plan_key.h"
 #include "compiler/stages.h"
 #include "ir/graph_data.h"
 #include "pantala/error.h"
@@ -77,34 +78,40 @@ std::vector<StepGraph> training_graphs(const Graph& graph, const Tensor& loss,
                                        const CompileOptions& options, Report& report) {
   check_training_options(options);
   if (!loss.valid()) throw TypeError("compile: the loss is an empty handle");
+  Stages stages(report, options.trace);
   const LossGraph given = with_observed(graph, loss, options);
-  const LossGraph canonical = timed(report, "canonicalise", [&] { return canonicalise(given); });
+  const LossGraph canonical = stages.run("canonicalise", [&] { return canonicalise(given); });
   const TrainingGraph training =
-      timed(report, "differentiate", [&] { return differentiate_training(canonical, options); });
+      stages.run("differentiate", [&] { return differentiate_training(canonical, options); });
   std::vector<StepGraph> steps =
-      timed(report, "optimizer", [&] { return training_steps(training, options); });
-  return timed(report, "saturate", [&] { return saturate(std::move(steps)); });
+      stages.run("optimizer", [&] { return training_steps(training, options); });
+  return stages.run("saturate", [&] { return saturate(std::move(steps)); });
 }
 
 std::vector<StepGraph> plain_graphs(const Graph& graph, const CompileOptions& options,
                                     Report& report) {
   check_plain_options(options);
+  Stages stages(report, options.trace);
   const LossGraph given = with_observed(graph, {}, options);
-  LossGraph canonical = timed(report, "canonicalise", [&] { return canonicalise(given); });
+  LossGraph canonical = stages.run("canonicalise", [&] { return canonicalise(given); });
   std::vector<StepGraph> steps(1);
   steps[0].graph = std::move(canonical.graph);
-  return timed(report, "saturate", [&] { return saturate(std::move(steps)); });
+  return stages.run("saturate", [&] { return saturate(std::move(steps)); });
 }
 
-CompileResult compile_steps(const std::vector<StepGraph>& steps, const CompileOptions& options,
-                            Report report) {
-  const Options lower = host_options(options.device, options.threads, options.optimize);
+CompileResult compile_steps(const std::vector<StepGraph>& steps, const Digest& key,
+                            const CompileOptions& options, Report report) {
+  Options lower = host_options(options.device, options.threads, options.optimize);
+  lower.trace = options.trace;
   auto data = std::make_shared<CompiledPlan::Data>();
+  data->key = key;
   data->device = options.device;
   data->threads = lower.threads;
   data->non_finite = steps.at(0).guard;
   data->accumulation_steps = options.accumulation_steps;
   data->optimizer = options.optimizer;
+  for (const optim::ParameterGroup& group : options.training.groups)
+    data->group_patterns.push_back(group.pattern);
   data->has_loss = std::ranges::any_of(
       steps, [](const StepGraph& step) { return has_output(step.graph, "loss"); });
   for (const StepGraph& step : steps) data->steps.push_back(compile(step, lower));
@@ -125,7 +132,8 @@ namespace pantala {
 CompileResult compile(const Graph& graph, const CompileOptions& options) {
   Report report;
   const std::vector<compiler::StepGraph> steps = compiler::plain_graphs(graph, options, report);
-  return compiler::compile_steps(steps, options, std::move(report));
+  return compiler::compile_steps(steps, compiler::plan_key(graph, {}, options), options,
+                                 std::move(report));
 }
 
 CompileResult compile_training_graph(const Graph& graph, const Tensor& loss,
@@ -133,7 +141,8 @@ CompileResult compile_training_graph(const Graph& graph, const Tensor& loss,
   Report report;
   const std::vector<compiler::StepGraph> steps =
       compiler::training_graphs(graph, loss, options, report);
-  return compiler::compile_steps(steps, options, std::move(report));
+  return compiler::compile_steps(steps, compiler::plan_key(graph, loss, options), options,
+                                 std::move(report));
 }
 
 }  // namespace pantala

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "compiler/sha256.h"
 #include "compiler/step_graphs.h"
 #include "pantala/compile.h"
 
@@ -26,7 +27,7 @@ std::vector<StepGraph> plain_graphs(const Graph& graph, const CompileOptions& op
                                     Report& report);
 
 // The stages schedule, codegen, plan.
-CompileResult compile_steps(const std::vector<StepGraph>& steps, const CompileOptions& options,
-                            Report report);
+CompileResult compile_steps(const std::vector<StepGraph>& steps, const Digest& key,
+                            const CompileOptions& options, Report report);
 
 }  // namespace pantala::compiler

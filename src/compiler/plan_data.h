@@ -8,17 +8,20 @@
 #include <vector>
 
 #include "compiler/compile.h"
+#include "compiler/sha256.h"
 #include "pantala/compile.h"
 #include "pantala/optim.h"
 
 namespace pantala {
 
 struct CompiledPlan::Data {
+  compiler::Digest key = {};  // what it was made from: compiler/plan_key.h
   std::string device = "cpu";
   int threads = 1;  // that the steps were scheduled for
   NonFiniteGuard non_finite = NonFiniteGuard::none;
   std::int64_t accumulation_steps = 1;
   std::optional<optim::Optimizer> optimizer;
+  std::vector<std::string> group_patterns = {};  // of the parameter groups, in their order
   bool has_loss = false;
   // By role: `step`, or `accumulate` and `apply`.
   std::vector<compiler::Compiled> steps;

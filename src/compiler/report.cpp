@@ -1,10 +1,10 @@
 // A report for people and for programs.
+#include "compiler/report.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-
-#include "pantala/compile.h"
 
 namespace pantala {
 
@@ -112,3 +112,32 @@ std::string Report::json() const {
 }
 
 }  // namespace pantala
+
+namespace pantala::compiler {
+
+Report report_from_json(const nlohmann::json& document) {
+  Report report;
+  for (const auto& stage : document.at("stages"))
+    report.stages.push_back({stage.at("name"), stage.at("milliseconds")});
+  for (const auto& kernel : document.at("kernels"))
+    report.kernels.push_back({kernel.at("name"), kernel.at("launches"), kernel.at("unit"),
+                              kernel.at("flops"), kernel.at("bytes")});
+  for (const auto& unit : document.at("units"))
+    report.units.push_back({unit.at("name"), unit.at("milliseconds"), unit.at("code_bytes")});
+  for (const auto& rule : document.at("rules"))
+    report.rules.push_back({rule.at("name"), rule.at("count"), rule.at("milliseconds")});
+  document.at("nodes_before").get_to(report.nodes_before);
+  document.at("nodes_after").get_to(report.nodes_after);
+  document.at("kernels_before").get_to(report.kernels_before);
+  document.at("kernels_after").get_to(report.kernels_after);
+  document.at("flops").get_to(report.flops);
+  document.at("bytes").get_to(report.bytes);
+  document.at("peak_bytes").get_to(report.peak_bytes);
+  document.at("store_bytes").get_to(report.store_bytes);
+  document.at("egraph_nodes").get_to(report.egraph_nodes);
+  document.at("egraph_classes").get_to(report.egraph_classes);
+  document.at("stop_reason").get_to(report.stop_reason);
+  return report;
+}
+
+}  // namespace pantala::compiler

@@ -1,5 +1,6 @@
-// The clock of the pipeline: every stage is run through timed(), which notes its name and time in
-// the report. A stage that is run for several graphs is noted once, with the sum.
+// The clock of the pipeline: every stage is run through a Stages, which notes its name and time in
+// a report and as a span of the trace, if there is one. A stage that is run for several graphs is
+// noted once in the report, with the sum.
 #pragma once
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/trace.h"
 #include "pantala/compile.h"
 
 namespace pantala::compiler {
@@ -19,13 +21,25 @@ inline void add_stage(Report& report, std::string_view name, double milliseconds
     report.stages.push_back({std::string(name), milliseconds});
 }
 
-template <class F>
-auto timed(Report& report, std::string_view name, F&& stage) {
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point start = Clock::now();
-  auto result = std::forward<F>(stage)();
-  add_stage(report, name, std::chrono::duration<double, std::milli>(Clock::now() - start).count());
-  return result;
-}
+class Stages {
+ public:
+  Stages(Report& report, trace::Recorder* trace) : report_(report), trace_(trace) {}
+
+  // The name must be a literal.
+  template <class F>
+  auto run(std::string_view name, F&& stage) {
+    using Clock = std::chrono::steady_clock;
+    const trace::Span span(trace_, name, "compile");
+    const Clock::time_point start = Clock::now();
+    auto result = std::forward<F>(stage)();
+    const std::chrono::duration<double, std::milli> taken = Clock::now() - start;
+    add_stage(report_, name, taken.count());
+    return result;
+  }
+
+ private:
+  Report& report_;
+  trace::Recorder* trace_;
+};
 
 }  // namespace pantala::compiler

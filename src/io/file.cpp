@@ -121,11 +121,15 @@ std::string read_file(const std::filesystem::path& path, std::uint64_t limit) {
 }
 
 void write_file(const std::filesystem::path& path, std::string_view content) {
+  write_file(path, std::span(&content, 1));
+}
+
+void write_file(const std::filesystem::path& path, std::span<const std::string_view> parts) {
   const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
   const auto [temporary, opened] = create_beside(path, folder);
   Descriptor descriptor(opened);
   try {
-    write_all(descriptor.get(), content, path);
+    for (const std::string_view part : parts) write_all(descriptor.get(), part, path);
     if (::fsync(descriptor.get()) != 0) fail(path, "sync", errno);
     if (::close(descriptor.take()) != 0) fail(path, "write", errno);
     if (::rename(temporary.c_str(), path.c_str()) != 0) fail(path, "write", errno);

@@ -39,5 +39,7 @@ std::string read_file(const std::filesystem::path& path, std::uint64_t limit = k
 // Replaces the file by `content` in one step: a temporary file in the same folder is written,
 // synced and renamed, so that a crash leaves either the old file or the new one.
 void write_file(const std::filesystem::path& path, std::string_view content);
+// The same for content in several parts, which are written one after the other.
+void write_file(const std::filesystem::path& path, std::span<const std::string_view> parts);
 
 }  // namespace pantala::io

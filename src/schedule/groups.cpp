@@ -133,7 +133,9 @@ class Fusion {
       case Archetype::reduce:
         return fits_reduce(all, *anchor);
       case Archetype::contract:
-        return fits_product(all, *anchor);
+        return fits_result(all, *anchor) && fits_product(all, *anchor);
+      case Archetype::convolution:
+        return fits_result(all, *anchor);
       default:
         return false;
     }
@@ -171,11 +173,12 @@ class Fusion {
     return true;
   }
 
-  bool fits_product(const std::vector<int>& all, const Piece& anchor) const {
+  // Whether all others are computed from the anchor's result, element by element.
+  bool fits_result(const std::vector<int>& all, const Piece& anchor) const {
     const Shape& shape = c_.node(anchor.node).results[0].shape;
     for (const int k : all) {
       if (piece(k).node == anchor.node) {
-        // The product itself reads whole operands.
+        // The anchor itself reads whole operands.
         for (const Access& read : piece(k).reads)
           if (reads_inside(all, read)) return false;
         continue;
@@ -184,6 +187,10 @@ class Fusion {
       for (const Access& read : piece(k).reads)
         if (reads_inside(all, read) && !is_identity(read, piece(k).domain)) return false;
     }
+    return true;
+  }
+
+  bool fits_product(const std::vector<int>& all, const Piece& anchor) const {
     const MakingScope making(c_, outputs_of(all));
     return fits_epilogue(c_, anchor.node, outputs_of(all));
   }

@@ -5,6 +5,7 @@
 #include <queue>
 
 #include "pantala/error.h"
+#include "schedule/layout.h"
 
 namespace pantala::schedule {
 
@@ -13,7 +14,7 @@ namespace {
 class Assignment {
  public:
   Assignment(Context& context, const Pieces& pieces, const std::vector<std::vector<int>>& members)
-      : c_(context), pieces_(pieces) {
+      : c_(context), pieces_(pieces), layouts_(context, pieces) {
     group_of_.assign(pieces.list.size(), -1);
     for (const std::vector<int>& list : members) add_group(list);
     for (std::size_t g = 0; g < groups_.size(); ++g)
@@ -178,7 +179,7 @@ class Assignment {
         const bool read_elsewhere =
             std::any_of(readers.begin(), readers.end(), [&](int g) { return g != made; });
         if (read_elsewhere && !place_.contains(value)) {
-          const std::uint32_t buffer = c_.add_temporary(value);
+          const std::uint32_t buffer = c_.add_temporary(value, layouts_.order_of(value));
           draft(made).group.outputs.push_back({value, buffer});
           place_.emplace(value, buffer);
         }
@@ -213,6 +214,7 @@ class Assignment {
 
   Context& c_;
   const Pieces& pieces_;
+  Layouts layouts_;
   std::vector<Draft> groups_;
   std::vector<int> group_of_;  // per piece
   std::map<ValueId, std::set<int>> readers_;

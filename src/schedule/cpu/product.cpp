@@ -121,6 +121,7 @@ std::optional<ProductOperand> operand_of(const Context& context, std::uint32_t i
   if (flat.constant != 0) return std::nullopt;
   const std::int64_t free_size = side == 0 ? p.sizes.m : p.sizes.n;
   ProductOperand operand{source, true, *batch, 0};
+  if (context.type(source).shape.numel() == 0) return operand;  // nothing is read
   // An axis of size 1 has any stride.
   if (*k == 1 || p.sizes.k <= 1) {
     operand.ld = *free;
@@ -177,7 +178,10 @@ KernelDraft build_product(Context& context, std::uint32_t id,
   const DType dtype = node.results[0].dtype;
   const auto stored = [&](ValueId value) { return context.is_stored(value); };
   const auto a = operand_of(context, id, 0, stored), b = operand_of(context, id, 1, stored);
-  if (!a || !b) throw InternalError("schedule: an operand of a product was not laid out");
+  if (!a || !b)
+    throw InternalError(fmt::format("schedule: an operand of a product was not laid out: {} and {}",
+                                    context.type(node.inputs[0]).str(),
+                                    context.type(node.inputs[1]).str()));
   const ElementwiseBody body = epilogue_body(context, id, p, outputs);
   const EpilogueLoops loops = epilogue_loops(p, body);
   if (!loops.fit()) throw InternalError("schedule: the epilogue does not fit its product");

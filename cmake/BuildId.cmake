@@ -1,0 +1,21 @@
+# The build id of the plan cache: plans made by other sources than these must not be used. It is the version and a
+# hash of all files that can change what the compiler makes, taken when the project is built.
+set(build_id_sources)
+foreach(module base ir ops grad kir codegen plan schedule optim compiler)
+  file(GLOB_RECURSE files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${module}/*.cpp ${CMAKE_SOURCE_DIR}/src/${module}/*.h)
+  list(APPEND build_id_sources ${files})
+endforeach()
+file(GLOB_RECURSE files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/include/pantala/*.h)
+list(APPEND build_id_sources ${files})
+list(SORT build_id_sources)
+list(JOIN build_id_sources "\n" text)
+file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/build_id_sources.txt CONTENT "${text}\n")
+
+add_custom_command(
+  OUTPUT ${CMAKE_BINARY_DIR}/build_id.cpp
+  COMMAND ${CMAKE_COMMAND} -D VERSION=${PROJECT_VERSION} -D LLVM=${LLVM_PACKAGE_VERSION}
+          -D ROOT=${CMAKE_SOURCE_DIR} -D LIST=${CMAKE_BINARY_DIR}/build_id_sources.txt
+          -D OUTPUT=${CMAKE_BINARY_DIR}/build_id.cpp -P ${CMAKE_SOURCE_DIR}/cmake/WriteBuildId.cmake
+  DEPENDS ${build_id_sources} ${CMAKE_BINARY_DIR}/build_id_sources.txt ${CMAKE_SOURCE_DIR}/cmake/WriteBuildId.cmake
+  COMMENT "Hashing the compiler's sources" VERBATIM)
+target_sources(pantala_compiler PRIVATE ${CMAKE_BINARY_DIR}/build_id.cpp)

@@ -1,0 +1,220 @@
+// Session: runs compiled plans (pantala/compile.h) on a device, step after step. It owns the
+// parameters, optimizer states, running statistics, counters and hyper-parameters of all its plans;
+// each is there once, whatever number of plans reads it, and the plans share one arena for
+// temporaries. After its first step a plan allocates nothing.
+//
+// Names, counts, shapes and dtypes are checked by every function: TypeError. Only exact conversions
+// are done: a dtype pair is taken if every value of the one is a value of the other, and a wider
+// integer type is taken as long as every number fits.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "pantala/compile.h"
+#include "pantala/literal.h"
+
+namespace pantala {
+
+// Elements in row-major order that the caller owns; a std::vector or a std::array of one of these
+// types converts to it.
+using HostElements = std::variant<std::span<const float>, std::span<const double>,
+                                  std::span<const std::int32_t>, std::span<const std::int64_t>,
+                                  std::span<const std::uint8_t>, std::span<const bool>>;
+using HostBuffer = std::variant<std::span<float>, std::span<double>, std::span<std::int32_t>,
+                                std::span<std::int64_t>, std::span<std::uint8_t>, std::span<bool>>;
+
+struct SessionOptions {
+  std::string device = "";  // "": the one that the plan was compiled for
+  int threads = 0;          // 0: as many as the plan was compiled for
+  std::uint64_t seed = 0;   // of the first values and of the random ops
+};
+
+// What a session holds in device memory, in bytes.
+struct SessionMemory {
+  std::int64_t parameters = 0;
+  std::int64_t states = 0;  // moments, running statistics, accumulators, averages
+  std::int64_t inputs = 0, outputs = 0;
+  std::int64_t temporaries = 0;  // the arena: the largest peak of the plans
+  std::int64_t scratch = 0;      // of all threads
+  std::int64_t constants = 0;
+  std::int64_t total() const;
+  std::string text() const;
+};
+
+struct KernelInfo {
+  std::string plan;                           // the name of the plan in its session
+  std::string name;                           // of the launch
+  std::string unit;                           // its code
+  std::int64_t argument_sets = 0, items = 0;  // of one run
+  // Since set_timing(true).
+  std::int64_t runs = 0;
+  double milliseconds = 0;
+};
+
+// What save() writes and load() takes.
+enum class Saved : std::uint8_t {
+  model,     // parameters and the states of the graph itself, such as running statistics
+  training,  // also optimizer states, averages, accumulators, counters and hyper-parameters
+};
+
+namespace runtime {
+class SessionData;
+}
+
+// One of a session's plans, with inputs and outputs of its own. Valid as long as the session is,
+// also when that is moved.
+class SessionPlan {
+ public:
+  const std::string& name() const;
+  std::vector<std::string> inputs() const;
+  std::vector<std::string> outputs() const;
+  // The values stay until they are set again. ValueError naming input, position and value for an
+  // index that the readers of an integer input cannot take.
+  void set_input(std::string_view name, const HostElements& values) const;
+  void set_input(std::string_view name, const Literal& value) const;
+  // As Session::step(), for this plan alone.
+  void run() const;
+  // Of the last run; TypeError before the first one.
+  Literal output(std::string_view name) const;
+  void output(std::string_view name, const HostBuffer& into) const;
+  double output_scalar(std::string_view name) const;
+
+ private:
+  friend class Session;
+  SessionPlan(runtime::SessionData& session, std::size_t index)
+      : session_(&session), index_(index) {}
+  runtime::SessionData* session_;
+  std::size_t index_;
+};
+
+class Session {
+ public:
+  // The plan's roles are the main ones: `step`, or `accumulate` and `apply`.
+  explicit Session(const CompiledPlan& plan, const SessionOptions& options = {});
+  // With the report of the compilation, to which the stage `device` is added.
+  explicit Session(const CompileResult& compiled, const SessionOptions& options = {});
+  ~Session();
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
+
+  // --- further plans
+  // Over the same parameters and states: evaluation, other batch sizes. What the plan needs and the
+  // session does not have yet is added with its first value. TypeError, listing all of them, for
+  // leaves that both have with different types, and for a name that is taken.
+  SessionPlan attach(std::string_view name, const CompiledPlan& plan);
+  SessionPlan plan(std::string_view name) const;
+  std::vector<std::string> plans() const;
+  void run(std::string_view plan) { this->plan(plan).run(); }
+
+  // --- the main plan
+  // Inputs and outputs as those of SessionPlan, of `step` (or `accumulate`).
+  std::vector<std::string> inputs() const;
+  std::vector<std::string> outputs() const;
+  void set_input(std::string_view name, const HostElements& values);
+  void set_input(std::string_view name, const Literal& value);
+  Literal output(std::string_view name) const;
+  void output(std::string_view name, const HostBuffer& into) const;
+  double output_scalar(std::string_view name) const;
+
+  // Computes loss and outputs and moves parameters, states and counters on. With accumulation a
+  // step is one micro-batch, and the last one of a window applies the update.
+  //
+  // ValueError if a kernel met an index out of range. Nothing outside of a tensor was read: the
+  // index was taken as the nearest one that is in range. What the step computed from it has been
+  // stored in parameters and states; counters have not advanced.
+  void step();
+  // Returns when everything that was started has finished.
+  void wait();
+  // Of the last step, before its update.
+  double loss() const;
+  // False if the last step met a number that its guard looks at and that is not finite: then no
+  // parameter, state or counter has changed. True before the first step.
+  bool last_step_finite() const;
+
+  // Micro-batches since the last update.
+  std::int64_t accumulated() const;
+  std::int64_t accumulation_steps() const;
+  // Ends a window early: the update from what was accumulated. TypeError without accumulation, or
+  // if nothing was accumulated.
+  void apply();
+
+  // --- values that live from step to step
+  std::vector<std::string> parameters() const;
+  Literal parameter(std::string_view name) const;
+  void parameter(std::string_view name, const HostBuffer& into) const;
+  void set_parameter(std::string_view name, const Literal& value);
+  void set_parameter(std::string_view name, const HostElements& values);
+  std::vector<std::string> states() const;
+  Literal state(std::string_view name) const;
+  void set_state(std::string_view name, const Literal& value);
+  void set_state(std::string_view name, const HostElements& values);
+
+  // Of the last step; TypeError naming the option that keeps it.
+  Literal gradient(std::string_view parameter) const;
+  Literal observed(std::string_view name) const;
+
+  // --- hyper-parameters: a change acts at the next step, nothing is compiled
+  std::vector<std::string> scalars() const;
+  double scalar(std::string_view name) const;
+  void set_scalar(std::string_view name, double value);
+  double learning_rate() const;
+  void set_learning_rate(double value);
+  // TypeError if the optimizer is not of Adam's family.
+  void set_adam(double lr, double beta1, double beta2, double epsilon);
+  // The factor of the parameter group that was declared with this pattern.
+  double learning_rate_factor(std::string_view pattern) const;
+  void set_learning_rate_factor(std::string_view pattern, double factor);
+
+  // --- files (safetensors)
+  void save(const std::filesystem::path& path, Saved what = Saved::model) const;
+  // Strict: TypeError listing everything that is missing, unknown or of another type; then nothing
+  // has changed.
+  void load(const std::filesystem::path& path, Saved what = Saved::model);
+
+  // --- looking inside
+  const Report& report() const;
+  SessionMemory memory_summary() const;
+  std::vector<KernelInfo> kernels() const;
+  // Times every launch from now on, which costs a little and allocates.
+  void set_timing(bool on);
+  // Spans of the compilation, of the steps since set_timing(true) and of their launches, as a file
+  // that Perfetto and chrome://tracing open.
+  void write_trace(const std::filesystem::path& path) const;
+
+ private:
+  std::unique_ptr<runtime::SessionData> data_;
+};
+
+struct SessionWithReport {
+  Session session;
+  Report report;
+};
+
+// Compiles and opens a session; logs the report at info level. `options` says how to compile and
+// where to run; `session` what is left to say (its device and threads, if given, count).
+Session build_session(const Graph& graph, const Tensor& loss, const CompileOptions& options = {},
+                      const SessionOptions& session = {});
+SessionWithReport build_session_with_report(const Graph& graph, const Tensor& loss,
+                                            const CompileOptions& options = {},
+                                            const SessionOptions& session = {});
+// A kernel per op and no rewriting, for debugging.
+Session build_session_unoptimized(const Graph& graph, const Tensor& loss,
+                                  const CompileOptions& options = {},
+                                  const SessionOptions& session = {});
+// Takes the plan from the file if it was made for the same graph, options, machine and version;
+// otherwise compiles and writes it. A file that is damaged or cannot be written is logged as a
+// warning.
+Session build_session_cached(const Graph& graph, const Tensor& loss, const CompileOptions& options,
+                             const std::filesystem::path& path, const SessionOptions& session = {});
+// The graph's outputs alone: no gradient, no optimizer, and updates of the graph are left out.
+Session build_inference_session(const Graph& graph, const CompileOptions& options = {},
+                                const SessionOptions& session = {});
+
+}  // namespace pantala

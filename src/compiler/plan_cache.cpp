@@ -1,0 +1,142 @@
+// The plan cache: a file per plan. A file that fits is used, one that is stale or damaged is
+// replaced, and no trouble with the file keeps the user from working.
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <stdexcept>
+
+#include "base/log.h"
+#include "compiler/pipeline.h"
+#include "compiler/plan_file.h"
+#include "compiler/plan_key.h"
+#include "compiler/stages.h"
+#include "io/file.h"
+#include "pantala/error.h"
+
+namespace pantala::compiler {
+
+namespace {
+
+// The folder belongs to the user alone if it is made here.
+void make_folder(const std::filesystem::path& folder) {
+  if (folder.empty() || std::filesystem::exists(folder)) return;
+  make_folder(folder.parent_path());
+  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
+    throw IoError(
+        fmt::format("{}: cannot make the folder: {}", folder.string(), std::strerror(errno)));
+}
+
+// Values of scalars that the options give and the key leaves out.
+std::vector<std::pair<std::string, double>> scalar_values(const CompileOptions& options) {
+  if (!options.optimizer) return {};
+  std::vector<std::pair<std::string, double>> values = options.optimizer->scalars();
+  const auto add = [&](const std::string& name, std::string_view kind,
+                       const std::optional<double>& value) {
+    if (value) values.emplace_back("optim." + name, optim::checked(kind, *value));
+  };
+  const TrainingStepOptions& training = options.training;
+  add("clip_value", "clip_value", training.clip.value);
+  add("clip_norm", "clip_norm", training.clip.norm);
+  add("ema_decay", "ema_decay", training.ema_decay);
+  for (std::size_t k = 0; k < training.groups.size(); ++k) {
+    if (training.groups[k].frozen) continue;
+    add(fmt::format("group{}.lr_factor", k), "lr_factor", training.groups[k].lr_factor);
+    add(fmt::format("group{}.weight_decay", k), "weight_decay", training.groups[k].weight_decay);
+  }
+  return values;
+}
+
+void set_scalars(CompiledPlan::Data& data, const CompileOptions& options) {
+  data.optimizer = options.optimizer;
+  for (const auto& [name, value] : scalar_values(options))
+    for (Compiled& step : data.steps)
+      for (CompiledLeaf& leaf : step.leaves)
+        if (leaf.kind == LeafKind::scalar && leaf.name == name) leaf.init = init::constant(value);
+  gather_leaves(data);
+}
+
+class Cache {
+ public:
+  Cache(std::string path, const Digest& key) : path_(std::move(path)), key_(key) {}
+
+  // Null if there is no file that fits.
+  std::shared_ptr<CompiledPlan::Data> load() {
+    std::error_code unknown;
+    if (!std::filesystem::exists(path_, unknown)) return nullptr;
+    try {
+      const std::string bytes = io::read_file(path_, kMaxPlanFileBytes);
+      if (plan_file_version(bytes).value_or(kPlanFileVersion) != kPlanFileVersion)
+        return stale("it has another version");
+      if (verified_key(bytes, path_) != key_) return stale("it was made from something else");
+      return decode_plan(bytes, path_);
+    } catch (const Error& error) { warn(error); }
+    return nullptr;
+  }
+  void store(const CompiledPlan::Data& data) {
+    try {
+      make_folder(std::filesystem::path(path_).parent_path());
+      io::write_file(path_, encode_plan(data));
+    } catch (const std::runtime_error& error) {  // Error, or what std::filesystem throws
+      warn(error);
+    }
+  }
+
+ private:
+  std::shared_ptr<CompiledPlan::Data> stale(std::string_view why) const {
+    logging::info("plan cache: {}: {}; compiling again", path_, why);
+    return nullptr;
+  }
+  // Once: trouble in reading is followed by trouble in writing.
+  void warn(const std::exception& error) {
+    if (!warned_) logging::warning("plan cache: {}; compiling without it", error.what());
+    warned_ = true;
+  }
+
+  std::string path_;
+  Digest key_;
+  bool warned_ = false;
+};
+
+CompileResult load_or(const std::string& path, const Digest& key, const CompileOptions& options,
+                      const std::function<CompileResult()>& compile) {
+  Cache cache(path, key);
+  Report report;
+  std::shared_ptr<CompiledPlan::Data> data =
+      Stages(report, options.trace).run("load", [&] { return cache.load(); });
+  if (!data) {
+    CompileResult result = compile();
+    cache.store(*result.plan.data());
+    return result;
+  }
+  set_scalars(*data, options);
+  Report total = combined_report(data->steps);
+  total.stages = std::move(report.stages);
+  total.store_bytes = bytes_in_store(data->leaves);
+  return {CompiledPlan(std::move(data)), std::move(total)};
+}
+
+}  // namespace
+
+}  // namespace pantala::compiler
+
+namespace pantala {
+
+CompileResult load_or_compile(const std::string& path, const Graph& graph,
+                              const CompileOptions& options) {
+  compiler::check_plain_options(options);
+  return compiler::load_or(path, compiler::plan_key(graph, {}, options), options,
+                           [&] { return compile(graph, options); });
+}
+
+CompileResult load_or_compile_training(const std::string& path, const Graph& graph,
+                                       const Tensor& loss, const CompileOptions& options) {
+  compiler::check_training_options(options);
+  return compiler::load_or(path, compiler::plan_key(graph, loss, options), options,
+                           [&] { return compile_training_graph(graph, loss, options); });
+}
+
+}  // namespace pantala

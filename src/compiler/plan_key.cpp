@@ -1,0 +1,72 @@
+#include "compiler/plan_key.h"
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "compiler/build_id.h"
+#include "compiler/compile.h"
+#include "compiler/plan_file.h"
+#include "pantala/text.h"
+#include "plan/serialize.h"
+
+namespace pantala::compiler {
+
+namespace {
+
+std::string value_text(const Tensor& value) {
+  return value.valid() ? fmt::format("%{}:{}", value.id().node, value.id().result) : "none";
+}
+
+std::string target_text(const Options& options) {
+  const schedule::Target& t = options.target;
+  return fmt::format("code {}\nvectors {} x {}, caches {} ({} ways) {} {}\n",
+                     codegen::target_name(options.code), t.vector_registers, t.vector_bytes,
+                     t.l1_bytes, t.l1_ways, t.l2_bytes, t.l3_bytes);
+}
+
+// What makes another graph; see Optimizer::same_graph().
+std::string optimizer_text(const std::optional<optim::Optimizer>& optimizer) {
+  if (!optimizer) return "optimizer none\n";
+  std::string text = fmt::format("optimizer {}", optimizer->name());
+  for (const auto& [name, value] : optimizer->flags()) text += fmt::format(" {}={}", name, value);
+  const auto& values = optimizer->values();
+  if (const auto momentum = values.find("momentum"); momentum != values.end())
+    text += fmt::format(" momentum={}", momentum->second != 0);
+  // The first value of a state.
+  if (const auto first = values.find("initial_accumulator_value"); first != values.end())
+    text += fmt::format(" initial_accumulator_value={}", exact(first->second));
+  return text + "\n";
+}
+
+std::string training_text(const TrainingStepOptions& options) {
+  std::string text = "training";
+  for (const std::string& name : options.parameters) text += fmt::format(" {}", quoted(name));
+  for (const optim::ParameterGroup& group : options.groups)
+    text += fmt::format(" group({}, decay={}, frozen={})", quoted(group.pattern),
+                        group.weight_decay.has_value(), group.frozen);
+  return text + fmt::format(" clip({}, {}) ema={} norms={} {}\n", options.clip.norm.has_value(),
+                            options.clip.value.has_value(), options.ema_decay.has_value(),
+                            options.gradient_norms, options.global_norm);
+}
+
+}  // namespace
+
+std::string key_text(const Graph& graph, const Tensor& loss, const CompileOptions& options) {
+  const Options lower = host_options(options.device, options.threads, options.optimize);
+  std::string text = fmt::format("plan file {} plan {}\nbuild {}\nllvm {}\n", kPlanFileVersion,
+                                 plan::kPlanVersion, build_id(), llvm_version());
+  text += fmt::format("device {} threads {} optimize {} guard {} accumulate {} gradients {}\n",
+                      lower.device, lower.threads, options.optimize,
+                      static_cast<int>(options.non_finite), options.accumulation_steps,
+                      options.observe_gradients);
+  text += target_text(lower) + optimizer_text(options.optimizer) + training_text(options.training);
+  for (const auto& [name, value] : options.observe)
+    text += fmt::format("observe {} {}\n", quoted(name), value_text(value));
+  return text + fmt::format("loss {}\n", value_text(loss)) + to_text(graph);
+}
+
+Digest plan_key(const Graph& graph, const Tensor& loss, const CompileOptions& options) {
+  return sha256(key_text(graph, loss, options));
+}
+
+}  // namespace pantala::compiler

@@ -1,0 +1,308 @@
+#include "runtime/bound_plan.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "pantala/error.h"
+#include "runtime/convert.h"
+
+namespace pantala::runtime {
+
+namespace {
+
+std::int64_t aligned(std::int64_t bytes) {
+  return (bytes + plan::kAlignment - 1) / plan::kAlignment * plan::kAlignment;
+}
+
+}  // namespace
+
+PortBlock::PortBlock(device::Device& device, const plan::Plan& plan, plan::Storage storage,
+                     std::span<const plan::Port> ports)
+    : device_(device) {
+  for (std::uint32_t region = 0; region < plan.regions.size(); ++region) {
+    if (plan.regions[region].storage != storage) continue;
+    regions_.emplace_back(region, device::Slice{{}, bytes_, plan.regions[region].bytes});
+    bytes_ += aligned(plan.regions[region].bytes);
+  }
+  if (bytes_ > 0) memory_ = device_.allocate(bytes_);
+  for (auto& [region, slice] : regions_) slice.memory = memory_;
+  std::byte* view = bytes_ > 0 ? device_.host_view(memory_) : nullptr;
+  for (const plan::Port& port : ports) {
+    const plan::Buffer& buffer = plan.buffers[port.buffer];
+    device::Slice slice = slice_of_region(buffer.region);
+    slice.offset += buffer.offset;
+    slice.bytes = buffer.bytes();
+    items_.push_back({.name = port.name,
+                      .type = {buffer.dtype, port.shape},
+                      .limit = port.limit,
+                      .slice = slice,
+                      .view = view ? view + slice.offset : nullptr,
+                      .is_set = false});
+  }
+}
+
+PortBlock::~PortBlock() {
+  if (bytes_ > 0) device_.free(memory_);
+}
+
+const device::Slice& PortBlock::slice_of_region(std::uint32_t region) const {
+  for (const auto& [index, slice] : regions_)
+    if (index == region) return slice;
+  throw InternalError(fmt::format("session: region {} of the plan is not bound", region));
+}
+
+BoundPlan::BoundPlan(std::string name, std::shared_ptr<const compiler::Compiled> compiled,
+                     device::Device& device, Store& store)
+    : name_(std::move(name)),
+      compiled_(std::move(compiled)),
+      device_(device),
+      store_(store),
+      host_(compiled_->host),
+      inputs_(device, compiled_->plan, plan::Storage::input, compiled_->plan.inputs),
+      outputs_(device, compiled_->plan, plan::Storage::output, compiled_->plan.outputs),
+      inputs_missing_(inputs_.items().size()),
+      launch_times_(compiled_->plan.launches.size()) {
+  std::int64_t staged = 0;
+  for (const PortBlock::Item& item : inputs_.items())
+    if (!item.view) staged = std::max(staged, item.slice.bytes);
+  staging_.resize(static_cast<std::size_t>(staged));
+  bind_regions(store);
+  bind_numbers(store);
+  slots_.resize(host_.uniforms());
+  for (const PortBlock::Item& item : outputs_.items()) {
+    if (item.name == "finite" && item.type == Type{boolean, {}}) finite_ = &item;
+    if (item.name == "loss" && item.type.shape.numel() == 1) loss_ = &item;
+  }
+  plan::Plan loaded = compiled_->plan;
+  loaded.name = name_;  // what messages and traces call it
+  profile_.emplace(loaded);
+  id_ = device_.load(std::move(loaded));
+}
+
+BoundPlan::~BoundPlan() { device_.unload(id_); }
+
+void BoundPlan::bind_regions(Store& store) {
+  const plan::Plan& plan = compiled_->plan;
+  for (std::uint32_t k = 0; k < plan.regions.size(); ++k) {
+    const plan::Region& region = plan.regions[k];
+    if (region.storage == plan::Storage::input) {
+      regions_.push_back(inputs_.slice_of_region(k));
+    } else if (region.storage == plan::Storage::output) {
+      regions_.push_back(outputs_.slice_of_region(k));
+    } else {
+      const Store::Entry* entry = store.find(region.name);
+      if (!entry || entry->leaf.on_host || entry->slice.bytes != region.bytes)
+        throw InternalError(fmt::format("session: plan '{}' reads '{}', which the store {}", name_,
+                                        region.name, entry ? "keeps otherwise" : "does not have"));
+      regions_.push_back(entry->slice);
+    }
+  }
+}
+
+void BoundPlan::bind_numbers(Store& store) {
+  for (const compiler::HostProgram::Leaf& leaf : host_.leaves()) {
+    const Store::Entry* entry = store.find(leaf.name);
+    if (!entry || !entry->leaf.on_host)
+      throw InternalError(
+          fmt::format("session: plan '{}' needs the number '{}' on the host", name_, leaf.name));
+    number_of_.push_back(entry->host);
+  }
+  numbers_.resize(number_of_.size());
+}
+
+std::vector<std::string> BoundPlan::input_names() const {
+  std::vector<std::string> names;
+  for (const PortBlock::Item& item : inputs_.items()) names.push_back(item.name);
+  return names;
+}
+
+std::vector<std::string> BoundPlan::output_names() const {
+  std::vector<std::string> names;
+  for (const PortBlock::Item& item : outputs_.items()) names.push_back(item.name);
+  for (const std::string& name : host_.output_names()) names.push_back(name);
+  return names;
+}
+
+// Inputs are few and names short: looking through them costs less than a hash.
+PortBlock::Item& BoundPlan::input(std::string_view name) {
+  for (PortBlock::Item& item : inputs_.items())
+    if (item.name == name) return item;
+  throw TypeError(fmt::format("plan '{}' has no input named '{}'{}", name_, name,
+                              did_you_mean(name, input_names())));
+}
+
+template <class Values, class Check>
+void BoundPlan::write_input(PortBlock::Item& item, const Values& values, const Check& check) {
+  check(Receiver{"input", item.name}, values, item.type, item.limit);
+  device_.wait();
+  if (item.view) {
+    encode(values, item.type.dtype, item.view);
+  } else {
+    encode(values, item.type.dtype, staging_.data());
+    device_.write(item.slice,
+                  std::span(staging_).first(static_cast<std::size_t>(item.slice.bytes)));
+  }
+  if (!item.is_set) --inputs_missing_;
+  item.is_set = true;
+}
+
+void BoundPlan::set_input(std::string_view name, const HostElements& values) {
+  write_input(input(name), values, check_elements);
+}
+
+void BoundPlan::set_input(std::string_view name, const Literal& value) {
+  write_input(input(name), value, check_literal);
+}
+
+void BoundPlan::refuse_run() const {
+  std::vector<std::string> missing;
+  for (const PortBlock::Item& item : inputs_.items())
+    if (!item.is_set) missing.push_back(fmt::format("'{}' {}", item.name, item.type.str()));
+  throw TypeError(fmt::format("plan '{}' cannot run: {} without a value: {}", name_,
+                              counted(missing.size(), "input"), fmt::join(missing, ", ")));
+}
+
+void BoundPlan::report_status(std::int32_t code) const {
+  for (const schedule::StatusMessage& message : compiled_->messages)
+    if (message.code == code) throw ValueError(message.text);
+  throw InternalError(
+      fmt::format("plan '{}': a kernel reports {}, which has no message", name_, code));
+}
+
+bool BoundPlan::run(const device::Slice& arena, const Timing* timing) {
+  if (inputs_missing_ > 0) refuse_run();
+  const std::span<ir::Number> all = store_.numbers();
+  for (std::size_t k = 0; k < numbers_.size(); ++k) numbers_[k] = all[number_of_[k]];
+  host_.evaluate(numbers_, slots_);
+  device_.run(id_, {.arena = arena,
+                    .regions = regions_,
+                    .uniforms = slots_,
+                    .times = timing ? &times_ : nullptr});
+  has_run_ = true;
+  if (timing) note_times(*timing);
+  if (const std::int32_t code = device_.take_status()) report_status(code);
+  if (!is_finite()) return false;
+  host_.advance(numbers_);
+  for (std::size_t k = 0; k < numbers_.size(); ++k) all[number_of_[k]] = numbers_[k];
+  return true;
+}
+
+void BoundPlan::note_times(const Timing& timing) {
+  ++timed_runs_;
+  for (std::size_t k = 0; k < launch_times_.size(); ++k)
+    launch_times_[k] += times_.launches[k].longest;
+  times_.begin += timing.shift;
+  profile_->record(times_, timing.recorder, timing.track);
+}
+
+std::vector<KernelInfo> BoundPlan::kernels() const {
+  std::vector<KernelInfo> kernels;
+  const plan::Plan& plan = compiled_->plan;
+  for (std::size_t k = 0; k < plan.launches.size(); ++k) {
+    const plan::Launch& launch = plan.launches[k];
+    kernels.push_back({.plan = name_,
+                       .name = launch.name,
+                       .unit = plan.units[launch.unit].entry,
+                       .argument_sets = std::ssize(launch.sets),
+                       .items = launch.items(),
+                       .runs = timed_runs_,
+                       .milliseconds = static_cast<double>(launch_times_[k]) * 1e-6});
+  }
+  return kernels;
+}
+
+bool BoundPlan::is_finite() const {
+  if (!finite_) return true;
+  if (finite_->view) return *finite_->view != std::byte{0};
+  std::byte flag{0};
+  device_.read(finite_->slice, std::span(&flag, 1));
+  return flag != std::byte{0};
+}
+
+const PortBlock::Item* BoundPlan::find_output(std::string_view name) const {
+  for (const PortBlock::Item& item : outputs_.items())
+    if (item.name == name) return &item;
+  return nullptr;
+}
+
+std::optional<std::size_t> BoundPlan::find_host_output(std::string_view name) const {
+  const std::vector<std::string>& names = host_.output_names();
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - names.begin());
+}
+
+bool BoundPlan::has_output(std::string_view name) const {
+  return find_output(name) != nullptr || find_host_output(name).has_value();
+}
+
+void BoundPlan::check_has_run(std::string_view output) const {
+  if (!has_run_)
+    throw TypeError(
+        fmt::format("output '{}' of plan '{}' has no value before the first run", output, name_));
+}
+
+void BoundPlan::refuse_output(std::string_view name) const {
+  throw TypeError(fmt::format("plan '{}' has no output named '{}'{}", name_, name,
+                              did_you_mean(name, output_names())));
+}
+
+std::span<const std::byte> BoundPlan::bytes(const PortBlock::Item& item,
+                                            std::vector<std::byte>& space) const {
+  device_.wait();
+  const auto count = static_cast<std::size_t>(item.slice.bytes);
+  if (item.view) return {item.view, count};
+  space.resize(count);
+  device_.read(item.slice, space);
+  return space;
+}
+
+Literal BoundPlan::output(std::string_view name) const {
+  std::vector<std::byte> space;
+  if (const PortBlock::Item* item = find_output(name)) {
+    check_has_run(name);
+    return decode(item->type, bytes(*item, space).data());
+  }
+  if (const auto index = find_host_output(name)) {
+    check_has_run(name);
+    const ir::Number number = host_.output(*index);
+    return number.integral ? Literal::integer(number.i) : Literal::scalar(number.f);
+  }
+  refuse_output(name);
+}
+
+void BoundPlan::output(std::string_view name, const HostBuffer& into) const {
+  const PortBlock::Item* item = find_output(name);
+  if (!item && !find_host_output(name)) refuse_output(name);
+  std::vector<std::byte> space;
+  if (item) {
+    check_has_run(name);
+    decode_into({"output", name}, item->type, bytes(*item, space).data(), into);
+  } else {
+    const Literal value = output(name);
+    space.resize(8);
+    encode(value, value.dtype(), space.data());
+    decode_into({"output", name}, value.type(), space.data(), into);
+  }
+}
+
+double BoundPlan::output_scalar(std::string_view name) const {
+  const PortBlock::Item* item = find_output(name);
+  if (item && item->type.shape.numel() != 1)
+    throw TypeError(fmt::format("output '{}' is {}, not a scalar", name, item->type.str()));
+  return output(name).at(0);
+}
+
+double BoundPlan::loss() const {
+  if (!loss_) throw TypeError(fmt::format("plan '{}' has no loss", name_));
+  check_has_run("loss");
+  std::vector<std::byte> space;
+  double value = 0;
+  decode_into({"output", "loss"}, loss_->type, bytes(*loss_, space).data(), std::span(&value, 1));
+  return value;
+}
+
+}  // namespace pantala::runtime

@@ -1,0 +1,131 @@
+// BoundPlan: one compiled step on a device, bound to a Store, with memory for its inputs and
+// outputs. Everything that a run needs is looked up when it is made: a run touches no name and
+// allocates nothing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/trace.h"
+#include "compiler/compile.h"
+#include "device/device.h"
+#include "device/profile.h"
+#include "runtime/store.h"
+
+namespace pantala::runtime {
+
+// Named tensors in one block of device memory: the inputs or the outputs of a plan.
+class PortBlock {
+ public:
+  struct Item {
+    std::string name;
+    Type type;
+    std::int64_t limit = 0;
+    device::Slice slice;
+    std::byte* view = nullptr;  // where the host can reach it
+    bool is_set = false;
+  };
+  PortBlock(device::Device& device, const plan::Plan& plan, plan::Storage storage,
+            std::span<const plan::Port> ports);
+  ~PortBlock();
+  PortBlock(const PortBlock&) = delete;
+  PortBlock& operator=(const PortBlock&) = delete;
+
+  std::vector<Item>& items() { return items_; }
+  const std::vector<Item>& items() const { return items_; }
+  std::int64_t bytes() const { return bytes_; }
+  const device::Slice& slice_of_region(std::uint32_t region) const;
+
+ private:
+  device::Device& device_;
+  std::vector<Item> items_;
+  std::vector<std::pair<std::uint32_t, device::Slice>> regions_;
+  device::MemoryId memory_;
+  std::int64_t bytes_ = 0;
+};
+
+class BoundPlan {
+ public:
+  // The store has all leaves of the plan.
+  BoundPlan(std::string name, std::shared_ptr<const compiler::Compiled> compiled,
+            device::Device& device, Store& store);
+  ~BoundPlan();
+  BoundPlan(const BoundPlan&) = delete;
+  BoundPlan& operator=(const BoundPlan&) = delete;
+
+  const std::string& name() const { return name_; }
+  const compiler::Compiled& compiled() const { return *compiled_; }
+  std::int64_t arena_bytes() const { return compiled_->plan.arena_bytes; }
+  device::PlanId id() const { return id_; }
+
+  std::vector<std::string> input_names() const;
+  std::vector<std::string> output_names() const;
+  bool has_output(std::string_view name) const;
+  void set_input(std::string_view name, const HostElements& values);
+  void set_input(std::string_view name, const Literal& value);
+  // Returns whether the numbers were finite; counters have advanced then. Launches are timed if
+  // `timing` is given.
+  struct Timing {
+    trace::Recorder& recorder;
+    trace::Track track;
+    trace::Clock::duration shift;  // from the clock to the time line of the trace
+  };
+  bool run(const device::Slice& arena, const Timing* timing = nullptr);
+  // TypeErrors name the plan.
+  Literal output(std::string_view name) const;
+  void output(std::string_view name, const HostBuffer& into) const;
+  double output_scalar(std::string_view name) const;
+  // The loss, found without its name.
+  double loss() const;
+
+  std::int64_t input_bytes() const { return inputs_.bytes(); }
+  std::int64_t output_bytes() const { return outputs_.bytes(); }
+  std::vector<KernelInfo> kernels() const;
+
+ private:
+  void bind_regions(Store& store);
+  void bind_numbers(Store& store);
+  PortBlock::Item& input(std::string_view name);
+  template <class Values, class Check>
+  void write_input(PortBlock::Item& item, const Values& values, const Check& check);
+  [[noreturn]] void refuse_run() const;
+  [[noreturn]] void report_status(std::int32_t code) const;
+  bool is_finite() const;
+  void note_times(const Timing& timing);
+  // A device output; null for one that the host computes, or for an unknown name.
+  const PortBlock::Item* find_output(std::string_view name) const;
+  std::optional<std::size_t> find_host_output(std::string_view name) const;
+  void check_has_run(std::string_view output) const;
+  [[noreturn]] void refuse_output(std::string_view name) const;
+  std::span<const std::byte> bytes(const PortBlock::Item& item,
+                                   std::vector<std::byte>& space) const;
+
+  std::string name_;
+  std::shared_ptr<const compiler::Compiled> compiled_;
+  device::Device& device_;
+  Store& store_;
+  compiler::HostProgram host_;
+  PortBlock inputs_, outputs_;
+  std::vector<std::byte> staging_;  // of inputs that the host cannot reach
+  device::PlanId id_;
+  std::vector<device::Slice> regions_;
+  std::vector<std::int64_t> slots_;
+  std::vector<std::size_t> number_of_;  // the store's number of each of the host program's leaves
+  std::vector<ir::Number> numbers_;
+  std::size_t inputs_missing_ = 0;
+  const PortBlock::Item* finite_ = nullptr;
+  const PortBlock::Item* loss_ = nullptr;
+  bool has_run_ = false;
+  std::optional<device::Profile> profile_;
+  device::RunTimes times_;                  // of the last timed run
+  std::vector<std::int64_t> launch_times_;  // nanoseconds of all timed runs
+  std::int64_t timed_runs_ = 0;
+};
+
+}  // namespace pantala::runtime

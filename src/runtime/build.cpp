@@ -1,0 +1,58 @@
+// The ways to a session in one call.
+#include "base/log.h"
+#include "ir/graph_data.h"
+#include "pantala/error.h"
+#include "pantala/session.h"
+
+namespace pantala {
+
+namespace {
+
+SessionWithReport open(const CompileResult& compiled, const SessionOptions& options) {
+  Session session(compiled, options);
+  Report report = session.report();
+  return {std::move(session), std::move(report)};
+}
+
+Session open_and_log(const CompileResult& compiled, const SessionOptions& options) {
+  SessionWithReport built = open(compiled, options);
+  logging::info("{}", built.report.text());
+  return std::move(built.session);
+}
+
+}  // namespace
+
+SessionWithReport build_session_with_report(const Graph& graph, const Tensor& loss,
+                                            const CompileOptions& options,
+                                            const SessionOptions& session) {
+  return open(compile_training_graph(graph, loss, options), session);
+}
+
+Session build_session(const Graph& graph, const Tensor& loss, const CompileOptions& options,
+                      const SessionOptions& session) {
+  return open_and_log(compile_training_graph(graph, loss, options), session);
+}
+
+Session build_session_unoptimized(const Graph& graph, const Tensor& loss,
+                                  const CompileOptions& options, const SessionOptions& session) {
+  CompileOptions plain = options;
+  plain.optimize = false;
+  return open_and_log(compile_training_graph(graph, loss, plain), session);
+}
+
+Session build_inference_session(const Graph& graph, const CompileOptions& options,
+                                const SessionOptions& session) {
+  if (options.optimizer || options.accumulation_steps != 1 || options.observe_gradients)
+    throw TypeError(
+        "build_inference_session: optimizer, accumulation_steps and observe_gradients are options "
+        "of training");
+  if (graph.outputs().empty())
+    throw TypeError("build_inference_session: the graph has no output; name one with output()");
+  Graph forward = graph;
+  forward.data()->updates.clear();
+  CompileOptions unguarded = options;
+  unguarded.non_finite = NonFiniteGuard::none;  // there is nothing to guard
+  return open_and_log(compile(forward, unguarded), session);
+}
+
+}  // namespace pantala

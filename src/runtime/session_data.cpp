@@ -1,0 +1,188 @@
+#include "runtime/session_data.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/text.h"
+#include "compiler/step_graphs.h"
+#include "io/file.h"
+#include "pantala/error.h"
+#include "pantala/optim.h"
+#include "runtime/placement.h"
+
+namespace pantala::runtime {
+
+namespace {
+
+std::unique_ptr<device::Device> open_device(const CompiledPlan::Data& data,
+                                            const SessionOptions& options) {
+  if (options.threads < 0)
+    throw TypeError(
+        fmt::format("session: threads must be 0 (as compiled) or more, got {}", options.threads));
+  return device::make_device(options.device.empty() ? data.device : options.device,
+                             {.workers = options.threads > 0 ? options.threads : data.threads});
+}
+
+}  // namespace
+
+SessionData::SessionData(const CompileResult& compiled, const SessionOptions& options)
+    : main_data_(compiled.plan.data()),
+      device_(open_device(*main_data_, options)),
+      store_(*device_, options.seed),
+      report_(compiled.report),
+      accumulation_steps_(main_data_->accumulation_steps) {
+  const auto begin = std::chrono::steady_clock::now();
+  store_.extend(store_leaves(*main_data_), siblings(main_data_->steps.front().plan));
+  for (std::size_t k = 0; k < main_data_->steps.size(); ++k)
+    add(main_data_->steps[k].role, step_of(main_data_, k));
+  main_plans_ = plans_.size();
+  if (accumulation_steps_ > 1) {
+    apply_ = find_plan(compiler::kApply);
+    first_micro_batch_ =
+        store_.get(compiler::kFirstMicroBatch, LeafKind::scalar, "scalar").host;
+  }
+  fit_arena();
+  const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;
+  report_.stages.push_back({"device", taken.count()});
+  record_stages();
+}
+
+// The stages were run before there was a recorder: they take the beginning of the time line, one
+// after the other, and what follows is shifted by as much.
+void SessionData::record_stages() {
+  const trace::Clock::time_point opened = trace::Clock::now();
+  const trace::Track track = recorder_.add_track("compiler");
+  trace::Clock::duration shift{};
+  for (const Report::Stage& stage : report_.stages) {
+    const auto duration = std::chrono::duration_cast<trace::Clock::duration>(
+        std::chrono::duration<double, std::milli>(stage.milliseconds));
+    recorder_.add({.name = stage.name,
+                   .category = "compile",
+                   .begin = opened + shift,
+                   .duration = duration,
+                   .track = track});
+    shift += duration;
+  }
+  timing_.emplace(
+      BoundPlan::Timing{.recorder = recorder_, .track = recorder_.add_track("steps"), .shift = shift});
+}
+
+void SessionData::write_trace(const std::filesystem::path& path) const {
+  io::write_file(path, recorder_.json());
+}
+
+SessionData::~SessionData() {
+  plans_.clear();
+  if (arena_.bytes > 0) device_->free(arena_.memory);
+}
+
+void SessionData::add(std::string name, std::shared_ptr<const compiler::Compiled> step) {
+  plans_.push_back(
+      std::make_unique<BoundPlan>(std::move(name), std::move(step), *device_, store_));
+}
+
+// Temporaries live within a run, so the arena may be given up for a larger one.
+void SessionData::fit_arena() {
+  std::int64_t needed = 0;
+  for (const auto& plan : plans_) needed = std::max(needed, plan->arena_bytes());
+  if (needed <= arena_.bytes) return;
+  if (arena_.bytes > 0) device_->free(arena_.memory);
+  arena_ = {};
+  arena_ = {device_->allocate(needed), 0, needed};
+}
+
+std::size_t SessionData::attach(std::string_view name, const CompiledPlan& plan) {
+  if (std::any_of(plans_.begin(), plans_.end(), [&](const auto& p) { return p->name() == name; }))
+    throw TypeError(fmt::format("the session has a plan named '{}' already", name));
+  const PlanData& data = plan.data();
+  if (data->steps.size() != 1)
+    throw TypeError(
+        fmt::format("'{}': only a plan of one step can be attached, this one has {}", name,
+                    counted(data->steps.size(), "step")));
+  store_.extend(store_leaves(*data), siblings(data->steps.front().plan));
+  add(std::string(name), step_of(data, 0));
+  fit_arena();
+  return plans_.size() - 1;
+}
+
+std::size_t SessionData::find_plan(std::string_view name) const {
+  std::vector<std::string> names;
+  for (std::size_t k = 0; k < plans_.size(); ++k) {
+    if (plans_[k]->name() == name) return k;
+    names.push_back(plans_[k]->name());
+  }
+  throw TypeError(
+      fmt::format("the session has no plan named '{}'{}", name, did_you_mean(name, names)));
+}
+
+BoundPlan& SessionData::main_with(std::string_view output) {
+  for (std::size_t k = 0; k < main_plans_; ++k)
+    if (plans_[k]->has_output(output)) return *plans_[k];
+  return main();
+}
+
+void SessionData::step() {
+  if (accumulation_steps_ > 1) store_.numbers()[first_micro_batch_] = accumulated_ == 0 ? 1.0 : 0.0;
+  run(0);
+  if (accumulation_steps_ == 1 || !finite_) return;
+  if (++accumulated_ == accumulation_steps_) apply();
+}
+
+void SessionData::apply() {
+  if (accumulation_steps_ == 1)
+    throw TypeError(
+        "apply: this session does not accumulate; build it with accumulation_steps above 1");
+  if (accumulated_ == 0) throw TypeError("apply: nothing was accumulated since the last update");
+  run(apply_);
+  accumulated_ = 0;
+}
+
+double SessionData::scalar(std::string_view name) const {
+  return store_.read(store_.get(name, LeafKind::scalar, "scalar")).at(0);
+}
+
+void SessionData::set_scalar(std::string_view name, double value) {
+  store_.write(store_.get(name, LeafKind::scalar, "scalar"), Literal::scalar(value));
+}
+
+void SessionData::need_optimizer(std::string_view scalar, std::string_view what) const {
+  if (store_.find(scalar)) return;
+  throw TypeError(fmt::format(
+      "{}: the session's optimizer has no '{}'; it is chosen by the option `optimizer` when the "
+      "session is built, and this one has {}",
+      what, scalar, store_.find("optim.lr") ? "another kind" : "none"));
+}
+
+std::string SessionData::factor_scalar(std::string_view pattern) const {
+  const std::vector<std::string>& patterns = main_data_->group_patterns;
+  const auto found = std::find(patterns.begin(), patterns.end(), pattern);
+  if (found == patterns.end())
+    throw TypeError(fmt::format(
+        "no parameter group was declared as '{}'{}; groups are given by the option "
+        "`training.groups` when the session is built",
+        pattern, did_you_mean(pattern, patterns)));
+  std::string name = fmt::format("optim.group{}.lr_factor", found - patterns.begin());
+  if (!store_.find(name))
+    throw TypeError(fmt::format("the parameter group '{}' is frozen: it has no factor", pattern));
+  return name;
+}
+
+SessionMemory SessionData::memory() const {
+  SessionMemory memory;
+  memory.parameters = store_.device_bytes(LeafKind::parameter);
+  memory.states = store_.device_bytes(LeafKind::state);
+  for (const auto& plan : plans_) {
+    memory.inputs += plan->input_bytes();
+    memory.outputs += plan->output_bytes();
+  }
+  memory.temporaries = arena_.bytes;
+  const device::MemorySummary device = device_->memory();
+  memory.scratch = device.scratch;
+  memory.constants = device.constants;
+  return memory;
+}
+
+}  // namespace pantala::runtime

@@ -1,0 +1,85 @@
+// SessionData: what stands behind Session. The device, the store on it, the plans bound to both,
+// and the arena that the plans share, in this order of life.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/trace.h"
+#include "device/device.h"
+#include "pantala/session.h"
+#include "runtime/bound_plan.h"
+#include "runtime/source.h"
+#include "runtime/store.h"
+
+namespace pantala::runtime {
+
+class SessionData {
+ public:
+  SessionData(const CompileResult& compiled, const SessionOptions& options);
+  ~SessionData();
+  SessionData(const SessionData&) = delete;
+  SessionData& operator=(const SessionData&) = delete;
+
+  // Returns the index of the new plan.
+  std::size_t attach(std::string_view name, const CompiledPlan& plan);
+  std::size_t find_plan(std::string_view name) const;
+  BoundPlan& plan(std::size_t index) { return *plans_[index]; }
+  const std::vector<std::unique_ptr<BoundPlan>>& plans() const { return plans_; }
+  BoundPlan& main() { return *plans_[0]; }
+  // The first of the main plans that has this output; main() if none has.
+  BoundPlan& main_with(std::string_view output);
+
+  Store& store() { return store_; }
+  device::Device& device() { return *device_; }
+  Report& report() { return report_; }
+
+  void run(std::size_t index) {
+    finite_ = plans_[index]->run(arena_, is_timed_ ? &*timing_ : nullptr);
+  }
+  void step();
+  void apply();
+  bool finite() const { return finite_; }
+  std::int64_t accumulated() const { return accumulated_; }
+  std::int64_t accumulation_steps() const { return accumulation_steps_; }
+
+  double scalar(std::string_view name) const;
+  void set_scalar(std::string_view name, double value);
+  // TypeError saying what the session lacks.
+  void need_optimizer(std::string_view scalar, std::string_view what) const;
+  std::string factor_scalar(std::string_view pattern) const;
+
+  void save(const std::filesystem::path& path, Saved what) const;
+  void load(const std::filesystem::path& path, Saved what);
+  SessionMemory memory() const;
+  void set_timing(bool on) { is_timed_ = on; }
+  void write_trace(const std::filesystem::path& path) const;
+
+ private:
+  void add(std::string name, std::shared_ptr<const compiler::Compiled> step);
+  void fit_arena();
+  void record_stages();
+  std::vector<const Store::Entry*> saved_entries(Saved what) const;
+
+  PlanData main_data_;
+  std::unique_ptr<device::Device> device_;
+  Store store_;
+  std::vector<std::unique_ptr<BoundPlan>> plans_;
+  device::Slice arena_;
+  Report report_;
+  std::size_t main_plans_ = 0;
+  const std::int64_t accumulation_steps_;
+  std::int64_t accumulated_ = 0;
+  std::size_t apply_ = 0, first_micro_batch_ = 0;  // the plan, and the store's number
+  bool finite_ = true;
+  trace::Recorder recorder_;
+  std::optional<BoundPlan::Timing> timing_;
+  bool is_timed_ = false;
+};
+
+}  // namespace pantala::runtime

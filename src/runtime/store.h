@@ -1,0 +1,88 @@
+// The Store: everything that lives from step to step, by name. Parameters, moments, running
+// statistics and accumulators lie in device memory, in one block per extend() with slices at
+// multiples of plan::kAlignment (placement.h decides their order); counters and hyper-parameters
+// are numbers on the host. Plans are bound to its slices, so that all of them see the same memory.
+//
+// First values come from initialisers and the seed; they are those of ref::Session.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "device/device.h"
+#include "ir/number.h"
+#include "pantala/graph.h"
+#include "pantala/session.h"
+
+namespace pantala::runtime {
+
+// A leaf as a plan declares it.
+struct StoreLeaf {
+  LeafKind kind = LeafKind::parameter;  // parameter, state or scalar
+  std::string name;
+  Type type;
+  bool on_host = false;
+  Initializer init = {};  // of a scalar: a constant
+  bool is_touched = true;  // by the plan; what it does not touch may be kept in either place
+};
+
+class Store {
+ public:
+  // The device must outlive the store.
+  Store(device::Device& device, std::uint64_t seed) : device_(device), seed_(seed) {}
+  ~Store();
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+
+  // Adds what is not there yet, with first values. TypeError listing every leaf that is there with
+  // another type or kind; then nothing is added. `siblings` as in placement.h.
+  void extend(std::span<const StoreLeaf> leaves,
+              std::span<const std::vector<std::string>> siblings);
+
+  struct Entry {
+    StoreLeaf leaf;
+    device::Slice slice;   // in device memory
+    std::size_t host = 0;  // or the index of the number on the host
+  };
+  // In order of placement within each extension.
+  const std::vector<Entry>& entries() const { return entries_; }
+  const Entry* find(std::string_view name) const;
+  // TypeError with the nearest name of this kind; `what` is "parameter", "state", ...
+  const Entry& get(std::string_view name, LeafKind kind, std::string_view what) const;
+  std::vector<std::string> names(LeafKind kind) const;
+
+  // The numbers on the host, by Entry::host.
+  std::span<ir::Number> numbers() { return numbers_; }
+
+  Literal read(const Entry& entry) const;
+  void read(const Entry& entry, const HostBuffer& into) const;
+  // Checked as set_input checks (convert.h).
+  void write(const Entry& entry, const Literal& value);
+  void write(const Entry& entry, const HostElements& value);
+  // The bytes of an entry; `space` keeps them where the device's memory cannot be seen.
+  std::span<const std::byte> bytes(const Entry& entry, std::vector<std::byte>& space) const;
+
+  std::int64_t device_bytes(LeafKind kind) const;
+
+ private:
+  void check(std::span<const StoreLeaf> leaves) const;
+  void place_on_device(std::vector<Entry>& added,
+                       std::span<const std::vector<std::string>> siblings);
+  void write_bytes(const Entry& entry, std::span<const std::byte> bytes);
+  Literal first_value(const StoreLeaf& leaf) const;
+
+  device::Device& device_;
+  std::uint64_t seed_;
+  std::vector<device::MemoryId> blocks_;
+  std::vector<Entry> entries_;
+  std::map<std::string, std::size_t, std::less<>> index_;
+  std::vector<ir::Number> numbers_;
+};
+
+}  // namespace pantala::runtime
