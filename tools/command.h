@@ -23,6 +23,7 @@ using Run = std::function<int()>;
 // tools/verb_NAME.cpp.
 Run devices_verb(CLI::App& verb);
 Run fixtures_verb(CLI::App& verb);
+Run inspect_verb(CLI::App& verb);
 Run ops_verb(CLI::App& verb);
 
 // The whole command; never throws.
