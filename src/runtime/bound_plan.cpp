@@ -37,7 +37,7 @@ PortBlock::PortBlock(device::Device& device, const plan::Plan& plan, plan::Stora
     slice.bytes = buffer.bytes();
     items_.push_back({.name = port.name,
                       .type = {buffer.dtype, port.shape},
-                      .limit = port.limit,
+                      .bounds = {port.limit, port.exempt},
                       .slice = slice,
                       .view = view ? view + slice.offset : nullptr,
                       .is_set = false});
@@ -136,7 +136,7 @@ PortBlock::Item& BoundPlan::input(std::string_view name) {
 
 template <class Values, class Check>
 void BoundPlan::write_input(PortBlock::Item& item, const Values& values, const Check& check) {
-  check(Receiver{"input", item.name}, values, item.type, item.limit);
+  check(Receiver{"input", item.name}, values, item.type, item.bounds);
   device_.wait();
   if (item.view) {
     encode(values, item.type.dtype, item.view);

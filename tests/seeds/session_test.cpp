@@ -118,8 +118,7 @@ TEST(Sessions, T29_a_training_graph_compiles_without_a_device) {
 
 TEST(Sessions, T30_the_plan_of_a_product_with_gradients) {
   const SmallProduct m;
-  const auto [plan, report] =
-      compile_training_graph(m.graph, m.loss, {.observe_gradients = true});
+  const auto [plan, report] = compile_training_graph(m.graph, m.loss, {.observe_gradients = true});
   EXPECT_GE(plan.launches(), 1);
   EXPECT_TRUE(plan.has_loss());
   EXPECT_THAT(plan.inputs(), ElementsAre("x"));
