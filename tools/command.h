@@ -24,6 +24,7 @@ using Run = std::function<int()>;
 Run bench_verb(CLI::App& verb);
 Run devices_verb(CLI::App& verb);
 Run fixtures_verb(CLI::App& verb);
+Run inspect_verb(CLI::App& verb);
 Run ops_verb(CLI::App& verb);
 
 // The whole command; never throws.
