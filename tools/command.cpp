@@ -23,8 +23,10 @@ struct Verb {
   Run (*describe)(CLI::App&);
 };
 constexpr Verb kVerbs[] = {
+    {"bench", "Measure a step of a workload", bench_verb},
     {"devices", "List the devices of this machine", devices_verb},
     {"fixtures", "Run recorded cases and compare with what they expect", fixtures_verb},
+    {"inspect", "Show what the compiler makes of a model or graph", inspect_verb},
     {"ops", "Print the reference of all ops", ops_verb},
 };
 

@@ -21,8 +21,10 @@ using Run = std::function<int()>;
 
 // Each verb describes its options on `verb` and returns its work. One file per verb:
 // tools/verb_NAME.cpp.
+Run bench_verb(CLI::App& verb);
 Run devices_verb(CLI::App& verb);
 Run fixtures_verb(CLI::App& verb);
+Run inspect_verb(CLI::App& verb);
 Run ops_verb(CLI::App& verb);
 
 // The whole command; never throws.

@@ -39,7 +39,7 @@ void fields(Archive& a, Struct& s) {
   else if constexpr (std::same_as<S, Launch>)
     a(s.name, s.unit, s.sets, s.after, s.serial);
   else if constexpr (std::same_as<S, Port>)
-    a(s.name, s.buffer, s.shape, s.limit);
+    a(s.name, s.buffer, s.shape, s.limit, s.exempt);
   else if constexpr (std::same_as<S, ParameterGradient>)
     a(s.name, s.parameter, s.gradient);
   else {

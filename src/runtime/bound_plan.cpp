@@ -37,7 +37,7 @@ PortBlock::PortBlock(device::Device& device, const plan::Plan& plan, plan::Stora
     slice.bytes = buffer.bytes();
     items_.push_back({.name = port.name,
                       .type = {buffer.dtype, port.shape},
-                      .limit = port.limit,
+                      .bounds = {port.limit, port.exempt},
                       .slice = slice,
                       .view = view ? view + slice.offset : nullptr,
                       .is_set = false});
@@ -145,10 +145,10 @@ void BoundPlan::write_input(std::string_view name, const Values& values, const C
   PortBlock::Item* const found = find_input(name);
   if (!found) {
     const compiler::CompiledLeaf& leaf = unread_input(name);
-    return check(Receiver{"input", leaf.name}, values, leaf.type, 0);
+    return check(Receiver{"input", leaf.name}, values, leaf.type, {});
   }
   PortBlock::Item& item = *found;
-  check(Receiver{"input", item.name}, values, item.type, item.limit);
+  check(Receiver{"input", item.name}, values, item.type, item.bounds);
   device_.wait();
   if (item.view) {
     encode(values, item.type.dtype, item.view);

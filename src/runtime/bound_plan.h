@@ -16,6 +16,7 @@
 #include "compiler/compile.h"
 #include "device/device.h"
 #include "device/profile.h"
+#include "runtime/convert.h"
 #include "runtime/store.h"
 
 namespace pantala::runtime {
@@ -26,7 +27,7 @@ class PortBlock {
   struct Item {
     std::string name;
     Type type;
-    std::int64_t limit = 0;
+    IndexBounds bounds;
     device::Slice slice;
     std::byte* view = nullptr;  // where the host can reach it
     bool is_set = false;

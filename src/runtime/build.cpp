@@ -40,6 +40,11 @@ Session build_session_unoptimized(const Graph& graph, const Tensor& loss,
   return open_and_log(compile_training_graph(graph, loss, plain), session);
 }
 
+Session build_session_cached(const Graph& graph, const Tensor& loss, const CompileOptions& options,
+                             const std::filesystem::path& path, const SessionOptions& session) {
+  return open_and_log(load_or_compile_training(path.string(), graph, loss, options), session);
+}
+
 Session build_inference_session(const Graph& graph, const CompileOptions& options,
                                 const SessionOptions& session) {
   if (options.optimizer || options.accumulation_steps != 1 || options.observe_gradients)

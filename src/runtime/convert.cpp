@@ -134,23 +134,24 @@ void decode_span(DType dtype, const std::byte* from, std::span<To> to) {
 
 template <class T>
 void check_integers(const Receiver& receiver, std::span<const T> values, const Type& to,
-                    std::int64_t limit) {
+                    const IndexBounds& bounds) {
   if constexpr (std::is_integral_v<T>) {
     if (is_float(to.dtype)) return;
     auto [low, high] = range_of(to.dtype);
-    if (limit > 0) low = 0, high = std::min(high, limit - 1);
-    // Found in one pass without branches, then looked for.
-    bool fits = true;
-    for (const T value : values)
-      fits &= static_cast<std::int64_t>(value) >= low && static_cast<std::int64_t>(value) <= high;
-    if (fits) return;
-    for (std::size_t k = 0; k < values.size(); ++k) {
-      const auto value = static_cast<std::int64_t>(values[k]);
-      if (value >= low && value <= high) continue;
-      throw ValueError(fmt::format("{} '{}': {} at position {} is not in [{}, {}]{}", receiver.kind,
-                                   receiver.name, value, k, low, high,
-                                   limit > 0 ? ", which its readers need" : ""));
-    }
+    if (bounds.limit > 0) low = 0, high = std::min(high, bounds.limit - 1);
+    // 0 is in every range with a limit: as an exemption it takes nothing more.
+    const auto fits = [&](T value) {
+      const auto wide = static_cast<std::int64_t>(value);
+      return (wide >= low && wide <= high) || (bounds.exempt != 0 && wide == bounds.exempt);
+    };
+    const auto bad = std::find_if_not(values.begin(), values.end(), fits);
+    if (bad == values.end()) return;
+    throw ValueError(fmt::format(
+        "{} '{}': {} at position {} is not in [{}, {}]{}", receiver.kind, receiver.name,
+        static_cast<std::int64_t>(*bad), bad - values.begin(), low, high,
+        bounds.limit == 0    ? ""
+        : bounds.exempt == 0 ? ", which its readers need"
+                             : fmt::format(" and not {}, which its readers need", bounds.exempt)));
   }
 }
 
@@ -191,13 +192,13 @@ bool convertible(DType from, DType to) {
 }
 
 void check_elements(const Receiver& receiver, const HostElements& from, const Type& to,
-                    std::int64_t limit) {
+                    const IndexBounds& bounds) {
   const std::int64_t count = count_of(from);
   if (count != to.shape.numel())
     throw TypeError(fmt::format("{} '{}' is {}: it has {} elements, {} were given", receiver.kind,
                                 receiver.name, to.str(), to.shape.numel(), count));
   if (!convertible(dtype_of(from), to.dtype)) refuse_dtype(receiver, dtype_of(from), to);
-  std::visit([&](const auto& values) { check_integers(receiver, values, to, limit); }, from);
+  std::visit([&](const auto& values) { check_integers(receiver, values, to, bounds); }, from);
 }
 
 void encode(const HostElements& from, DType dtype, std::byte* to) {
@@ -205,12 +206,12 @@ void encode(const HostElements& from, DType dtype, std::byte* to) {
 }
 
 void check_literal(const Receiver& receiver, const Literal& from, const Type& to,
-                   std::int64_t limit) {
+                   const IndexBounds& bounds) {
   if (from.shape() != to.shape)
     throw TypeError(fmt::format("{} '{}' is {}, but {} was given", receiver.kind, receiver.name,
                                 to.str(), from.type().str()));
   if (!convertible(from.dtype(), to.dtype)) refuse_dtype(receiver, from.dtype(), to);
-  if (!from.is_float()) check_integers(receiver, from.i(), to, limit);
+  if (!from.is_float()) check_integers(receiver, from.i(), to, bounds);
 }
 
 void encode(const Literal& from, DType dtype, std::byte* to) {

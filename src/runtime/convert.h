@@ -27,16 +27,20 @@ struct Receiver {
 // Whether a `from` can become a `to`, element values aside.
 bool convertible(DType from, DType to);
 // TypeError naming both counts, or both dtypes; ValueError naming position and value for an integer
-// that `to` cannot hold or that is not in [0, limit) (limit 0: any).
+// that `to` cannot hold or that the bounds do not take.
+struct IndexBounds {
+  std::int64_t limit = 0;   // values are in [0, limit); 0: any
+  std::int64_t exempt = 0;  // or this one; 0: none
+};
 void check_elements(const Receiver& receiver, const HostElements& from, const Type& to,
-                    std::int64_t limit);
+                    const IndexBounds& bounds = {});
 // After check_elements: `to` has room for them.
 void encode(const HostElements& from, DType dtype, std::byte* to);
 
 // The same for a literal: its type must be that of the receiver, or of the same shape and
 // convertible. A float literal holds doubles; they are rounded to its dtype.
 void check_literal(const Receiver& receiver, const Literal& from, const Type& to,
-                   std::int64_t limit);
+                   const IndexBounds& bounds = {});
 void encode(const Literal& from, DType dtype, std::byte* to);
 
 Literal decode(const Type& type, const std::byte* from);

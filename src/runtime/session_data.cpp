@@ -42,8 +42,7 @@ SessionData::SessionData(const CompileResult& compiled, const SessionOptions& op
   main_plans_ = plans_.size();
   if (accumulation_steps_ > 1) {
     apply_ = find_plan(compiler::kApply);
-    first_micro_batch_ =
-        store_.get(compiler::kFirstMicroBatch, LeafKind::scalar, "scalar").host;
+    first_micro_batch_ = store_.get(compiler::kFirstMicroBatch, LeafKind::scalar, "scalar").host;
   }
   fit_arena();
   const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;
@@ -67,8 +66,8 @@ void SessionData::record_stages() {
                    .track = track});
     shift += duration;
   }
-  timing_.emplace(
-      BoundPlan::Timing{.recorder = recorder_, .track = recorder_.add_track("steps"), .shift = shift});
+  timing_.emplace(BoundPlan::Timing{
+      .recorder = recorder_, .track = recorder_.add_track("steps"), .shift = shift});
 }
 
 void SessionData::write_trace(const std::filesystem::path& path) const {
@@ -81,8 +80,7 @@ SessionData::~SessionData() {
 }
 
 void SessionData::add(std::string name, std::shared_ptr<const compiler::Compiled> step) {
-  plans_.push_back(
-      std::make_unique<BoundPlan>(std::move(name), std::move(step), *device_, store_));
+  plans_.push_back(std::make_unique<BoundPlan>(std::move(name), std::move(step), *device_, store_));
 }
 
 // Temporaries live within a run, so the arena may be given up for a larger one.
@@ -100,9 +98,8 @@ std::size_t SessionData::attach(std::string_view name, const CompiledPlan& plan)
     throw TypeError(fmt::format("the session has a plan named '{}' already", name));
   const PlanData& data = plan.data();
   if (data->steps.size() != 1)
-    throw TypeError(
-        fmt::format("'{}': only a plan of one step can be attached, this one has {}", name,
-                    counted(data->steps.size(), "step")));
+    throw TypeError(fmt::format("'{}': only a plan of one step can be attached, this one has {}",
+                                name, counted(data->steps.size(), "step")));
   store_.extend(store_leaves(*data), siblings(data->steps.front().plan));
   add(std::string(name), step_of(data, 0));
   fit_arena();
@@ -161,10 +158,10 @@ std::string SessionData::factor_scalar(std::string_view pattern) const {
   const std::vector<std::string>& patterns = main_data_->group_patterns;
   const auto found = std::find(patterns.begin(), patterns.end(), pattern);
   if (found == patterns.end())
-    throw TypeError(fmt::format(
-        "no parameter group was declared as '{}'{}; groups are given by the option "
-        "`training.groups` when the session is built",
-        pattern, did_you_mean(pattern, patterns)));
+    throw TypeError(
+        fmt::format("no parameter group was declared as '{}'{}; groups are given by the option "
+                    "`training.groups` when the session is built",
+                    pattern, did_you_mean(pattern, patterns)));
   std::string name = fmt::format("optim.group{}.lr_factor", found - patterns.begin());
   if (!store_.find(name))
     throw TypeError(fmt::format("the parameter group '{}' is frozen: it has no factor", pattern));

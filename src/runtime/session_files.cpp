@@ -43,8 +43,8 @@ std::int64_t saved_window(const io::SafeTensors& file, const std::string& path,
                                  pantala::quoted(text)));
   if (count >= accumulation_steps)
     throw TypeError(fmt::format(
-        "{}: it was saved after {} micro-batches of a window, but this session's windows have {}", path,
-        count, accumulation_steps));
+        "{}: it was saved after {} micro-batches of a window, but this session's windows have {}",
+        path, count, accumulation_steps));
   return count;
 }
 

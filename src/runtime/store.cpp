@@ -181,7 +181,7 @@ void Store::write_bytes(const Entry& entry, std::span<const std::byte> bytes) {
 
 void Store::write(const Entry& entry, const Literal& value) {
   const Type& type = entry.leaf.type;
-  check_literal({kind_name(entry.leaf.kind), entry.leaf.name}, value, type, 0);
+  check_literal({kind_name(entry.leaf.kind), entry.leaf.name}, value, type);
   std::vector<std::byte> bytes(static_cast<std::size_t>(bytes_of(type)));
   encode(value, type.dtype, bytes.data());
   write_bytes(entry, bytes);
@@ -189,7 +189,7 @@ void Store::write(const Entry& entry, const Literal& value) {
 
 void Store::write(const Entry& entry, const HostElements& value) {
   const Type& type = entry.leaf.type;
-  check_elements({kind_name(entry.leaf.kind), entry.leaf.name}, value, type, 0);
+  check_elements({kind_name(entry.leaf.kind), entry.leaf.name}, value, type);
   std::vector<std::byte> bytes(static_cast<std::size_t>(bytes_of(type)));
   encode(value, type.dtype, bytes.data());
   write_bytes(entry, bytes);

@@ -28,7 +28,7 @@ struct StoreLeaf {
   std::string name;
   Type type;
   bool on_host = false;
-  Initializer init = {};  // of a scalar: a constant
+  Initializer init = {};   // of a scalar: a constant
   bool is_touched = true;  // by the plan; what it does not touch may be kept in either place
 };
 

@@ -41,7 +41,9 @@ Context::Context(const Graph& lowered, const Target& on, const ScheduleOptions& 
     return it != buffers_.end() ? strides(it->second) : type(id).shape.strides();
   };
   info_.in_range = [this](ValueId index, std::int64_t limit) { return in_range(index, limit); };
-  info_.report_code = [this](std::uint32_t id, std::int64_t limit) { return report_code(id, limit); };
+  info_.report_code = [this](std::uint32_t id, std::int64_t limit) {
+    return report_code(id, limit);
+  };
   add_leaves();
 }
 
@@ -113,7 +115,8 @@ std::uint32_t Context::add_temporary(ValueId id, std::vector<int> order) {
   return add_buffer(std::move(buffer));
 }
 
-std::uint32_t Context::add_scratch_tensor(const std::string& name, DType dtype, const Shape& shape) {
+std::uint32_t Context::add_scratch_tensor(const std::string& name, DType dtype,
+                                          const Shape& shape) {
   ProgramBuffer buffer;
   buffer.name = name;
   buffer.dtype = dtype;
@@ -132,17 +135,46 @@ std::vector<std::int64_t> Context::strides(std::uint32_t id) const {
   return result;
 }
 
-// Inputs are checked when they are set: their limit is noted. What the graph makes itself is checked
-// by the kernels.
+// The value whose numbers `id` has, in other places or as another integer type.
+ValueId Context::numbers_of(ValueId id) const {
+  for (const ir::Node* n = &graph_->node(id.node); !is_leaf(*n->op) && keeps_numbers(*n->op);
+       n = &graph_->node(id.node))
+    id = n->inputs[0];
+  return id;
+}
+
+// where(x == c, k, x) with k in range has the numbers of x, of which c may be any: rows to ignore.
+std::optional<Context::Replaced> Context::replaced_number(ValueId id, std::int64_t limit) const {
+  const ir::Node& choice = node(id.node);
+  if (choice.op->name != "where") return std::nullopt;
+  const ir::Node& condition = node(numbers_of(choice.inputs[0]).node);
+  if (condition.op->name != "eq" || condition.inputs[0] != choice.inputs[2]) return std::nullopt;
+  const auto constant = [&](ValueId value) {
+    return ir::splat_value(node(numbers_of(value).node));
+  };
+  const std::optional<double> number = constant(condition.inputs[1]);
+  const std::optional<double> instead = constant(choice.inputs[1]);
+  if (!number || !instead || *instead < 0 || *instead >= static_cast<double>(limit))
+    return std::nullopt;
+  return Replaced{choice.inputs[2], static_cast<std::int64_t>(*number)};
+}
+
+// Inputs are checked when they are set: their limit is noted. What the graph makes itself is
+// checked by the kernels.
 bool Context::in_range(ValueId index, std::int64_t limit) {
   if (is_host(index)) return false;
-  const ir::Node* n = &graph_->node(index.node);
-  while (!is_leaf(*n->op) && keeps_numbers(*n->op)) {
-    index = n->inputs[0];
-    n = &graph_->node(index.node);
+  index = numbers_of(index);
+  std::int64_t exempt = 0;
+  if (const std::optional<Replaced> replaced = replaced_number(index, limit)) {
+    index = numbers_of(replaced->value);
+    exempt = replaced->number;
   }
-  if (ir::leaf_kind(*n->op) != LeafKind::input || !is_integer(type(index).dtype)) return false;
+  if (ir::leaf_kind(*node(index.node).op) != LeafKind::input || !is_integer(type(index).dtype))
+    return false;
   ProgramBuffer& b = program.buffers[buffer_of(index)];
+  // A number that one reader replaces may be out of range for another.
+  if (b.exempt != 0 && b.exempt != exempt) return false;
+  if (b.limit == 0) b.exempt = exempt;
   b.limit = b.limit == 0 ? limit : std::min(b.limit, limit);
   return true;
 }

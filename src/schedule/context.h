@@ -75,6 +75,12 @@ class Context {
   void find_host_values();
   void add_leaves();
   bool in_range(ValueId index, std::int64_t limit);
+  struct Replaced {
+    ValueId value;
+    std::int64_t number;
+  };
+  ValueId numbers_of(ValueId id) const;
+  std::optional<Replaced> replaced_number(ValueId id, std::int64_t limit) const;
   std::int64_t report_code(std::uint32_t node, std::int64_t limit);
 
   friend class MakingScope;

@@ -104,7 +104,8 @@ class TemporaryFile {
 // The names of the spans of a trace file.
 std::vector<std::string> span_names(const std::filesystem::path& path) {
   std::vector<std::string> names;
-  for (const auto& event : io::read_json(path).at("traceEvents"))
+  const io::Json trace = io::read_json(path);
+  for (const auto& event : trace.at("traceEvents"))
     if (event.at("ph") == "X") names.push_back(event.at("name"));
   return names;
 }
@@ -118,8 +119,7 @@ TEST(Sessions, T29_a_training_graph_compiles_without_a_device) {
 
 TEST(Sessions, T30_the_plan_of_a_product_with_gradients) {
   const SmallProduct m;
-  const auto [plan, report] =
-      compile_training_graph(m.graph, m.loss, {.observe_gradients = true});
+  const auto [plan, report] = compile_training_graph(m.graph, m.loss, {.observe_gradients = true});
   EXPECT_GE(plan.launches(), 1);
   EXPECT_TRUE(plan.has_loss());
   EXPECT_THAT(plan.inputs(), ElementsAre("x"));

@@ -18,8 +18,7 @@ inline std::uint64_t next_random(std::uint64_t& state) {
 // In [-1, 1).
 inline std::vector<float> random_floats(std::int64_t count, std::uint64_t seed) {
   std::vector<float> values(static_cast<std::size_t>(count));
-  for (float& value : values)
-    value = static_cast<float>(next_random(seed) >> 40) * 0x1p-23F - 1.0F;
+  for (float& value : values) value = static_cast<float>(next_random(seed) >> 40) * 0x1p-23F - 1.0F;
   return values;
 }
 

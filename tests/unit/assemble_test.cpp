@@ -117,9 +117,11 @@ TEST(Assemble, a_plan_runs_on_every_device) {
 TEST(Assemble, limits_belong_to_inputs) {
   SmallProgram small;
   small.program.buffers[0].limit = 10;
+  small.program.buffers[0].exempt = -100;
   small.program.buffers[1].limit = 10;
   const plan::Plan plan = assemble(small.program, {});
   EXPECT_EQ(plan.inputs[0].limit, 10);
+  EXPECT_EQ(plan.inputs[0].exempt, -100);
   EXPECT_EQ(plan.parameters[0].limit, 0);
 }
 

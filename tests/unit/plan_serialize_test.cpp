@@ -22,6 +22,7 @@ Plan example() {
   p.units[2].object = std::vector<std::byte>(1000, std::byte{7});
   p.units[2].kernel.reset();
   p.inputs[0].limit = 10;
+  p.inputs[0].exempt = -100;
   return p;
 }
 
@@ -82,7 +83,7 @@ TEST(PlanSerialize, SaysWhatIsWrong) {
   EXPECT_THAT(message(bytes), testing::HasSubstr("this is not a plan"));
   bytes = good;
   bytes[8] = std::byte{200};
-  EXPECT_THAT(message(bytes), testing::HasSubstr("a plan of version 200, 1 is expected"));
+  EXPECT_THAT(message(bytes), testing::HasSubstr("a plan of version 200, 2 is expected"));
   bytes = good;
   bytes.back() ^= std::byte{1};
   EXPECT_THAT(message(bytes), testing::HasSubstr("its hash differs"));

@@ -1,5 +1,5 @@
-// Sessions: several plans over one store, files, threads, guards, accumulation. What they compute is
-// compared with the interpreter or with another session, to the bit where that is promised.
+// Sessions: several plans over one store, files, threads, guards, accumulation. What they compute
+// is compared with the interpreter or with another session, to the bit where that is promised.
 #include "pantala/session.h"
 
 #include <gmock/gmock.h>
@@ -187,8 +187,8 @@ TEST(Session, saved_parameters_are_loaded_by_an_inference_session) {
 TEST(Session, a_file_that_does_not_fit_is_refused_with_all_problems) {
   const zoo::Model model = small_mlp(8);
   Session session = build_inference_session(model.graph);
-  const zoo::Model other = zoo::mlp(
-      {.batch = 8, .inputs = kInputs, .hidden = {16, 9}, .classes = kClasses});
+  const zoo::Model other =
+      zoo::mlp({.batch = 8, .inputs = kInputs, .hidden = {16, 9}, .classes = kClasses});
   const TemporaryFile file("pantala_session_other.safetensors");
   build_inference_session(other.graph).save(file.path());
   const std::vector<Literal> before = all_parameters(session);
@@ -202,9 +202,15 @@ TEST(Session, a_file_that_does_not_fit_is_refused_with_all_problems) {
 TEST(Session, labels_out_of_range_are_refused_when_they_are_set) {
   const zoo::Model model = small_mlp(4);
   Session session = build_session(model.graph, model.loss, {.optimizer = optim::sgd(0.1)});
-  EXPECT_EQ(message<ValueError>(
-                [&] { session.set_input("labels", std::vector<std::int64_t>{0, 1, 5, 2}); }),
-            "input 'labels': 5 at position 2 is not in [0, 4], which its readers need");
+  EXPECT_EQ(
+      message<ValueError>([&] {
+        session.set_input("labels", std::vector<std::int64_t>{0, 1, 5, 2});
+      }),
+      "input 'labels': 5 at position 2 is not in [0, 4] and not -100, which its readers need");
+  session.set_input("labels", std::vector<std::int64_t>{0, 1, -100, 2});
+  session.set_input("x", random_floats(4 * kInputs, 1));
+  session.step();
+  EXPECT_TRUE(std::isfinite(session.loss()));
 }
 
 TEST(Session, an_index_computed_out_of_range_is_reported_by_the_step) {
@@ -227,8 +233,8 @@ TEST(Session, an_index_computed_out_of_range_is_reported_by_the_step) {
 // The parameters after 20 steps of Adam.
 std::vector<Literal> trained(const zoo::Model& model, const Shape& input, std::int64_t classes,
                              int threads) {
-  Session session = build_session(model.graph, model.loss,
-                                  {.threads = threads, .optimizer = optim::adam(1e-3)});
+  Session session =
+      build_session(model.graph, model.loss, {.threads = threads, .optimizer = optim::adam(1e-3)});
   for (std::uint64_t k = 0; k < 20; ++k) {
     session.set_input("x", random_floats(input.numel(), k));
     session.set_input("labels", random_labels(input[0], classes, k));
@@ -308,14 +314,12 @@ TEST(Session, accumulation_applies_the_update_of_a_whole_batch) {
     const std::vector<std::int64_t> labels = random_labels(8, kClasses, seed);
     for (std::int64_t k = 0; k < 4; ++k) {
       EXPECT_EQ(accumulating.accumulated(), k);
-      accumulating.set_input("x", std::span(x).subspan(
-                                      static_cast<std::size_t>(k * 2 * kInputs), 2 * kInputs));
+      accumulating.set_input(
+          "x", std::span(x).subspan(static_cast<std::size_t>(k * 2 * kInputs), 2 * kInputs));
       accumulating.set_input("labels",
                              std::span(labels).subspan(static_cast<std::size_t>(k * 2), 2));
       accumulating.step();
-      if (update == 0 && k == 2) {
-        EXPECT_EQ(all_parameters(accumulating), first);
-      }
+      if (update == 0 && k == 2) { EXPECT_EQ(all_parameters(accumulating), first); }
     }
     EXPECT_EQ(accumulating.accumulated(), 0);
     at_once.set_input("x", x);
@@ -352,10 +356,11 @@ TEST(Session, a_short_window_is_applied_by_hand) {
 
 TEST(Session, factors_of_parameter_groups_can_be_set) {
   const zoo::Model model = small_mlp(8);
-  Session session = build_session(
-      model.graph, model.loss,
-      {.optimizer = optim::sgd(0.1),
-       .training = {.groups = {{.pattern = "fc1.*", .lr_factor = 0.5}, {.pattern = "fc2.bias", .frozen = true}}}});
+  Session session =
+      build_session(model.graph, model.loss,
+                    {.optimizer = optim::sgd(0.1),
+                     .training = {.groups = {{.pattern = "fc1.*", .lr_factor = 0.5},
+                                             {.pattern = "fc2.bias", .frozen = true}}}});
   EXPECT_EQ(session.learning_rate_factor("fc1.*"), 0.5);
   session.set_learning_rate_factor("fc1.*", 0);
   const Literal fc1 = session.parameter("fc1.weight"), fc2 = session.parameter("fc2.weight");

@@ -170,7 +170,7 @@ TEST(Convert, messages_name_counts_dtypes_positions_and_values) {
   const Receiver input{"input", "labels"};
   const Type type{i32, {3}};
   const auto check = [&](const HostElements& values, std::int64_t limit) {
-    check_elements(input, values, type, limit);
+    check_elements(input, values, type, {limit});
   };
   EXPECT_EQ(message<TypeError>([&] {
               check(std::vector<std::int64_t>{1, 2}, 0);
@@ -192,8 +192,14 @@ TEST(Convert, messages_name_counts_dtypes_positions_and_values) {
               check(std::vector<std::int32_t>{9, -1, 0}, 10);
             }),
             "input 'labels': -1 at position 1 is not in [0, 9], which its readers need");
+  check_elements(input, std::vector{9, -100, 0}, type, {10, -100});
+  EXPECT_EQ(
+      message<ValueError>([&] {
+        check_elements(input, std::vector{9, -100, 10}, type, {10, -100});
+      }),
+      "input 'labels': 10 at position 2 is not in [0, 9] and not -100, which its readers need");
   EXPECT_EQ(message<TypeError>([&] {
-              check_literal(input, Literal::ints({4}, {1, 2, 3, 4}), type, 0);
+              check_literal(input, Literal::ints({4}, {1, 2, 3, 4}), type);
             }),
             "input 'labels' is i32[3], but i64[4] was given");
 }

@@ -1,0 +1,149 @@
+// pantala bench: how long a step of a workload takes.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <vector>
+
+#include "pantala/error.h"
+#include "pantala/session.h"
+#include "tools/bench/workloads.h"
+#include "tools/command.h"
+
+namespace pantala::tools {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double milliseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+struct BenchOptions {
+  std::vector<std::string> workloads;
+  bool infer = false, json = false, kernels = false, unfused = false;
+  double seconds = 2;
+  int threads = 0;
+  std::string cache, trace;
+};
+
+struct Measured {
+  double first_step_ms = 0;  // from the start of the compilation to the end of the first step
+  double compile_ms = 0;
+  std::vector<double> steps;
+  double loss_first = 0, loss_last = 0;
+};
+
+CompileOptions compile_options(const Workload& w, const BenchOptions& options) {
+  CompileOptions compile;
+  compile.threads = options.threads;
+  compile.optimize = !options.unfused;
+  if (!options.infer) compile.optimizer = w.optimizer;
+  return compile;
+}
+
+Session open(const Workload& w, const BenchOptions& options) {
+  const CompileOptions compile = compile_options(w, options);
+  if (options.infer) return build_inference_session(w.graph, compile);
+  if (!options.cache.empty()) return build_session_cached(w.graph, w.loss, compile, options.cache);
+  return build_session(w.graph, w.loss, compile);
+}
+
+double loss_of(const Session& session) { return session.output_scalar("loss"); }
+
+Measured measure(Session& session, double seconds) {
+  Measured m;
+  session.step();
+  m.loss_first = loss_of(session);
+  const Clock::time_point begin = Clock::now();
+  while (milliseconds_since(begin) < seconds * 1000 || m.steps.size() < 3) {
+    const Clock::time_point start = Clock::now();
+    session.step();
+    session.wait();
+    m.steps.push_back(milliseconds_since(start));
+  }
+  m.loss_last = loss_of(session);
+  return m;
+}
+
+void print_kernels(const Session& session) {
+  for (const KernelInfo& kernel : session.kernels())
+    fmt::print("{:8.1f} us  {:5} items  {:32} {}\n",
+               1000 * kernel.milliseconds / static_cast<double>(std::max<std::int64_t>(kernel.runs, 1)),
+               kernel.items, kernel.name, kernel.unit);
+}
+
+void run_workload(const std::string& name, const BenchOptions& options) {
+  const Workload w = make_workload(name);
+  const Clock::time_point start = Clock::now();
+  Session session = open(w, options);
+  for (const auto& [input, value] : w.inputs) session.set_input(input, value);
+  const double compile_ms = milliseconds_since(start);
+  if (options.kernels || !options.trace.empty()) session.set_timing(true);
+  session.step();
+  const double first_step_ms = milliseconds_since(start);
+  Measured m = measure(session, options.seconds);
+  std::sort(m.steps.begin(), m.steps.end());
+  const double least = m.steps.front(), median = m.steps[m.steps.size() / 2];
+  const Report& report = session.report();
+  if (options.json) {
+    const nlohmann::ordered_json line{{"workload", name},
+                                      {"mode", options.infer ? "infer" : "train"},
+                                      {"device", "cpu"},
+                                      {"threads", options.threads},
+                                      {"ms_min", least},
+                                      {"ms_median", median},
+                                      {"steps", m.steps.size()},
+                                      {"loss_first", m.loss_first},
+                                      {"loss_last", m.loss_last},
+                                      {"compile_ms", compile_ms},
+                                      {"first_step_ms", first_step_ms},
+                                      {"kernels", report.kernels_after},
+                                      {"units", report.units.size()},
+                                      {"peak_bytes", report.peak_bytes}};
+    fmt::print("{}\n", line.dump());
+  } else {
+    fmt::print("{} {}: {:.3f} ms (median {:.3f}) a step, {} steps, loss {:.4f} to {:.4f}; compiled in "
+               "{:.0f} ms, first step after {:.0f} ms; {} kernels, {} units, {:.1f} KiB of temporaries\n",
+               name, options.infer ? "infer" : "train", least, median, m.steps.size(), m.loss_first,
+               m.loss_last, compile_ms, first_step_ms, report.kernels_after, report.units.size(),
+               static_cast<double>(report.peak_bytes) / 1024);
+  }
+  if (options.kernels) print_kernels(session);
+  if (!options.trace.empty()) session.write_trace(options.trace);
+}
+
+}  // namespace
+
+Run bench_verb(CLI::App& verb) {
+  const auto options = std::make_shared<BenchOptions>();
+  verb.add_option("workload", options->workloads,
+                  fmt::format("Any of {}", fmt::join(workload_names(), ", ")))
+      ->required();
+  verb.add_flag("--infer", options->infer, "The forward pass to the loss instead of a training step");
+  verb.add_option("--seconds", options->seconds, "How long to measure")
+      ->check(CLI::Range(0.0, 3600.0))
+      ->capture_default_str();
+  verb.add_option("--threads", options->threads, "Threads that compute; 0: one per CPU")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  verb.add_flag("--json", options->json, "One JSON object a line");
+  verb.add_flag("--kernels", options->kernels, "Also the time of each launch");
+  verb.add_flag("--unfused", options->unfused, "A kernel per op");
+  verb.add_option("--cache", options->cache, "Take the plan from this file, or write it there");
+  verb.add_option("--trace", options->trace, "Write a trace for Perfetto");
+  return [options] {
+    if (options->threads == 0)
+      options->threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+    for (const std::string& name : options->workloads) make_workload(name);  // complain first
+    for (const std::string& name : options->workloads) run_workload(name, *options);
+    return 0;
+  };
+}
+
+}  // namespace pantala::tools

@@ -1,0 +1,104 @@
+// pantala inspect MODEL|FILE: graph, schedule, kernels, memory and report of what the compiler
+// makes of a model of the zoo or of a graph in text form. Nothing is run.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "pantala/text.h"
+#include "schedule/schedule.h"
+#include "tools/command.h"
+#include "tools/inspect/render.h"
+#include "tools/inspect/source.h"
+
+namespace pantala::tools {
+
+namespace {
+
+struct Options {
+  InspectSource source;
+  bool graph = false, lowered = false, schedule = false, kernels = false, memory = false,
+       report = false;
+  std::string kernel;
+  bool kir = false, llvm = false, assembly = false, unfused = false, json = false;
+};
+
+std::vector<RoleText> graph_texts(const Inspected& inspected, bool lowered) {
+  std::vector<RoleText> texts;
+  for (const compiler::StepGraph& step : step_graphs(inspected))
+    texts.push_back({step.role, to_text(lowered ? schedule::lower(step.graph) : step.graph)});
+  return texts;
+}
+
+std::string picture(const Options& o) {
+  const Inspected inspected = read_source(o.source);
+  if (o.graph || o.lowered) {
+    const std::vector<RoleText> texts = graph_texts(inspected, o.lowered);
+    return o.json ? roles_json(texts) : roles_text(texts);
+  }
+  if (!o.schedule && !o.kernels && !o.memory && o.kernel.empty()) {
+    const Report report = compile_all(inspected).report;
+    return o.json ? report.json() : report.text();
+  }
+  const std::vector<compiler::Compiled> steps = planned_steps(inspected);
+  if (o.schedule) return o.json ? schedule_json(steps) : schedule_text(steps);
+  if (o.kernels) return o.json ? kernels_json(steps) : kernels_text(steps);
+  if (o.memory) return o.json ? memory_json(steps) : memory_text(steps);
+  const KernelForm form = o.llvm       ? KernelForm::llvm
+                          : o.assembly ? KernelForm::assembly
+                                       : KernelForm::kir;
+  const std::string code = kernel_code(steps, o.kernel, form);
+  return o.json ? roles_json({{o.kernel, code}}) : code;
+}
+
+void add_source_options(CLI::App& verb, Options& o) {
+  verb.add_option("SOURCE", o.source.name,
+                  fmt::format("A model ({}) or a file with a graph in text form",
+                              fmt::join(model_names(), ", ")))
+      ->required();
+  verb.add_option("--batch", o.source.batch, "Items of a model's batch");
+  verb.add_option(
+      "--loss", o.source.loss,
+      "The output of the file's graph that is trained; without it the graph is compiled "
+      "as it is");
+  verb.add_option("--optimizer", o.source.optimizer, "By name, or none: gradients only")
+      ->capture_default_str();
+  verb.add_option("--accumulate", o.source.accumulate, "Micro-batches per update")
+      ->capture_default_str();
+  verb.add_flag("--inference", o.source.inference, "A model without training");
+  verb.add_flag("--unfused", o.unfused, "A kernel per op");
+  verb.add_option("--threads", o.source.threads, "That will share the work; 0: all there are")
+      ->capture_default_str();
+}
+
+}  // namespace
+
+Run inspect_verb(CLI::App& verb) {
+  const auto o = std::make_shared<Options>();
+  add_source_options(verb, *o);
+  CLI::Option_group* what = verb.add_option_group("What to show");
+  what->add_flag("--graph", o->graph, "The step as a graph");
+  what->add_flag("--lowered", o->lowered, "The graph as the scheduler sees it");
+  what->add_flag("--schedule", o->schedule, "Launches in order with their buffers");
+  what->add_flag("--kernels", o->kernels, "The kernels and what they cost");
+  what->add_option("--kernel", o->kernel, "The code of one kernel");
+  what->add_flag("--memory", o->memory, "The memory map");
+  what->add_flag("--report", o->report, "Stages, sizes, kernels, units (the default)");
+  what->require_option(0, 1);
+  CLI::Option_group* form = verb.add_option_group("Form of a kernel's code");
+  form->add_flag("--kir", o->kir, "Kernel IR (the default)");
+  form->add_flag("--llvm", o->llvm, "LLVM IR");
+  form->add_flag("--asm", o->assembly, "Assembly of this machine");
+  form->require_option(0, 1);
+  verb.add_flag("--json", o->json, "JSON instead of text");
+  return [o] {
+    if (o->kernel.empty() && (o->kir || o->llvm || o->assembly))
+      throw TypeError("--kir, --llvm and --asm need --kernel NAME");
+    o->source.fused = !o->unfused;
+    fmt::print("{}", picture(*o));
+    return 0;
+  };
+}
+
+}  // namespace pantala::tools
