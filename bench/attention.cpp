@@ -109,9 +109,10 @@ class Bench {
         schedule::build_attention(fmt::format("part{}", static_cast<int>(part)), part, c.spec, t));
     const std::clock_t before = std::clock();
     library_.add({&kernel, 1});
-    compile_ += fmt::format(" {:.0f}", 1e3 * static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC);
-    scratch_.resize(std::max(scratch_.size(),
-                             static_cast<std::size_t>(kernel.scratch_bytes() + 4096) * 2));
+    compile_ +=
+        fmt::format(" {:.0f}", 1e3 * static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC);
+    scratch_.resize(
+        std::max(scratch_.size(), static_cast<std::size_t>(kernel.scratch_bytes() + 4096) * 2));
     scratch_bytes_ = std::max(scratch_bytes_, kernel.scratch_bytes());
     AttentionStrides strides = AttentionStrides::dense(c.sizes);
     strides.mask_batch = strides.mask_head = 0;
@@ -128,16 +129,21 @@ class Bench {
     buffers.insert(buffers.end(), {out_.data(), lse_.data()});
     return {launch(AttentionPart::forward, buffers)};
   }
-  std::vector<Launch> backward() {
+  std::vector<Launch> backward(const std::vector<AttentionPart>& parts) {
     std::vector<void*> buffers{dout_.data(), q_.data(),   k_.data(),
                                v_.data(),    lse_.data(), dots_.data()};
     add_mask(buffers);
-    std::vector<void*> for_queries = buffers, for_keys = buffers;
-    for_queries.push_back(dq_.data());
-    for_keys.insert(for_keys.end(), {dk_.data(), dv_.data()});
-    return {launch(AttentionPart::row_dots, {dout_.data(), out_.data(), dots_.data()}),
-            launch(AttentionPart::query_grad, for_queries),
-            launch(AttentionPart::key_grad, for_keys)};
+    std::vector<Launch> launches;
+    for (const AttentionPart part : parts) {
+      std::vector<void*> list = buffers;
+      if (part == AttentionPart::row_dots) list = {dout_.data(), out_.data(), dots_.data()};
+      if (part == AttentionPart::query_grad || part == AttentionPart::all_grads)
+        list.push_back(dq_.data());
+      if (part == AttentionPart::key_grad || part == AttentionPart::all_grads)
+        list.insert(list.end(), {dk_.data(), dv_.data()});
+      launches.push_back(launch(part, list));
+    }
+    return launches;
   }
 
   // Best time of the launches, one after the other.
@@ -160,7 +166,8 @@ class Bench {
     }
     return best;
   }
-  // The sum of the items' best times, one thread: what disturbances of a shared machine leave alone.
+  // The sum of the items' best times, one thread: what disturbances of a shared machine leave
+  // alone.
   double measure_items(const std::vector<Launch>& launches, double limit) {
     double sum = 0;
     for (const Launch& l : launches) {
@@ -228,14 +235,16 @@ int main(int argc, char** argv) {
     std::string line = fmt::format("{:24}", c.name());
     for (const int workers : {1, 2}) {
       Bench bench(c, workers);
-      const std::vector<Launch> forward = bench.forward(), backward = bench.backward();
+      const std::vector<Launch> forward = bench.forward(),
+                                backward = bench.backward(schedule::choose_grad_parts(s, workers));
       const auto best = [&](const std::vector<Launch>& launches) {
         return workers == 1 ? bench.measure_items(launches, 0.5) : bench.measure(launches, 0.5);
       };
       const double f = best(forward), g = best(backward);
-      line += fmt::format(" | {} thread: forward {:6.2f} ms {:4.0f} GFLOP/s, backward {:6.2f} ms {:4.0f}"
-                          " GFLOP/s",
-                          workers, 1e3 * f, gflop / f, 1e3 * g, 2.5 * gflop / g);
+      line += fmt::format(
+          " | {} thread: forward {:6.2f} ms {:4.0f} GFLOP/s, backward {:6.2f} ms {:4.0f}"
+          " GFLOP/s",
+          workers, 1e3 * f, gflop / f, 1e3 * g, 2.5 * gflop / g);
       if (workers == 1)
         for (const Launch& l : backward)
           line += fmt::format(" {:.2f}", 1e3 * bench.measure_items({l}, 0.3));

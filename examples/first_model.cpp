@@ -1,5 +1,5 @@
-// A first model: a small network learns to tell two interleaved half moons apart. It runs on the
-// interpreter, in about a second.
+// A first model: a small network learns to tell two interleaved half moons apart. It is compiled and
+// trained in about a second.
 #include <fmt/core.h>
 #include <pantala/pantala.h>
 
@@ -31,16 +31,16 @@ int main() {
   pn::Tensor loss = pn::cross_entropy(logits, labels);
   g.output("accuracy", pn::mean(pn::cast(pn::eq(pn::argmax(logits), labels), pn::f32)));
 
-  // The training step is a graph too: forward, backward and the optimizer. A session runs it and
-  // keeps what it changes.
-  pn::TrainingStep step = pn::make_training_step(g, loss, pn::optim::adam(0.05));
-  pn::ref::Session session(step.graph, /*seed=*/1);
+  // Forward, backward and the optimizer are compiled to one plan. A session runs it and keeps what it
+  // changes.
+  pn::Session session =
+      pn::build_session(g, loss, {.optimizer = pn::optim::adam(0.05)}, {.seed = 1});
   session.set_input("x", pn::Literal::floats({kPoints, 2}, points));
   session.set_input("labels", pn::Literal::ints({kPoints}, moons));
   for (int k = 0; k <= 100; ++k) {
     session.step();
     if (k % 20 == 0)
-      fmt::print("step {:3}  loss {:.4f}  accuracy {:.1f} %\n", k, session.output_scalar("loss"),
+      fmt::print("step {:3}  loss {:.4f}  accuracy {:.1f} %\n", k, session.loss(),
                  100 * session.output_scalar("accuracy"));
   }
   return session.output_scalar("accuracy") > 0.98 ? 0 : 1;

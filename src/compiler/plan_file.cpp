@@ -217,8 +217,8 @@ Digest verified_key(std::string_view bytes, std::string_view file) {
   if (const auto version = cursor.number<std::uint32_t>(); version != kPlanFileVersion)
     cursor.fail(
         fmt::format("a compiled plan of version {}, {} is expected", version, kPlanFileVersion));
-  const Digest expected = cursor.digest();
-  if (sha256(cursor.rest()) != expected)
+  const Digest checksum = cursor.digest();  // taken first: the rest is what follows it
+  if (checksum != sha256(cursor.rest()))
     cursor.fail("the content is damaged: its checksum differs");
   return cursor.digest();
 }

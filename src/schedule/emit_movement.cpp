@@ -132,15 +132,23 @@ Var Emitter::concat(const ir::Node& node, const Indices& at) {
   return result;
 }
 
-Var Emitter::checked_index(std::uint32_t node, ValueId index, const Indices& at,
-                           std::int64_t limit) {
+Emitter::MemoryIndex Emitter::memory_index(std::uint32_t node, ValueId index, const Indices& at,
+                                           std::int64_t limit) {
   const Var n = b_.cast(value(index, at), DType::i64);
-  if (info_.in_range(index, limit)) return n;
-  Var bad = b_.binary(kir::Op::bit_or, lt(n, 0), le(like(n, limit), n));
+  // An empty axis has no element that could be in range.
+  if (limit > 0 && info_.in_range(index, limit)) return {n, {}};
+  const Var inside = both(le(like(n, 0), n), lt(n, limit));
+  Var bad = eq(inside, like(inside, 0));
   bad = both(bad, bad.lanes() > 1 ? both(scalar_mask_, lane_mask_) : scalar_mask_);
   b_.report(bad.lanes() > 1 ? b_.reduce(kir::Op::reduce_max, bad) : bad,
             info_.report_code(node, limit));
-  return min(max(n, 0), limit - 1);
+  return {n, inside};
+}
+
+Var Emitter::checked_index(std::uint32_t node, ValueId index, const Indices& at,
+                           std::int64_t limit) {
+  const MemoryIndex found = memory_index(node, index, at, limit);
+  return found.inside.valid() ? min(max(found.number, 0), limit - 1) : found.number;
 }
 
 Var Emitter::take(ValueId id, const ir::Node& node, const Indices& at) {

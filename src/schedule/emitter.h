@@ -93,6 +93,13 @@ class Emitter {
 
   // An element of a value, in the register dtype of its dtype.
   kir::Var value(ValueId id, const Indices& at);
+  // An index that `node` reads from memory, an i64 that is reported unless it lies in [0, limit).
+  struct MemoryIndex {
+    kir::Var number;
+    kir::Var inside;  // whether it does; invalid where that is known
+  };
+  MemoryIndex memory_index(std::uint32_t node, ValueId index, const Indices& at,
+                           std::int64_t limit);
   kir::Builder& builder() { return b_; }
   const Site& site() const { return site_; }
 
@@ -131,7 +138,7 @@ class Emitter {
   kir::Var update_slice(ValueId id, const ir::Node& node, const Indices& at);
   kir::Var random_bits(const ir::Node& node, const Indices& at);
   kir::Var converted(kir::Var n, DType dtype);
-  // An index that was read from memory, within [0, limit).
+  // The same, moved into [0, limit).
   kir::Var checked_index(std::uint32_t node, ValueId index, const Indices& at, std::int64_t limit);
 
   // Windows (emit_window.cpp).

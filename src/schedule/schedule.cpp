@@ -11,6 +11,7 @@
 #include "schedule/cpu/elementwise.h"
 #include "schedule/cpu/product.h"
 #include "schedule/cpu/reduce.h"
+#include "schedule/cpu/serial.h"
 #include "schedule/groups.h"
 #include "schedule/lowering.h"
 
@@ -31,6 +32,12 @@ std::vector<KernelDraft> build(Context& context, const Group& group) {
     }
     case Archetype::contract:
       return {build_product(context, group.anchors[0], group.outputs)};
+    case Archetype::search:
+      return {build_search(context, group.anchors[0], group.outputs)};
+    case Archetype::scan:
+      return {build_scan(context, group.anchors[0], group.outputs)};
+    case Archetype::scatter:
+      return build_scatter(context, group.anchors[0], group.outputs);
     case Archetype::convolution:
       return build_convolution(context, group.anchors[0], group.outputs);
     default:

@@ -104,7 +104,8 @@ class TemporaryFile {
 // The names of the spans of a trace file.
 std::vector<std::string> span_names(const std::filesystem::path& path) {
   std::vector<std::string> names;
-  for (const auto& event : io::read_json(path).at("traceEvents"))
+  const io::Json trace = io::read_json(path);
+  for (const auto& event : trace.at("traceEvents"))
     if (event.at("ph") == "X") names.push_back(event.at("name"));
   return names;
 }

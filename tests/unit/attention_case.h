@@ -26,7 +26,8 @@ struct AttentionCase {
   AttentionMask mask = AttentionMask::none;
   // The mask's batch, heads, queries and keys: whether they are those of the scores or 1.
   std::array<bool, 4> mask_axes = {true, true, true, true};
-  std::int64_t length = -1;  // of a cache; -1: none
+  bool mask_keys_outside = false;  // stored as [.., keys, queries]
+  std::int64_t length = -1;        // of a cache; -1: none
   bool length_in_buffer = false;
   double scale = 0.6;
   bool positions_outside = false;  // stored as [batch, positions, heads, head_dim]
@@ -41,8 +42,11 @@ struct AttentionCase {
   }
   AttentionSpec spec(DType dtype) const {
     AttentionSpec s{.dtype = dtype, .causal = causal, .windowed = window > 0, .mask = mask};
-    s.mask_queries = mask_axes[2] ? MaskAxis::strided : MaskAxis::broadcast;
-    s.mask_keys = mask_axes[3] ? MaskAxis::contiguous : MaskAxis::broadcast;
+    const auto axis = [](bool full, bool inner) {
+      return !full ? MaskAxis::broadcast : inner ? MaskAxis::contiguous : MaskAxis::strided;
+    };
+    s.mask_queries = axis(mask_axes[2], mask_keys_outside);
+    s.mask_keys = axis(mask_axes[3], !mask_keys_outside);
     if (length >= 0) {
       s.length = length_in_buffer ? AttentionLength::buffer : AttentionLength::param;
       s.save_lse = false;
@@ -71,6 +75,19 @@ inline std::size_t mask_at(const AttentionCase& c, const std::array<std::int64_t
   std::int64_t at = 0;
   for (std::size_t i = 0; i < 4; ++i) at = at * shape[i] + (c.mask_axes[i] ? position[i] : 0);
   return static_cast<std::size_t>(at);
+}
+
+// The mask in the order of its memory.
+inline std::vector<double> stored_mask(const AttentionCase& c, const std::vector<double>& mask) {
+  if (!c.mask_keys_outside) return mask;
+  const auto shape = mask_shape(c);
+  std::vector<double> turned;
+  for (std::int64_t plane = 0; plane < shape[0] * shape[1]; ++plane)
+    for (std::int64_t key = 0; key < shape[3]; ++key)
+      for (std::int64_t query = 0; query < shape[2]; ++query)
+        turned.push_back(
+            mask[static_cast<std::size_t>((plane * shape[2] + query) * shape[3] + key)]);
+  return turned;
 }
 
 inline AttentionNumbers draw_inputs(const AttentionCase& c, bool single) {
@@ -110,8 +127,8 @@ inline std::vector<double> plain_scores(const AttentionCase& c, const AttentionN
   for (std::int64_t key = 0; key < valid; ++key) {
     const std::int64_t distance = query + offset - key;
     if (c.causal && (distance < 0 || (c.window > 0 && distance >= c.window))) continue;
-    const double* q = &n.q[static_cast<std::size_t>(
-        ((batch * s.heads + head) * s.queries + query) * s.head_dim)];
+    const double* q =
+        &n.q[static_cast<std::size_t>(((batch * s.heads + head) * s.queries + query) * s.head_dim)];
     const double* k = &n.k[static_cast<std::size_t>(
         ((batch * s.key_heads + key_head) * s.keys + key) * s.head_dim)];
     double score = c.scale * std::inner_product(q, q + s.head_dim, k, 0.0);
@@ -131,8 +148,8 @@ inline void plain_query(const AttentionCase& c, AttentionNumbers& n, std::int64_
   const auto d = static_cast<std::size_t>(s.head_dim);
   const std::vector<double> scores = plain_scores(c, n, batch, head, query);
   const auto row = static_cast<std::size_t>((batch * s.heads + head) * s.queries + query);
-  const auto key0 = static_cast<std::size_t>(
-      (batch * s.key_heads + head / (s.heads / s.key_heads)) * s.keys);
+  const auto key0 =
+      static_cast<std::size_t>((batch * s.key_heads + head / (s.heads / s.key_heads)) * s.keys);
   const double largest = scores.empty() ? -INFINITY : *std::ranges::max_element(scores);
   if (largest == -INFINITY) return;
   double sum = 0;

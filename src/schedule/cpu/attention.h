@@ -9,16 +9,20 @@
 //   row_dots    -                                   dots = sum over head_dim of dout * out
 //   query_grad  panels of queries, rows are keys    dq
 //   key_grad    panels of keys, rows are queries    dk and dv
+//   all_grads   panels of keys, rows are queries    dq, dk and dv; an item is a whole head of keys,
+//               with 5 products instead of 7: for those with heads enough (choose_grad_parts)
 //
 // The bits of a result depend on kKeyBlock (and, for row_dots, on the vector's lanes) alone, never
 // on tiling, items or workers (an accumulator that is -0 may become +0):
 //   score    s = scale * (fma chain over head_dim ascending, from +0), + mask; -inf if not seen
-//   forward  keys in blocks of kKeyBlock, ascending. Per block: m' = max(m, scores); f = exp(m - m');
+//   forward  keys in blocks of kKeyBlock, ascending. Per block: m' = the largest of m and the
+//            scores that is not NaN; f = exp(m -
+//   m');
 //            sum = sum * f, then + exp(s - m') by ascending key; out = out * f, then by ascending
 //            key fma(v, exp(s - m'), out). At the end out / sum, lse = log(sum) + m.
 //   grads    p = exp(s - lse), ds = p * (dp - dots) * scale, where dp is the chain over dout * v;
-//            dq: chain over keys of ds * k; dk, dv: chain over ds * q, p * dout by ascending head of
-//            the group, then query
+//            dq: chain over keys of ds * k; dk, dv: chain over ds * q, p * dout by ascending head
+//            of the group, then query
 // Where m' (or lse) is not finite, 0 stands in its place. A query that sees no key gets zeros, and
 // an lse of -inf. Blocks that no lane of a panel sees are not visited.
 #pragma once
@@ -34,7 +38,7 @@ namespace pantala::schedule {
 
 constexpr std::int64_t kKeyBlock = 96;
 
-enum class AttentionPart : std::uint8_t { forward, row_dots, query_grad, key_grad };
+enum class AttentionPart : std::uint8_t { forward, row_dots, query_grad, key_grad, all_grads };
 
 enum class AttentionMask : std::uint8_t {
   none,
@@ -92,7 +96,8 @@ struct AttentionTiling {
   int dims = 6;               // of the register tile that sums over rows, along head_dim
   bool whole_dims = false;    // the kernel may rely on head_dim being a multiple of `dims`
   std::int64_t head_dim = 0;  // the largest that scratch has room for
-  std::int64_t block = 0;     // positions per item; a multiple of a panel's (row_dots: any)
+  // Positions in the lanes per item (all_grads: per walk over the rows); a multiple of a panel's.
+  std::int64_t block = 0;
   int columns() const { return lanes * vectors; }
   friend bool operator==(const AttentionTiling&, const AttentionTiling&) = default;
 };
@@ -101,6 +106,9 @@ struct AttentionTiling {
 std::string broken_rule(AttentionPart part, const AttentionSpec& spec, const AttentionSizes& sizes,
                         const AttentionTiling& tiling);
 
+// The kernels that make the gradients, in order: row_dots and either all_grads or the other two,
+// whose results have the same bits.
+std::vector<AttentionPart> choose_grad_parts(const AttentionSizes& sizes, int workers);
 AttentionTiling choose_tiling(AttentionPart part, const AttentionSpec& spec,
                               const AttentionSizes& sizes, const Target& target, int workers);
 
@@ -109,6 +117,7 @@ AttentionTiling choose_tiling(AttentionPart part, const AttentionSpec& spec,
 //   row_dots    dout, out, dots
 //   query_grad  dout, q, k, v, lse, dots, [mask], dq
 //   key_grad    dout, q, k, v, lse, dots, [mask], dk, dv
+//   all_grads   dout, q, k, v, lse, dots, [mask], dq, dk, dv
 // Parameters: the integers of attention_params(), then (but for row_dots) the scale, of the spec's
 // dtype, then [length].
 kir::Kernel build_attention(std::string name, AttentionPart part, const AttentionSpec& spec,

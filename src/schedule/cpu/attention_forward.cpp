@@ -27,29 +27,32 @@ class ForwardKernel {
   kir::Kernel build() {
     make_scratch();
     open_item();
-    w_.pack_panels(q_, first_, panels_, packed_);
-    w_.clear_panels(out_sums_, panels_);
+    w_.each(panels_, [&](Var panel) {
+      w_.copy_in(q_, first_ + panel * t_.columns(), b.i64(t_.columns()), stage_, b.i64(0));
+      w_.to_panel(stage_, b.i64(0), packed_, panel * w_.panel_size());
+    });
+    w_.clear(out_sums_, panels_ * w_.panel_size());
     b.loop(b.i64(0), panels_ * t_.columns(), b.i64(t_.lanes), [&](Var i) {
       b.store(largest_, i, w_.number(-INFINITY));
       b.store(totals_, i, w_.number(0));
     });
-    const auto rows =
-        w_.visible_rows({true, first_, min(first_ + args_.block, args_.queries) - 1, offset_},
-                        valid_keys_);
-    b.loop(rows.begin / kKeyBlock * kKeyBlock, rows.end, b.i64(kKeyBlock), [&](Var key) {
-      w_.each(panels_, [&](Var panel) { visit(panel, key); });
-    });
+    const auto rows = w_.visible_rows(
+        {true, first_, min(first_ + args_.block, args_.queries) - 1, offset_}, valid_keys_);
+    b.loop(rows.begin / kKeyBlock * kKeyBlock, rows.end, b.i64(kKeyBlock),
+           [&](Var key) { w_.each(panels_, [&](Var panel) { visit(panel, key); }); });
     w_.each(panels_, [&](Var panel) { finish(panel); });
     return b.finish();
   }
 
  private:
   void make_scratch() {
-    packed_ = w_.panel_scratch("packed");
-    out_sums_ = w_.panel_scratch("out_sums");
-    scores_ = w_.score_scratch("scores");
-    largest_ = b.scratch("largest", spec_.dtype, t_.block);
-    totals_ = b.scratch("totals", spec_.dtype, t_.block);
+    packed_ = w_.scratch("packed", w_.panels_size());
+    out_sums_ = w_.scratch("out_sums", w_.panels_size());
+    scores_ = w_.scratch("scores", w_.score_size());
+    stage_ = w_.scratch("stage", t_.columns() * w_.row_size());
+    largest_ = w_.scratch("largest", t_.block);
+    totals_ = w_.scratch("totals", t_.block);
+    factors_ = w_.scratch("factors", t_.columns());
   }
 
   void open_item() {
@@ -64,9 +67,8 @@ class ForwardKernel {
     valid_keys_ = args_.keys;
     offset_ = b.i64(0);
     if (spec_.length != AttentionLength::keys) {
-      const Var length = spec_.length == AttentionLength::param
-                             ? args_.length_param
-                             : b.load(args_.length, b.i64(0));
+      const Var length = spec_.length == AttentionLength::param ? args_.length_param
+                                                                : b.load(args_.length, b.i64(0));
       valid_keys_ = max(min(length, args_.keys), 0);
       offset_ = length - args_.queries;
     }
@@ -80,8 +82,8 @@ class ForwardKernel {
   // One block of keys for one panel, if there is anything to see.
   void visit(Var panel, Var key) {
     const Var first = first_ + panel * t_.columns();
-    const AttentionWriter::Lanes lanes{true, first,
-                                       min(first + t_.columns(), args_.queries) - 1, offset_};
+    const AttentionWriter::Lanes lanes{true, first, min(first + t_.columns(), args_.queries) - 1,
+                                       offset_};
     const auto rows = w_.visible_rows(lanes, valid_keys_);
     const Var end = min(key + kKeyBlock, rows.end);
     if (!spec_.causal) return block(panel, lanes, key, end);
@@ -89,65 +91,54 @@ class ForwardKernel {
   }
 
   void block(Var panel, const AttentionWriter::Lanes& lanes, Var key, Var end) {
-    const Var count = end - key, panel_at = panel * w_.panel_size(),
-              state_at = panel * t_.columns();
-    w_.score_block(k_, key, count, packed_, panel_at, scores_);
-    const Vectors before = load_all(largest_, state_at);
-    const auto scores = [&](bool in_sight) {
-      return finish_scores(lanes.first, key, count, before, in_sight);
-    };
-    const Vectors largest =
-        spec_.causal ? b.branch(
-                           w_.all_seen(lanes, key, end), [&] { return scores(true); },
-                           [&] { return scores(false); })
-                     : scores(true);
-    const Vectors totals = load_all(totals_, state_at);
-    Vectors shifts, factors, start;
-    for (std::size_t v = 0; v < largest.size(); ++v) {
-      shifts.push_back(w_.finite_or_zero(largest[v]));
-      factors.push_back(kir::math::exp(before[v] - shifts[v]));
-      start.push_back(totals[v] * factors[v]);
-    }
-    store_all(largest_, state_at, largest);
-    store_all(totals_, state_at, exponentials(count, shifts, start));
-    w_.accumulate_block(v_, key, count, scores_, out_sums_, panel_at, factors);
+    const Var count = end - key, panel_at = panel * w_.panel_size();
+    const AttentionWriter::Place scores{scores_, b.i64(0)}, factors{factors_, b.i64(0)};
+    w_.score_block(w_.in_place(k_, key), count, {packed_, panel_at}, scores);
+    const Var seen = spec_.causal ? w_.all_seen(lanes, key, end) : Var();
+    b.loop(b.i64(0), b.i64(t_.columns()), b.i64(t_.lanes), [&](Var lane) {
+      const Var state_at = panel * t_.columns() + lane;
+      const Var before = b.load(largest_, state_at, t_.lanes);
+      const auto finished = [&](bool in_sight) {
+        return finish_scores(lanes.first, lane, key, count, before, in_sight);
+      };
+      const Var largest = spec_.causal ? b.branch(
+                                             seen, [&] { return finished(true); },
+                                             [&] { return finished(false); })[0]
+                                       : finished(true)[0];
+      const Var shift = w_.finite_or_zero(largest), factor = kir::math::exp(before - shift);
+      const Var total = b.load(totals_, state_at, t_.lanes) * factor;
+      b.store(largest_, state_at, largest);
+      b.store(factors_, lane, factor);
+      b.store(totals_, state_at, exponentials(lane, count, shift, total));
+    });
+    w_.accumulate_block(w_.in_place(v_, key), count, scores, {out_sums_, panel_at}, &factors);
   }
 
-  // Scores as the softmax sees them, in place; returns the largest.
-  Vectors finish_scores(Var lane, Var key, Var count, const Vectors& before, bool in_sight) {
+  // Scores as the softmax sees them, in place; returns the largest. A NaN is none: it reaches the
+  // sum as it is.
+  Vectors finish_scores(Var first, Var lane, Var key, Var count, Var before, bool in_sight) {
     const Var base = w_.mask_base(batch_, head_);
-    return b.loop(b.i64(0), count, b.i64(1), before, [&](Var row, std::span<const Var> carried) {
-      Vectors largest;
-      for (int v = 0; v < t_.vectors; ++v) {
-        const Var at = w_.at(row * t_.columns(), v);
-        const Var score = w_.finish_score(b.load(scores_, at, t_.lanes),
-                                          {.lanes_are_queries = true,
-                                           .lane = lane,
-                                           .row = key + row,
-                                           .offset = offset_,
-                                           .mask_base = base,
-                                           .in_sight = in_sight},
-                                          v);
-        b.store(scores_, at, score);
-        largest.push_back(max(carried[static_cast<std::size_t>(v)], score));
-      }
-      return largest;
+    return b.loop(b.i64(0), count, b.i64(1), {before}, [&](Var row, std::span<const Var> largest) {
+      const Var at = row * t_.columns() + lane;
+      const Var score = w_.finish_score(b.load(scores_, at, t_.lanes), {.lanes_are_queries = true,
+                                                                        .lane = first + lane,
+                                                                        .row = key + row,
+                                                                        .offset = offset_,
+                                                                        .mask_base = base,
+                                                                        .in_sight = in_sight});
+      b.store(scores_, at, score);
+      return Vectors{b.select(lt(largest[0], score), score, largest[0])};
     });
   }
 
-  // exp(score - shift) in place; returns the sums.
-  Vectors exponentials(Var count, const Vectors& shifts, const Vectors& start) {
-    return b.loop(b.i64(0), count, b.i64(1), start, [&](Var row, std::span<const Var> carried) {
-      Vectors sums;
-      for (int v = 0; v < t_.vectors; ++v) {
-        const auto i = static_cast<std::size_t>(v);
-        const Var at = w_.at(row * t_.columns(), v);
-        const Var e = kir::math::exp(b.load(scores_, at, t_.lanes) - shifts[i]);
-        b.store(scores_, at, e);
-        sums.push_back(carried[i] + e);
-      }
-      return sums;
-    });
+  // exp(score - shift) in place; returns the sum.
+  Var exponentials(Var lane, Var count, Var shift, Var start) {
+    return b.loop(b.i64(0), count, b.i64(1), {start}, [&](Var row, std::span<const Var> sum) {
+      const Var at = row * t_.columns() + lane;
+      const Var e = kir::math::exp(b.load(scores_, at, t_.lanes) - shift);
+      b.store(scores_, at, e);
+      return Vectors{sum[0] + e};
+    })[0];
   }
 
   void finish(Var panel) {
@@ -162,20 +153,11 @@ class ForwardKernel {
       const Var shift = w_.finite_or_zero(b.load(largest_, state_at + lane, t_.lanes));
       b.store(args_.lse, lse_at + lane,
               b.select(has_keys, kir::math::log(divisor) + shift, w_.number(-INFINITY)),
-              w_.lanes_within(first + lane, 0, args_.queries));
+              w_.lanes_within(first + lane, args_.queries));
     });
     const AttentionWriter::Divisors divisors{totals_, state_at};
-    w_.unpack_panel(out_sums_, panel * w_.panel_size(), out_, first, &divisors);
-  }
-
-  Vectors load_all(kir::BufferId buffer, Var at) {
-    Vectors values;
-    for (int v = 0; v < t_.vectors; ++v) values.push_back(b.load(buffer, w_.at(at, v), t_.lanes));
-    return values;
-  }
-  void store_all(kir::BufferId buffer, Var at, const Vectors& values) {
-    for (int v = 0; v < t_.vectors; ++v)
-      b.store(buffer, w_.at(at, v), values[static_cast<std::size_t>(v)]);
+    w_.from_panel(out_sums_, panel * w_.panel_size(), stage_, b.i64(0), &divisors);
+    w_.copy_out(stage_, b.i64(0), out_, first, b.i64(t_.columns()));
   }
 
   Builder b;
@@ -183,7 +165,7 @@ class ForwardKernel {
   const AttentionTiling t_;
   AttentionWriter w_;
   const AttentionArguments& args_;
-  kir::BufferId packed_, out_sums_, scores_, largest_, totals_;
+  kir::BufferId packed_, out_sums_, scores_, stage_, largest_, totals_, factors_;
   HeadView q_, k_, v_, out_;
   Var batch_, head_, first_, panels_, valid_keys_, offset_;
 };

@@ -1,4 +1,4 @@
-// The kernels of attention, one function per file; build_attention() checks and chooses.
+// The kernels of attention behind build_attention(), which checks their arguments and chooses.
 #pragma once
 
 #include <string>

@@ -1,13 +1,11 @@
 // What the kernels of attention share: their arguments, the side that is broadcast row by row, the
-// side that lies in the lanes of a panel, and the two register tiles between them.
+// side that lies in the lanes of a panel, and the register tiles between them.
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <initializer_list>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "kir/builder.h"
@@ -44,21 +42,34 @@ struct AttentionArguments {
   HeadTensor& tensor(AttentionRole role);
 };
 
-// Scores of one panel: a vector of every row, `columns` apart.
 using Vectors = std::vector<kir::Var>;
 
-// Writes code that all kernels need. `b` is the kernel's builder and outlives this.
+// Rows to be broadcast: element (row, d) stands at base + row * ld + d.
+struct Rows {
+  kir::BufferId buffer;
+  kir::Var base, ld;
+  // In place: rows past `last` do not exist, nor do elements past head_dim. Invalid for rows in
+  // scratch, which has room for whole tiles.
+  kir::Var last;
+};
+
+// Writes code that all kernels need. The builder outlives it.
+//
+// Scratch: *panels* are [head_dim][columns], panel_size() apart; *scores* are [row][columns],
+// score_size() apart; a *stage* holds rows as they are in memory, padded with zeros, row_size()
+// apart and stage_size() in all.
 class AttentionWriter {
  public:
   AttentionWriter(kir::Builder& builder, AttentionPart part, const AttentionSpec& spec,
                   const AttentionTiling& tiling);
 
   const AttentionArguments& args() const { return args_; }
-  // Room for `panels` panels of head_dim: transposed operands or sums. `panel_size` apart.
-  kir::BufferId panel_scratch(std::string name);
-  // Room for a block of scores.
-  kir::BufferId score_scratch(std::string name);
   std::int64_t panel_size() const;
+  std::int64_t score_size() const;
+  std::int64_t row_size() const;
+  std::int64_t stage_size() const;
+  kir::BufferId scratch(std::string name, std::int64_t size);
+  std::int64_t panels_size() const { return t_.block / t_.columns() * panel_size(); }
 
   HeadView view(const HeadTensor& t, kir::Var batch, kir::Var head, kir::Var size) const {
     return {t.buffer, batch * t.batch + head * t.head, t.position, size};
@@ -70,30 +81,49 @@ class AttentionWriter {
   kir::Var finite_or_zero(kir::Var x);
   // x + v * lanes is the first element of vector v of a panel that starts at x.
   kir::Var at(kir::Var x, int v) { return v == 0 ? x : x + v * t_.lanes; }
-  // The lanes of vector v whose positions, from `first` on, are below `size`.
-  kir::Var lanes_within(kir::Var first, int v, kir::Var size);
+  // The lanes of a vector whose positions, from `first` on, are below `size`.
+  kir::Var lanes_within(kir::Var first, kir::Var size);
+  void clear(kir::BufferId scratch, kir::Var size);
 
-  // Copies panels of a head, transposed: scratch[panel * panel_size + d * columns + lane].
-  void pack_panels(const HeadView& head, kir::Var first, kir::Var panels, kir::BufferId scratch);
-  void clear_panels(kir::BufferId scratch, kir::Var panels);
-  // Back to the head, transposed, without the positions past its end. `divisors`, if there are any,
-  // hold a number per position of the panel.
+  // Between a head and a stage. Rows past the head's end repeat its last one, and are not written.
+  void copy_in(const HeadView& head, kir::Var first, kir::Var rows, kir::BufferId stage,
+               kir::Var stage_at);
+  void copy_out(kir::BufferId stage, kir::Var stage_at, const HeadView& head, kir::Var first,
+                kir::Var rows);
+  // Between the first rows of a stage and a panel. `divisors`, if there are any, hold a number per
+  // position of the panel.
   struct Divisors {
     kir::BufferId buffer;
     kir::Var at;
   };
-  void unpack_panel(kir::BufferId scratch, kir::Var from, const HeadView& head, kir::Var first,
-                    const Divisors* divisors = nullptr);
-  // scores[row * columns + lane] = the products of rows first, ..., first + count - 1 with a panel.
-  void score_block(const HeadView& rows, kir::Var first, kir::Var count, kir::BufferId packed,
-                   kir::Var packed_at, kir::BufferId scores);
-  // sums[d * columns + lane], times factors[v] if there are any, plus the chain over the rows of
-  // rows[row][d] * weights[row * columns + lane].
-  void accumulate_block(const HeadView& rows, kir::Var first, kir::Var count, kir::BufferId weights,
-                        kir::BufferId sums, kir::Var sums_at, const Vectors& factors);
+  void to_panel(kir::BufferId stage, kir::Var stage_at, kir::BufferId panel, kir::Var panel_at);
+  void from_panel(kir::BufferId panel, kir::Var panel_at, kir::BufferId stage, kir::Var stage_at,
+                  const Divisors* divisors = nullptr);
+
+  Rows in_place(const HeadView& head, kir::Var first) {
+    return {head.buffer, head.base + first * head.ld, head.ld, head.size - 1 - first};
+  }
+  Rows staged(kir::BufferId stage, kir::Var stage_at) {
+    return {stage, stage_at, b.i64(row_size()), {}};
+  }
+  // scores[row][lane] = the products of the first `count` rows with a panel.
+  struct Place {
+    kir::BufferId buffer;
+    kir::Var at;
+  };
+  void score_block(const Rows& rows, kir::Var count, const Place& panel, const Place& scores);
+  // sums[d][lane], times factors[lane] if there are any, plus the chain over the first `count` rows
+  // of rows[row][d] * weights[row][lane].
+  void accumulate_block(const Rows& rows, kir::Var count, const Place& weights, const Place& sums,
+                        const Place* factors = nullptr);
+
+  // target[row][d], in a stage, plus the chain over the first `lanes` lanes of weights[row][lane] *
+  // rows[lane][d], for the first `count` rows of the target.
+  void accumulate_rows(const Place& weights, kir::Var count, const Rows& rows, kir::Var lanes,
+                       const Place& target);
 
   // The scores of one row as the softmax sees them: scaled, masked, -inf where a key is not seen.
-  // `lane` is the position of the panel's first lane; `offset` what the position of a query is
+  // `lane` is the position of the first lane; `offset` what the position of a query is
   // before its index.
   struct Row {
     bool lanes_are_queries = true;
@@ -101,7 +131,7 @@ class AttentionWriter {
     kir::Var mask_base;    // of the head, if there is a mask
     bool in_sight = true;  // every lane sees the row
   };
-  kir::Var finish_score(kir::Var product, const Row& row, int v);
+  kir::Var finish_score(kir::Var product, const Row& row);
   kir::Var mask_base(kir::Var batch, kir::Var head) const;
 
   // Positions [first, last] of the side in the lanes.
@@ -118,15 +148,14 @@ class AttentionWriter {
   kir::Var all_seen(const Lanes& lanes, kir::Var begin, kir::Var end);
 
  private:
-  kir::Var load_mask(const Row& row, int v);
-  kir::Var seen(const Row& row, int v);
+  kir::Var load_mask(const Row& row);
+  kir::Var seen(const Row& row);
   std::int64_t depth() const;  // of a panel in scratch
 
   kir::Builder& b;
   const AttentionSpec spec_;
   const AttentionTiling t_;
   AttentionArguments args_;
-  kir::BufferId square_;
 };
 
 }  // namespace pantala::schedule

@@ -19,12 +19,16 @@ constexpr std::int64_t kMostPositions = std::int64_t{1} << 30;
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 std::string_view part_name(AttentionPart part) {
-  constexpr std::string_view kNames[] = {"forward", "row_dots", "query_grad", "key_grad"};
+  constexpr std::string_view kNames[] = {"forward", "row_dots", "query_grad", "key_grad",
+                                         "all_grads"};
   return kNames[static_cast<std::size_t>(part)];
 }
 
+bool lanes_are_keys(AttentionPart part) {
+  return part == AttentionPart::key_grad || part == AttentionPart::all_grads;
+}
 std::int64_t lane_positions(AttentionPart part, const AttentionSizes& sizes) {
-  return part == AttentionPart::key_grad ? sizes.keys : sizes.queries;
+  return lanes_are_keys(part) ? sizes.keys : sizes.queries;
 }
 
 // Room for head_dim in eighths of powers of two, so that neighbours are the same code.
@@ -100,13 +104,21 @@ std::string broken_rule(AttentionPart part, const AttentionSpec& spec, const Att
   return "";
 }
 
+// Of whole heads the slowest worker may have one more than the others; 5 products instead of 7 must
+// make up for it.
+std::vector<AttentionPart> choose_grad_parts(const AttentionSizes& sizes, int workers) {
+  const std::int64_t heads = sizes.batch * sizes.key_heads;
+  if (5 * ceil_div(heads, workers) * workers <= 7 * heads)
+    return {AttentionPart::row_dots, AttentionPart::all_grads};
+  return {AttentionPart::row_dots, AttentionPart::query_grad, AttentionPart::key_grad};
+}
+
 AttentionTiling choose_tiling(AttentionPart part, const AttentionSpec& spec,
                               const AttentionSizes& sizes, const Target& target, int workers) {
   AttentionTiling t;
   t.lanes = target.lanes(spec.dtype);
   const std::int64_t positions = std::max<std::int64_t>(lane_positions(part, sizes), 1);
-  const std::int64_t heads =
-      sizes.batch * (part == AttentionPart::key_grad ? sizes.key_heads : sizes.heads);
+  const std::int64_t heads = sizes.batch * (lanes_are_keys(part) ? sizes.key_heads : sizes.heads);
   if (part == AttentionPart::row_dots) {
     t.block = std::clamp<std::int64_t>(positions, 1, 256);
     return t;
@@ -120,7 +132,9 @@ AttentionTiling choose_tiling(AttentionPart part, const AttentionSpec& spec,
   choose_dims(t, sizes.head_dim, most);
   // Panels of an item share the rows while they are near; but every worker wants several items.
   const std::int64_t panels = ceil_div(positions, t.columns());
-  const std::int64_t share = ceil_div(panels * std::max<std::int64_t>(heads, 1), 4 * workers);
+  const std::int64_t share = part == AttentionPart::all_grads
+                                 ? panels
+                                 : ceil_div(panels * std::max<std::int64_t>(heads, 1), 4 * workers);
   t.block = std::clamp<std::int64_t>(share, 1, std::min<std::int64_t>(panels, 4)) * t.columns();
   return t;
 }
@@ -128,7 +142,8 @@ AttentionTiling choose_tiling(AttentionPart part, const AttentionSpec& spec,
 kir::Kernel build_attention(std::string name, AttentionPart part, const AttentionSpec& spec,
                             const AttentionTiling& tiling) {
   if (const std::string wrong = broken_tiling(part, spec, tiling); !wrong.empty())
-    throw InternalError(fmt::format("attention kernel '{}' ({}): {}", name, part_name(part), wrong));
+    throw InternalError(
+        fmt::format("attention kernel '{}' ({}): {}", name, part_name(part), wrong));
   switch (part) {
     case AttentionPart::forward:
       return build_attention_forward(std::move(name), spec, tiling);
@@ -136,6 +151,7 @@ kir::Kernel build_attention(std::string name, AttentionPart part, const Attentio
       return build_attention_row_dots(std::move(name), spec, tiling);
     case AttentionPart::query_grad:
     case AttentionPart::key_grad:
+    case AttentionPart::all_grads:
       break;
   }
   return build_attention_grad(std::move(name), part, spec, tiling);
@@ -149,8 +165,9 @@ std::vector<std::int64_t> attention_params(AttentionPart part, const AttentionSp
   if (wrong.empty() && spec.windowed && window < 1) wrong = fmt::format("a window of {}", window);
   if (!wrong.empty())
     throw InternalError(fmt::format("attention kernel ({}): {}", part_name(part), wrong));
-  std::vector<std::int64_t> params{sizes.heads, sizes.heads / sizes.key_heads, sizes.queries,
-                                   sizes.keys,  sizes.head_dim,                tiling.block};
+  std::vector<std::int64_t> params{sizes.heads,    sizes.heads / sizes.key_heads,
+                                   sizes.queries,  sizes.keys,
+                                   sizes.head_dim, tiling.block};
   const HeadStrides* const tensors[] = {&strides.q,    &strides.k,  &strides.v,  &strides.out,
                                         &strides.dout, &strides.dq, &strides.dk, &strides.dv};
   for (const AttentionRole role : attention_roles(part, spec)) {
@@ -161,8 +178,8 @@ std::vector<std::int64_t> attention_params(AttentionPart part, const AttentionSp
   params.insert(params.end(), {strides.row_batch, strides.row_head});
   if (part == AttentionPart::row_dots) return params;
   if (spec.mask != AttentionMask::none)
-    params.insert(params.end(), {strides.mask_batch, strides.mask_head, strides.mask_query,
-                                 strides.mask_key});
+    params.insert(params.end(),
+                  {strides.mask_batch, strides.mask_head, strides.mask_query, strides.mask_key});
   // No distance is larger than the number of positions.
   if (spec.windowed) params.push_back(std::min(window, kMostPositions));
   return params;
@@ -170,7 +187,8 @@ std::vector<std::int64_t> attention_params(AttentionPart part, const AttentionSp
 
 std::int64_t attention_items(AttentionPart part, const AttentionSizes& sizes,
                              const AttentionTiling& tiling) {
-  const std::int64_t heads = part == AttentionPart::key_grad ? sizes.key_heads : sizes.heads;
+  const std::int64_t heads = lanes_are_keys(part) ? sizes.key_heads : sizes.heads;
+  if (part == AttentionPart::all_grads) return sizes.batch * heads;
   return sizes.batch * heads * ceil_div(lane_positions(part, sizes), tiling.block);
 }
 

@@ -47,6 +47,15 @@ void ConvKernel::declare() {
   ConvNumbers<Var>::fields(
       [&](const char* field, Var& value) { value = b.param(fmt::format("{}_{}", field, count++)); },
       n_);
+  // What is known of axes that the tensors do not have.
+  for (std::size_t k = 0; k < 3; ++k) {
+    if (has_axis(k + 1)) continue;
+    ConvAxisNumbers<Var>::fields([&](const char*, Var& value) { value = b.i64(1); }, n_.axes[k]);
+    for (Var* none : {&n_.axes[k].padding, &n_.axes[k].tap_step, &n_.axes[k].window_stride,
+                      &n_.axes[k].second_stride, &n_.axes[k].result_stride})
+      *none = b.i64(0);
+    n_.box[k + 1] = n_.boxes[k + 1] = b.i64(1);
+  }
   if (hooks_.a.declare) hooks_.a.declare(b);
   if (hooks_.b.declare) hooks_.b.declare(b);
   if (hooks_.result.declare) hooks_.result.declare(b);
@@ -71,11 +80,6 @@ void ConvKernel::vectors(Var count, const std::function<void(Var, Var)>& body) {
   const Var whole = count / t_.lanes * t_.lanes;
   b.loop(b.i64(0), whole, b.i64(t_.lanes), [&](Var i) { body(i, {}); });
   b.branch(lt(whole, count), [&] { body(whole, first_lanes(b, count - whole, t_.lanes)); });
-}
-
-Var ConvKernel::most_positions(std::size_t k) {
-  const ConvAxisNumbers<Var>& a = n_.axes[k];
-  return input() ? ceil_div(a.results, a.stride) : a.results;
 }
 
 ConvKernel::Axis ConvKernel::open_axis(std::size_t k, Var phase, Var box_index) {
@@ -123,14 +127,13 @@ void ConvKernel::open_box(const std::array<Var, 4>& index, const std::array<Var,
 
 void ConvKernel::position_item() {
   Var rest = b.item();
-  open_lanes(take(rest, ceil_div(n_.lane_channels, n_.lane_block)));
+  open_lanes(take(rest, n_.lane_blocks));
   std::array<Var, 4> box;
-  for (std::size_t k = 3; k > 0; --k)
-    box[k] = take(rest, ceil_div(most_positions(k - 1), n_.box[k]));
-  box[0] = take(rest, ceil_div(n_.batch, n_.box[0]));
+  for (std::size_t k = 4; k > 0; --k)
+    box[k - 1] = has_axis(k - 1) ? take(rest, n_.boxes[k - 1]) : b.i64(0);
   std::array<Var, 3> phase;
   for (std::size_t k = 3; k > 0; --k)
-    phase[k - 1] = input() ? take(rest, n_.axes[k - 1].stride) : b.i64(0);
+    phase[k - 1] = input() && has_axis(k) ? take(rest, n_.axes[k - 1].stride) : b.i64(0);
   group_ = rest;
   open_box(box, phase);
   rows_ = images_ * axes_[0].count * axes_[1].count * axes_[2].count;
@@ -163,15 +166,12 @@ void ConvKernel::position_block(Var first_tap) {
 
 void ConvKernel::weight_item() {
   Var rest = b.item();
-  channel0_ = take(rest, ceil_div(n_.channels, n_.channel_block)) * n_.channel_block;
+  channel0_ = take(rest, n_.channel_blocks) * n_.channel_block;
   chunk_ = min(n_.channel_block, n_.channels - channel0_);
-  open_lanes(take(rest, ceil_div(n_.lane_channels, n_.lane_block)));
+  open_lanes(take(rest, n_.lane_blocks));
   group_ = take(rest, n_.groups);
   const Var slice = rest;
-  std::array<Var, 4> boxes;
-  for (std::size_t k = 3; k > 0; --k) boxes[k] = ceil_div(n_.axes[k - 1].results, n_.box[k]);
-  boxes[0] = ceil_div(n_.batch, n_.box[0]);
-  const Var blocks = boxes[0] * boxes[1] * boxes[2] * boxes[3];
+  const Var blocks = n_.boxes[0] * n_.boxes[1] * n_.boxes[2] * n_.boxes[3];
   const Var first = slice * n_.slice_blocks;
   rows_ = n_.axes[0].kernel * n_.axes[1].kernel * n_.axes[2].kernel * chunk_;
   tiles_ = ceil_div(rows_, t_.rows);
@@ -180,7 +180,8 @@ void ConvKernel::weight_item() {
   b.loop(first, max(min(first + n_.slice_blocks, blocks), first + 1), b.i64(1), [&](Var block) {
     Var digits = block;
     std::array<Var, 4> index;
-    for (std::size_t k = 3; k > 0; --k) index[k] = take(digits, boxes[k]);
+    for (std::size_t k = 3; k > 0; --k)
+      index[k] = has_axis(k) ? take(digits, n_.boxes[k]) : b.i64(0);
     index[0] = digits;
     open_box(index, {b.i64(0), b.i64(0), b.i64(0)});
     open_slab();
@@ -216,13 +217,14 @@ std::vector<Var> ConvKernel::register_tile(Var row, Var slab_lane, Var second_ba
     const Var at = second + (i + u) * second_step_;
     for (int v = 0; v < t_.vectors; ++v)
       lanes.push_back(b.load(packed_, at + v * t_.lanes, t_.lanes));
-    const Var along = (i + u) * slab_step_;
+    const Var along = i * slab_step_, further = u * slab_step_;
     for (std::size_t r = 0; r < from.size(); ++r) {
       Var many;
-      if (!spec_.depthwise) many = b.splat(b.load(slab_, from[r] + along), t_.lanes);
+      if (!spec_.depthwise) many = b.splat(b.load(slab_, from[r] + along + further), t_.lanes);
       for (int v = 0; v < t_.vectors; ++v) {
         Var& sum = sums[r * static_cast<std::size_t>(t_.vectors) + static_cast<std::size_t>(v)];
-        if (spec_.depthwise) many = b.load(slab_, from[r] + along + v * t_.lanes, t_.lanes);
+        if (spec_.depthwise)
+          many = b.load(slab_, from[r] + along + (further + v * t_.lanes), t_.lanes);
         sum = b.fma(many, lanes[static_cast<std::size_t>(v)], sum);
       }
     }

@@ -32,6 +32,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -103,12 +104,15 @@ struct ConvTiling {
   ConvFill fill = ConvFill::channels;
   bool merge_taps = false;  // neighbouring taps of a line are neighbours in the slab: one run
   bool pack_lanes = true;   // else the second operand is read in place (weight_grad, whole panels)
-  bool single_block = false;                    // the kernel may rely on one block
-  bool whole_runs = false;                      // all runs are multiples of `unroll`
-  bool short_runs = false;                      // all runs are just `unroll`
-  int rows = 6, vectors = 2;                    // of the register tile
-  int unroll = 4;                               // of the loop over k
-  int lanes = 8;                                // of a vector
+  bool single_block = false;  // the kernel may rely on one block
+  bool whole_runs = false;    // all runs are multiples of `unroll`
+  bool short_runs = false;    // all runs are just `unroll`
+  int rows = 6, vectors = 2;  // of the register tile
+  int unroll = 4;             // of the loop over k
+  int lanes = 8;              // of a vector
+  // weight_grad: elements of the slab from one position of a line to the next, where this is the
+  // same for all items (addresses within an unrolled loop are then constants apart), else 0.
+  std::int64_t slab_step = 0;
   std::array<std::int64_t, 4> box{1, 1, 1, 1};  // positions of an item (n, d, h, w); weight_grad: 0
   std::int64_t lane_block = 0;                  // channels of the result per item
   std::int64_t channel_block = 0;               // weight_grad: input channels per item
@@ -135,6 +139,12 @@ double estimate(const ConvSpec& spec, const ConvSizes& sizes, const ConvOrder& o
 ConvTiling choose_conv_tiling(const ConvSpec& spec, const ConvSizes& sizes,
                               const ConvStrides& strides, const ConvOrder& order,
                               const Target& target, const ConvNeeds& needs = {});
+// The cheapest of those with a given register tile, with the second operand packed or not; none if
+// there is no such tiling.
+std::optional<ConvTiling> best_with_tile(const ConvSpec& spec, const ConvSizes& sizes,
+                                         const ConvStrides& strides, const ConvOrder& order,
+                                         const Target& target, int rows, int vectors,
+                                         bool pack_lanes, const ConvNeeds& needs = {});
 
 // Hooks: a on the first operand, b on the second, and the result. Their sites have `coordinates`,
 // the logical index [n or o, channel, spatial...] of the first lane, and `lane_dim`:
@@ -145,7 +155,8 @@ ConvTiling choose_conv_tiling(const ConvSpec& spec, const ConvSizes& sizes,
 //                spatial...]). c_at is where the result has the first lane; the other lanes follow
 //                at the stride of lane_dim, not at 1, unless spec.result_contiguous.
 //   a            lanes run along channels: dimension 1. Padding stays 0. The fill is `channels`.
-//   b            lanes as the result's: dimension 0 of a weight in forward, else 1. Packed.
+//   b            lanes as the result's: dimension 0 of a weight in forward and in depthwise
+//                convolutions, else 1. Packed.
 // batch, at and k of an OperandSite are not set.
 // Buffers: first, second, result, those of the hooks. Parameters: conv_params(), those of the
 // hooks. With order.slices > 1 the result is conv_partials() elements, and no result hook is

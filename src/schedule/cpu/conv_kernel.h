@@ -34,6 +34,8 @@ class ConvKernel {
 
   bool weight() const { return spec_.direction == ConvDirection::weight_grad; }
   bool input() const { return spec_.direction == ConvDirection::input_grad; }
+  // Dimension k of a box (n, d, h, w): the tensors may have fewer spatial axes.
+  bool has_axis(std::size_t k) const { return k == 0 || static_cast<int>(k) >= 6 - spec_.rank; }
   int columns() const { return t_.vectors * t_.lanes; }
   void each(Var count, const std::function<void(Var)>& body) {
     b.loop(b.i64(0), count, b.i64(1), body);
@@ -48,7 +50,6 @@ class ConvKernel {
   void open_lanes(Var index);
   // The box of positions with these indices (n, d, h, w).
   void open_box(const std::array<Var, 4>& index, const std::array<Var, 3>& phase);
-  Var most_positions(std::size_t k);
   void position_item();
   void position_block(Var first_tap);
   void weight_item();

@@ -144,10 +144,11 @@ void ConvKernel::rows_of_positions() {
 }
 
 void ConvKernel::rows_of_taps() {
-  const Var taps = axes_[0].taps * axes_[1].taps * axes_[2].taps;
-  each(taps, [&](Var tap) {
-    const Var at = slab_base_ + tap_offset(tap_of(tap));
-    each(chunk_, [&](Var c) { b.store(row_at_, tap * chunk_ + c, at + c); });
+  const std::array<Var, 3> taps{axes_[0].taps, axes_[1].taps, axes_[2].taps};
+  each(taps, [&](std::array<Var, 3> tap) {
+    const Var at = slab_base_ + tap_offset(tap);
+    const Var row = ((tap[0] * taps[1] + tap[1]) * taps[2] + tap[2]) * chunk_;
+    each(chunk_, [&](Var c) { b.store(row_at_, row + c, at + c); });
   });
   b.loop(rows_, padded_rows_, b.i64(1), [&](Var r) { b.store(row_at_, r, slab_base_); });
 }
@@ -157,24 +158,30 @@ void ConvKernel::runs_of_taps(Var first_tap, Var count) {
   second_step_ = b.i64(columns());
   runs_ = count;
   run_length_ = chunk_;
-  if (t_.merge_taps) {
-    runs_ = axes_[0].taps * axes_[1].taps;
-    run_length_ = axes_[2].taps * chunk_;
-  }
-  each(count, [&](Var i) {
-    const std::array<Var, 3> tap = tap_of(first_tap + i);
+  const auto note = [&](const std::array<Var, 3>& tap, Var i) {
     if (!t_.merge_taps) b.store(run_at_, i, tap_offset(tap));
     Var at = b.i64(0);
     for (std::size_t k = 0; k < 3; ++k)
       at = at + (axes_[k].kernel0 + tap[k] * axes_[k].kernel_step) * n_.axes[k].second_stride;
     b.store(second_at_, i, at);
+  };
+  const std::array<Var, 3> taps{axes_[0].taps, axes_[1].taps, axes_[2].taps};
+  if (t_.single_block || t_.merge_taps)
+    each(taps, [&](std::array<Var, 3> tap) {
+      note(tap, (tap[0] * taps[1] + tap[1]) * taps[2] + tap[2]);
+    });
+  else
+    each(count, [&](Var i) { note(tap_of(first_tap + i), i); });
+  if (!t_.merge_taps) return;
+  runs_ = taps[0] * taps[1];
+  run_length_ = taps[2] * chunk_;
+  each({taps[0], taps[1], b.i64(1)}, [&](std::array<Var, 3> tap) {
+    b.store(run_at_, tap[0] * taps[1] + tap[1], tap_offset({tap[0], tap[1], b.i64(0)}));
   });
-  if (t_.merge_taps)
-    each(runs_, [&](Var i) { b.store(run_at_, i, tap_offset(tap_of(i * max(axes_[2].taps, 1)))); });
 }
 
 void ConvKernel::runs_of_lines() {
-  slab_step_ = n_.axes[2].row_step * axes_[2].slab_stride;
+  slab_step_ = t_.slab_step > 0 ? b.i64(t_.slab_step) : n_.axes[2].row_step * axes_[2].slab_stride;
   second_step_ = t_.pack_lanes ? b.i64(columns()) : n_.axes[2].second_stride;
   runs_ = images_ * axes_[0].count * axes_[1].count;
   run_length_ = axes_[2].count;

@@ -208,6 +208,9 @@ ConvNumbers<std::int64_t> conv_numbers(const ConvSpec& spec, const ConvSizes& si
   n.tap_block = order.taps;
   n.lane_block = tiling.lane_block;
   n.box = weight ? order.box : tiling.box;
+  n.channel_blocks = up(v.channels, n.channel_block);
+  n.lane_blocks = up(v.lane_channels, n.lane_block);
+  n.boxes = conv_boxes(v, n.box);
   n.slices = order.slices, n.slice_blocks = order.slice_blocks;
   n.slice_stride = conv_partials(sizes, order) / order.slices;
   return n;

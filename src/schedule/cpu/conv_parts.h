@@ -43,6 +43,8 @@ struct ConvNumbers {
   T window_outer, window_channel, second_outer, second_channel, result_outer, result_channel;
   T channel_block, tap_block, lane_block;
   std::array<T, 4> box;
+  T channel_blocks, lane_blocks;  // how many there are
+  std::array<T, 4> boxes;
   T slices, slice_blocks, slice_stride;
   static void fields(auto&& f, auto& n) {
     f("batch", n.batch), f("groups", n.groups), f("channels", n.channels);
@@ -54,6 +56,8 @@ struct ConvNumbers {
     f("channel_block", n.channel_block), f("tap_block", n.tap_block);
     f("lane_block", n.lane_block);
     for (auto& side : n.box) f("box", side);
+    f("channel_blocks", n.channel_blocks), f("lane_blocks", n.lane_blocks);
+    for (auto& count : n.boxes) f("boxes", count);
     f("slices", n.slices), f("slice_blocks", n.slice_blocks), f("slice_stride", n.slice_stride);
   }
 };

@@ -81,25 +81,26 @@ void ConvKernel::finish_positions() {
   });
 }
 
+// Taps innermost: they are neighbours in the weight's memory.
 void ConvKernel::finish_weight(Var slice) {
   const Var out0 = group_ * n_.lane_channels + lane0_;
-  each({n_.axes[0].kernel, n_.axes[1].kernel, n_.axes[2].kernel}, [&](std::array<Var, 3> tap) {
-    Var at = slice * n_.slice_stride, flat = b.i64(0), taps = b.i64(1);
-    for (std::size_t k = 0; k < 3; ++k) {
-      at = at + tap[k] * n_.axes[k].result_stride;
-      flat = flat * n_.axes[k].kernel + tap[k];
-      taps = taps * n_.axes[k].kernel;
-    }
-    each(chunk_, [&](Var c) {
-      const Var channel = channel0_ + c;
+  const std::array<Var, 3> kernel{n_.axes[0].kernel, n_.axes[1].kernel, n_.axes[2].kernel};
+  each(chunk_, [&](Var c) {
+    const Var channel = channel0_ + c;
+    each(kernel, [&](std::array<Var, 3> tap) {
+      Var at = slice * n_.slice_stride + channel * n_.result_channel, flat = b.i64(0);
+      for (std::size_t k = 0; k < 3; ++k) {
+        at = at + tap[k] * n_.axes[k].result_stride;
+        flat = flat * kernel[k] + tap[k];
+      }
       vectors(lane_count_, [&](Var lane, Var mask) {
         const Var out = out0 + lane;
         emit({.value = b.load(sums_, sums_at(flat * chunk_ + c, lane), t_.lanes),
               .batch = b.i64(0),
-              .m = channel * taps + flat,
+              .m = channel * kernel[0] * kernel[1] * kernel[2] + flat,
               .n = out,
               .mask = mask,
-              .c_at = at + out * n_.result_outer + channel * n_.result_channel,
+              .c_at = at + out * n_.result_outer,
               .c = {},
               .lanes_along_n = true,
               .coordinates = coordinates(out, channel, tap),

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <functional>
 #include <limits>
 #include <numeric>
 
@@ -137,6 +136,18 @@ bool can_fill(ConvFill fill, const ConvSpec& spec, const ConvView& v, const Conv
   return false;
 }
 
+std::int64_t constant_slab_step(const ConvSpec& spec, const ConvView& v, const ConvStrides& strides,
+                                const ConvTiling& t) {
+  if (spec.direction != ConvDirection::weight_grad) return 0;
+  if (t.fill == ConvFill::in_place)
+    return v.row_step[2] * v.gap[2] * window_strides(spec, strides).back();
+  const std::int64_t size = spec.depthwise ? v.lane_channels : v.channels;
+  const std::int64_t part = std::min(spec.depthwise ? t.lane_block : t.channel_block, size);
+  if (part == 0 || size % part != 0) return 0;
+  return v.row_step[2] *
+         (spec.depthwise ? round_up_to(part, std::int64_t{t.vectors} * t.lanes) : part);
+}
+
 }  // namespace
 
 ConvOrder reduction_order(ConvDirection direction, const ConvSizes& sizes, DType dtype,
@@ -151,7 +162,8 @@ ConvOrder reduction_order(ConvDirection direction, const ConvSizes& sizes, DType
     return order;
   }
   order.taps = v.all_taps();
-  order.box = run_of_positions(v, 4096 / dtype_bytes(dtype));
+  // A block's panel of y and lines of x stay in L1 for all of the block's register tiles.
+  order.box = run_of_positions(v, 1024 / dtype_bytes(dtype));
   const Box counts = conv_boxes(v, order.box);
   const std::int64_t blocks = std::max<std::int64_t>(volume(counts), 1);
   // Enough pieces for many workers, whoever they are.
@@ -168,9 +180,10 @@ ConvOrder reduction_order(ConvDirection direction, const ConvSizes& sizes, DType
   return order;
 }
 
-ConvTiling complete(ConvTiling t, const ConvSpec& spec, const ConvSizes& sizes, const ConvStrides&,
-                    const ConvOrder& order) {
+ConvTiling complete(ConvTiling t, const ConvSpec& spec, const ConvSizes& sizes,
+                    const ConvStrides& strides, const ConvOrder& order) {
   const ConvView v = conv_view(spec.direction, sizes);
+  t.slab_step = constant_slab_step(spec, v, strides, t);
   t.merge_taps = can_merge_taps(spec, v, order, t);
   std::int64_t longest = 0;
   const std::int64_t divisor = run_divisor(spec, v, order, t, longest);
@@ -180,7 +193,9 @@ ConvTiling complete(ConvTiling t, const ConvSpec& spec, const ConvSizes& sizes, 
     t.unroll = static_cast<int>(longest);
     t.short_runs = t.whole_runs = true;
   } else if (divisor > 0) {
-    for (const int unroll : {4, 7, 5, 6, 8})
+    // Short code where addresses are simple; the strides of weight_grad want more of it.
+    const bool weight = spec.direction == ConvDirection::weight_grad;
+    for (const int unroll : weight ? std::array{7, 4, 5, 6, 8} : std::array{2, 3, 4, 5, 7})
       if (divisor % unroll == 0) {
         t.unroll = unroll;
         t.whole_runs = true;
@@ -225,12 +240,16 @@ namespace {
 
 // Cycles per vector, measured on cores with two fma units.
 constexpr double kCopy = 2.5, kGather = 14.0, kFillPosition = 6.0, kFinish = 3.0,
-                 kFinishStrided = 18.0, kTile = 30.0, kRun = 8.0, kFromL2 = 0.4, kItem = 400.0,
-                 kTable = 2.0;
+                 kFinishStrided = 18.0, kTile = 30.0, kRun = 8.0, kFromL2 = 0.15, kItem = 400.0,
+                 kTable = 2.0, kFarBytes = 12.0;
+
+// Whether elements at this distance share few sets of the L1 cache.
+bool collides(std::int64_t pitch, DType dtype) { return pitch * dtype_bytes(dtype) % 1024 == 0; }
 
 double cycles_of_item(const ConvSpec& spec, const ConvView& v, const ConvOrder& order,
                       const ConvTiling& t, const Target& target) {
   const auto real = [](std::int64_t x) { return static_cast<double>(x); };
+  const bool weight = spec.direction == ConvDirection::weight_grad;
   const Work w = work_of(spec, v, order, t);
   const std::int64_t columns = std::int64_t{t.vectors} * t.lanes;
   const double tiles = real(up(w.rows, t.rows)), panels = real(up(w.lanes, columns));
@@ -239,6 +258,10 @@ double cycles_of_item(const ConvSpec& spec, const ConvView& v, const ConvOrder& 
   double step = std::max({0.5 * fmas, 0.5 * loads, 4.0});
   if (w.block_k * columns * dtype_bytes(spec.dtype) > target.l1_bytes * 3 / 4)
     step += kFromL2 * t.vectors;
+  if (!t.pack_lanes && tiles > 1)
+    step *= collides(v.lane_channels * v.groups, spec.dtype) ? 1.5 : 1.15;
+  if (weight && !spec.depthwise && collides(v.row_step[2] * w.rows / v.all_taps(), spec.dtype))
+    step *= 1.5;
   const double runs = real(w.runs * w.blocks);
   double cycles =
       tiles * panels *
@@ -265,6 +288,9 @@ double cycles_of_item(const ConvSpec& spec, const ConvView& v, const ConvOrder& 
   const bool contiguous = spec.result_contiguous || order.slices > 1;
   cycles += real(w.rows) * panels * t.vectors * (contiguous ? kFinish : kFinishStrided);
   cycles += real(w.rows) * kTable * real(w.fills) + kItem;
+  // The operands come from further away once per item.
+  const std::int64_t far = w.slab * w.fills + (weight ? w.k * w.lanes : 0);
+  cycles += real(far * dtype_bytes(spec.dtype)) / kFarBytes;
   const std::int64_t footprint =
       (w.slab + w.rows * w.lanes + w.block_k * columns) * dtype_bytes(spec.dtype);
   if (footprint > target.l2_bytes * 3 / 4) cycles *= 1.3;
@@ -310,16 +336,6 @@ ConvFill best_fill(const ConvSpec& spec, const ConvView& v, const ConvStrides& s
   return ConvFill::channels;
 }
 
-// Calls `offer` with every register tile that leaves registers for the operands.
-void each_tile(const ConvView& v, const Target& target, ConvTiling t,
-               const std::function<void(const ConvTiling&)>& offer) {
-  for (t.vectors = 1; t.vectors <= 4; ++t.vectors) {
-    if (t.vectors > 1 && (t.vectors - 1) * t.lanes >= v.lane_channels) break;
-    const int most = std::min(14, (target.vector_registers - t.vectors - 1) / t.vectors);
-    for (t.rows = std::max(1, most / 2); t.rows <= most; ++t.rows) offer(t);
-  }
-}
-
 }  // namespace
 
 double estimate(const ConvSpec& spec, const ConvSizes& sizes, const ConvOrder& order,
@@ -329,32 +345,57 @@ double estimate(const ConvSpec& spec, const ConvSizes& sizes, const ConvOrder& o
          static_cast<double>(up(conv_items(spec, sizes, order, t), workers));
 }
 
-ConvTiling choose_conv_tiling(const ConvSpec& spec, const ConvSizes& sizes,
-                              const ConvStrides& strides, const ConvOrder& order,
-                              const Target& target, const ConvNeeds& needs) {
+std::optional<ConvTiling> best_with_tile(const ConvSpec& spec, const ConvSizes& sizes,
+                                         const ConvStrides& strides, const ConvOrder& order,
+                                         const Target& target, int rows, int vectors,
+                                         bool pack_lanes, const ConvNeeds& needs) {
   const ConvView v = conv_view(spec.direction, sizes);
   const bool weight = spec.direction == ConvDirection::weight_grad;
-  ConvTiling best, start;
-  start.lanes = target.lanes(spec.dtype);
+  ConvTiling t{.pack_lanes = pack_lanes,
+               .rows = rows,
+               .vectors = vectors,
+               .lanes = target.lanes(spec.dtype)};
+  const std::int64_t columns = std::int64_t{t.vectors} * t.lanes;
+  if (!pack_lanes &&
+      (!weight || !spec.second_contiguous || needs.second_hook || v.lane_channels % columns != 0))
+    return {};
   double least = std::numeric_limits<double>::infinity();
+  ConvTiling best;
   const std::vector<Box> boxes = weight ? std::vector<Box>{{0, 0, 0, 0}} : boxes_of(v);
   const std::vector<std::int64_t> chunks =
       weight ? parts_of(v.channels, 1) : std::vector<std::int64_t>{0};
-  each_tile(v, target, start, [&](ConvTiling t) {
-    const std::int64_t columns = std::int64_t{t.vectors} * t.lanes;
-    for (const std::int64_t lane_block : parts_of(v.lane_channels, columns))
-      for (const Box& box : boxes)
-        for (const std::int64_t chunk : chunks) {
-          t.lane_block = lane_block, t.box = box, t.channel_block = chunk;
-          t.fill = best_fill(spec, v, strides, order, t, needs.first_hook);
-          t.pack_lanes = !(weight && spec.second_contiguous && !needs.second_hook &&
-                           v.lane_channels % columns == 0);
-          t.merge_taps = can_merge_taps(spec, v, order, t);
-          const double cycles = estimate(spec, sizes, order, t, target, needs.workers);
-          if (cycles < least) least = cycles, best = t;
-        }
-  });
+  for (const std::int64_t lane_block : parts_of(v.lane_channels, columns))
+    for (const std::int64_t chunk : chunks)
+      for (const Box& box : boxes) {
+        t.lane_block = lane_block, t.box = box, t.channel_block = chunk;
+        t.fill = best_fill(spec, v, strides, order, t, needs.first_hook);
+        t.merge_taps = can_merge_taps(spec, v, order, t);
+        const double cycles = estimate(spec, sizes, order, t, target, needs.workers);
+        if (cycles < least) least = cycles, best = t;
+      }
   return complete(best, spec, sizes, strides, order);
+}
+
+ConvTiling choose_conv_tiling(const ConvSpec& spec, const ConvSizes& sizes,
+                              const ConvStrides& strides, const ConvOrder& order,
+                              const Target& target, const ConvNeeds& needs) {
+  const std::int64_t lane_channels = conv_view(spec.direction, sizes).lane_channels;
+  ConvTiling best;
+  double least = std::numeric_limits<double>::infinity();
+  for (int vectors = 1; vectors <= 4; ++vectors) {
+    // A vector more than the lanes have is work for nothing.
+    if (vectors > 1 && (vectors - 1) * target.lanes(spec.dtype) >= lane_channels) break;
+    const int most = std::min(14, (target.vector_registers - vectors - 1) / vectors);
+    for (int rows = std::max(1, most / 2); rows <= most; ++rows)
+      for (const bool pack_lanes : {false, true}) {
+        const std::optional<ConvTiling> t =
+            best_with_tile(spec, sizes, strides, order, target, rows, vectors, pack_lanes, needs);
+        if (!t) continue;
+        const double cycles = estimate(spec, sizes, order, *t, target, needs.workers);
+        if (cycles < least) least = cycles, best = *t;
+      }
+  }
+  return best;
 }
 
 }  // namespace pantala::schedule

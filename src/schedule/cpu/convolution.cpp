@@ -143,7 +143,8 @@ std::vector<KernelDraft> build_convolution(Context& context, std::uint32_t id,
   ConvEpilogue epilogue(context, id, outputs, sliced ? 1 : 2);
   KernelDraft draft;
   draft.name = fmt::format("{}.{}", node.op->name, id);
-  const double taps = static_cast<double>(sizes.taps()) * static_cast<double>(sizes.in / sizes.groups);
+  const double taps =
+      static_cast<double>(sizes.taps()) * static_cast<double>(sizes.in / sizes.groups);
   draft.flops = 2 * taps * static_cast<double>(sizes.positions()) * static_cast<double>(sizes.out);
   draft.bytes = bytes_of(context, epilogue.body());
   draft.set.items = conv_items(spec, sizes, order, tiling);
@@ -160,8 +161,8 @@ std::vector<KernelDraft> build_convolution(Context& context, std::uint32_t id,
     return {std::move(draft)};
   }
   // Slices of a weight gradient are added, with the epilogue, by a second kernel.
-  const std::uint32_t partials = context.add_scratch_tensor(
-      fmt::format("partial.{}", id), dtype, Shape{conv_partials(sizes, order)});
+  const std::uint32_t partials = context.add_scratch_tensor(fmt::format("partial.{}", id), dtype,
+                                                            Shape{conv_partials(sizes, order)});
   draft.kernel = build_conv("conv", spec, order, tiling);
   draft.set.buffers.push_back(partials);
   for (const std::int64_t value : conv_params(spec, sizes, strides, order, tiling))
