@@ -72,29 +72,39 @@ void add_source_options(CLI::App& verb, Options& o) {
       ->capture_default_str();
 }
 
+void add_pictures(CLI::App& verb, Options& o) {
+  const auto what = [&](CLI::Option* option) { option->group("What to show"); };
+  what(verb.add_flag("--graph", o.graph, "The step as a graph"));
+  what(verb.add_flag("--lowered", o.lowered, "The graph as the scheduler sees it"));
+  what(verb.add_flag("--schedule", o.schedule, "Launches in order with their buffers"));
+  what(verb.add_flag("--kernels", o.kernels, "The kernels and what they cost"));
+  what(verb.add_option("--kernel", o.kernel, "The code of one kernel, in one of the forms below"));
+  what(verb.add_flag("--memory", o.memory, "The memory map"));
+  what(verb.add_flag("--report", o.report, "Stages, sizes, kernels, units (the default)"));
+  const auto form = [&](CLI::Option* option) { option->group("Forms of a kernel"); };
+  form(verb.add_flag("--kir", o.kir, "Kernel IR (the default)"));
+  form(verb.add_flag("--llvm", o.llvm, "LLVM IR"));
+  form(verb.add_flag("--asm", o.assembly, "Assembly of this machine"));
+}
+
+void check(const Options& o) {
+  if (o.graph + o.lowered + o.schedule + o.kernels + !o.kernel.empty() + o.memory + o.report > 1)
+    throw TypeError(
+        "one at a time: --graph, --lowered, --schedule, --kernels, --kernel, --memory, --report");
+  if (o.kir + o.llvm + o.assembly > 1) throw TypeError("one at a time: --kir, --llvm, --asm");
+  if (o.kernel.empty() && (o.kir || o.llvm || o.assembly))
+    throw TypeError("--kir, --llvm and --asm need --kernel NAME");
+}
+
 }  // namespace
 
 Run inspect_verb(CLI::App& verb) {
   const auto o = std::make_shared<Options>();
   add_source_options(verb, *o);
-  CLI::Option_group* what = verb.add_option_group("What to show");
-  what->add_flag("--graph", o->graph, "The step as a graph");
-  what->add_flag("--lowered", o->lowered, "The graph as the scheduler sees it");
-  what->add_flag("--schedule", o->schedule, "Launches in order with their buffers");
-  what->add_flag("--kernels", o->kernels, "The kernels and what they cost");
-  what->add_option("--kernel", o->kernel, "The code of one kernel");
-  what->add_flag("--memory", o->memory, "The memory map");
-  what->add_flag("--report", o->report, "Stages, sizes, kernels, units (the default)");
-  what->require_option(0, 1);
-  CLI::Option_group* form = verb.add_option_group("Form of a kernel's code");
-  form->add_flag("--kir", o->kir, "Kernel IR (the default)");
-  form->add_flag("--llvm", o->llvm, "LLVM IR");
-  form->add_flag("--asm", o->assembly, "Assembly of this machine");
-  form->require_option(0, 1);
+  add_pictures(verb, *o);
   verb.add_flag("--json", o->json, "JSON instead of text");
   return [o] {
-    if (o->kernel.empty() && (o->kir || o->llvm || o->assembly))
-      throw TypeError("--kir, --llvm and --asm need --kernel NAME");
+    check(*o);
     o->source.fused = !o->unfused;
     fmt::print("{}", picture(*o));
     return 0;

@@ -65,12 +65,13 @@ struct Report {
     double milliseconds = 0;
   };
   std::vector<Stage> stages;
-  std::int64_t nodes_before = 0;  // of the user's graph with gradients and optimizer
-  std::int64_t nodes_after = 0;   // after lowering
-  std::int64_t kernels_before = 0, kernels_after = 0;  // launches unfused and as scheduled
-  double flops = 0, bytes = 0;                         // of one step
-  std::int64_t peak_bytes = 0;                         // temporaries and scratch, exactly
-  std::int64_t store_bytes = 0;                        // parameters and state
+  std::int64_t nodes_before = 0;    // of the user's graph with gradients and optimizer
+  std::int64_t nodes_after = 0;     // after lowering
+  std::int64_t kernels_before = 0;  // ops of the lowered graph: a kernel each, were nothing fused
+  std::int64_t kernels_after = 0;   // launches
+  double flops = 0, bytes = 0;      // of one step
+  std::int64_t peak_bytes = 0;      // temporaries and scratch, exactly
+  std::int64_t store_bytes = 0;     // parameters and state
   std::vector<Kernel> kernels;
   std::vector<Unit> units;
   // Of the e-graph.

@@ -115,6 +115,13 @@ std::optional<optim::Optimizer> decode_optimizer(const Json& document) {
 
 // --- steps
 
+// Times are no property of the plan: the same plan has the same bytes.
+Json encode_report(Report report) {
+  report.stages.clear();
+  for (Report::Unit& unit : report.units) unit.milliseconds = 0;
+  return Json::parse(report.json());
+}
+
 Json encode_step(const Compiled& step) {
   Json messages = Json::array(), gradients = Json::array();
   for (const schedule::StatusMessage& message : step.messages)
@@ -125,7 +132,7 @@ Json encode_step(const Compiled& step) {
           {"host", step.host.text()},
           {"messages", messages},
           {"gradients", gradients},
-          {"report", Json::parse(step.report.json())},
+          {"report", encode_report(step.report)},
           {"leaves", encode_leaves(step.leaves)}};
 }
 
@@ -138,8 +145,6 @@ Compiled decode_step(const Json& document, std::string_view plan, std::string_vi
   for (const Json& pair : document.at("gradients"))
     step.gradients.push_back({pair.at("parameter"), pair.at("gradient")});
   step.report = report_from_json(document.at("report"));
-  for (Report::Unit& unit : step.report.units) unit.milliseconds = 0;
-  step.report.stages.clear();
   step.leaves = decode_leaves(document.at("leaves"), file);
   step.plan = plan::deserialize(std::as_bytes(std::span(plan)), file);
   if (step.host.uniforms() != step.plan.uniforms.size())

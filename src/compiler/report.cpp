@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <span>
 
 namespace pantala {
 
@@ -12,26 +13,31 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kUnits[] = {"", "k", "M", "G", "T", "P"};
-
-// 1234567 as "1.23 M".
-std::string scaled(double value, double base, std::string_view unit) {
+// 1234567 as "1.23 M", by the prefixes of powers of `base`.
+std::string scaled(double value, double base, std::span<const std::string_view> prefixes,
+                   std::string_view unit) {
   std::size_t k = 0;
-  for (; value >= base && k + 1 < std::size(kUnits); ++k) value /= base;
-  return fmt::format("{:.{}f} {}{}{}", value, k == 0 ? 0 : 2, kUnits[k],
-                     k > 0 && base > 1000 ? "i" : "", unit);
+  for (; value >= base && k + 1 < prefixes.size(); ++k) value /= base;
+  return fmt::format("{:.{}f} {}{}", value, k == 0 ? 0 : 2, prefixes[k], unit);
 }
-std::string bytes_text(double bytes) { return scaled(bytes, 1024, "B"); }
+std::string flop_text(double flop) {
+  constexpr std::string_view kPrefixes[] = {"", "k", "M", "G", "T", "P"};
+  return scaled(flop, 1000, kPrefixes, "flop");
+}
+std::string bytes_text(double bytes) {
+  constexpr std::string_view kPrefixes[] = {"", "Ki", "Mi", "Gi", "Ti"};
+  return scaled(bytes, 1024, kPrefixes, "B");
+}
 
 std::string kernel_table(const std::vector<Report::Kernel>& kernels) {
   if (kernels.empty()) return "";
   std::size_t width = 6;
   for (const Report::Kernel& kernel : kernels) width = std::max(width, kernel.name.size());
   std::string text =
-      fmt::format("\n{:<{}} {:>8} {:>12} {:>12}\n", "kernel", width, "launches", "flop", "bytes");
+      fmt::format("\n{:<{}} {:>8} {:>12} {:>12}\n", "kernel", width, "launches", "work", "traffic");
   for (const Report::Kernel& kernel : kernels)
     text += fmt::format("{:<{}} {:>8} {:>12} {:>12}\n", kernel.name, width, kernel.launches,
-                        scaled(kernel.flops, 1000, ""), bytes_text(kernel.bytes));
+                        flop_text(kernel.flops), bytes_text(kernel.bytes));
   return text;
 }
 
@@ -70,7 +76,7 @@ std::string Report::text() const {
   text += fmt::format("{:<14} {:>10.2f}\n\n", "total", total);
   text += fmt::format("nodes          {} -> {}\n", nodes_before, nodes_after);
   text += fmt::format("launches       {} -> {}\n", kernels_before, kernels_after);
-  text += fmt::format("one step       {}, {}\n", scaled(flops, 1000, "flop"), bytes_text(bytes));
+  text += fmt::format("one step       {}, {}\n", flop_text(flops), bytes_text(bytes));
   text += fmt::format("memory         {} temporaries and scratch, {} store\n",
                       bytes_text(static_cast<double>(peak_bytes)),
                       bytes_text(static_cast<double>(store_bytes)));

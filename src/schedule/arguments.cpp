@@ -65,12 +65,16 @@ Var Arguments::uniform(kir::Builder& b, ValueId value) {
   const DType dtype = info_.graph->type(value).dtype;
   // Integers and conditions travel as i64.
   const DType held = dtype == DType::f64 ? DType::f64 : is_float(dtype) ? DType::f32 : DType::i64;
-  auto it = std::find_if(uniforms_.begin(), uniforms_.end(), [&](const Uniform& u) {
-    return u.value == value && u.dtype == held;
-  });
-  if (it == uniforms_.end()) it = uniforms_.insert(uniforms_.end(), Uniform{value, held});
-  params_.push_back(ParamValue::of_uniform(static_cast<std::size_t>(it - uniforms_.begin())));
+  params_.push_back(ParamValue::of_uniform(uniform_index(uniforms_, value, held)));
   return b.param(fmt::format("u{}", params_.size()), held);
+}
+
+std::size_t uniform_index(std::vector<Uniform>& uniforms, ValueId value, DType dtype) {
+  auto it = std::find_if(uniforms.begin(), uniforms.end(), [&](const Uniform& u) {
+    return u.value == value && u.dtype == dtype;
+  });
+  if (it == uniforms.end()) it = uniforms.insert(uniforms.end(), Uniform{value, dtype});
+  return static_cast<std::size_t>(it - uniforms.begin());
 }
 
 DeclaredAccess Arguments::access(kir::Builder& b, std::uint32_t buffer, const Affine& flat,

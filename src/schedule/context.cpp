@@ -124,6 +124,10 @@ std::uint32_t Context::add_scratch_tensor(const std::string& name, DType dtype,
   return add_buffer(std::move(buffer));
 }
 
+ParamValue Context::uniform(ValueId value, DType dtype) {
+  return ParamValue::of_uniform(uniform_index(program.uniforms, value, dtype));
+}
+
 std::vector<std::int64_t> Context::strides(std::uint32_t id) const {
   const ProgramBuffer& b = program.buffers[id];
   std::vector<std::int64_t> result(b.order.size());

@@ -60,6 +60,9 @@ class Context {
   // While groups are made: values that will be stored.
   void plan_to_store(const std::set<ValueId>* values) { planned_ = values; }
 
+  // A value of the host as a parameter.
+  ParamValue uniform(ValueId value, DType dtype);
+
   // Element strides of the axes of a buffer, or of a value whose buffer is not decided.
   std::vector<std::int64_t> strides(std::uint32_t buffer) const;
   std::vector<std::int64_t> strides(const GroupOutput& output) const {

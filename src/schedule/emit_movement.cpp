@@ -151,11 +151,19 @@ Var Emitter::checked_index(std::uint32_t node, ValueId index, const Indices& at,
   return found.inside.valid() ? min(max(found.number, 0), limit - 1) : found.number;
 }
 
+// There is nothing to read: every index is out of range.
+Var Emitter::of_empty_axis(ValueId id, ValueId index, const Indices& at) {
+  memory_index(id.node, index, at, 0);
+  const kir::VType type{kir::register_dtype(info_.graph->type(id).dtype), 1};
+  return is_float(type.dtype) ? b_.constant(type, 0.0) : b_.constant(type, std::int64_t{0});
+}
+
 Var Emitter::take(ValueId id, const ir::Node& node, const Indices& at) {
   const Shape &in = info_.graph->type(node.inputs[0]).shape,
               &chosen = info_.graph->type(node.inputs[1]).shape;
   const auto axis = static_cast<std::ptrdiff_t>(attribute<std::int64_t>(node, "axis"));
   const Indices which(at.begin() + axis, at.begin() + axis + chosen.rank());
+  if (in[static_cast<int>(axis)] == 0) return of_empty_axis(id, node.inputs[1], which);
   Indices source(at.begin(), at.begin() + axis);
   source.emplace_back(checked_index(id.node, node.inputs[1], which, in[static_cast<int>(axis)]));
   source.insert(source.end(), at.begin() + axis + chosen.rank(), at.end());
@@ -164,6 +172,8 @@ Var Emitter::take(ValueId id, const ir::Node& node, const Indices& at) {
 
 Var Emitter::gather(ValueId id, const ir::Node& node, const Indices& at) {
   const auto axis = static_cast<std::size_t>(attribute<std::int64_t>(node, "axis"));
+  if (info_.graph->type(node.inputs[0]).shape[static_cast<int>(axis)] == 0)
+    return of_empty_axis(id, node.inputs[1], at);
   Indices source = at;
   source[axis] = Index(checked_index(id.node, node.inputs[1], at,
                                      info_.graph->type(node.inputs[0]).shape[static_cast<int>(axis)]));

@@ -25,9 +25,10 @@ Layouts::Layouts(const Context& context, const Pieces& pieces) : context_(contex
   }
   if (channels_last_.empty()) return;
   spread(context, pieces);
-  // Products read their operands with one stride along each of their axes.
+  // Products read their operands with one stride along each of their axes, attention reads heads
+  // whose elements are neighbours.
   for (const Piece& piece : pieces.list)
-    if (piece.kind == Archetype::contract)
+    if (piece.kind == Archetype::contract || piece.kind == Archetype::attention)
       for (const Access& read : piece.reads) channels_last_.erase(read.value);
 }
 

@@ -90,8 +90,28 @@ class Lowering {
   Results append(const ir::Node& node, std::vector<Tensor> inputs) {
     const ir::GraphData::Scope scope(*target_, node.where);
     ir::AttrValues attrs = node.attrs;
-    if (archetype(*node.op) == Archetype::contract) order_operands(inputs, attrs);
+    const Archetype kind = archetype(*node.op);
+    if (kind == Archetype::contract || kind == Archetype::convolution ||
+        kind == Archetype::attention)
+      return append_product(node, kind, std::move(inputs), std::move(attrs));
     return target_->append(*node.op, inputs, attrs, node.where);
+  }
+
+  // Products are computed in f32 or f64: halves are converted on the way in and out.
+  Results append_product(const ir::Node& node, Archetype kind, std::vector<Tensor> inputs,
+                         ir::AttrValues attrs) {
+    const auto is_half = [](DType t) { return t == DType::f16 || t == DType::bf16; };
+    const auto converted = [](const Tensor& x, DType to) {
+      return x.dtype() == to ? x : ops::apply("cast", {x}, {{"dtype", to}})[0];
+    };
+    for (Tensor& x : inputs)
+      if (is_half(x.dtype())) x = converted(x, DType::f32);
+    if (node.op->name == "attention_cached") inputs[3] = converted(inputs[3], DType::i64);
+    if (kind == Archetype::contract) order_operands(inputs, attrs);
+    Results results = target_->append(*node.op, inputs, attrs, node.where);
+    for (std::size_t k = 0; k < results.size(); ++k)
+      results[k] = converted(results[k], node.results[k].dtype);
+    return results;
   }
 
   // A definition is built in a graph of its own, then copied in turn.

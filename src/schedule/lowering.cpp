@@ -27,6 +27,9 @@ Archetype archetype(const ir::OpDef& op) {
       {"scatter_add", Archetype::scatter},
       {"scatter_add_elements", Archetype::scatter},
       {"scatter", Archetype::scatter},
+      {"attention", Archetype::attention},
+      {"attention_grad", Archetype::attention},
+      {"attention_cached", Archetype::attention},
   };
   if (is_leaf(op)) return Archetype::leaf;
   if (const auto it = anchors.find(op.name); it != anchors.end()) return it->second;

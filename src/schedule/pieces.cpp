@@ -81,7 +81,9 @@ class Finder {
       if (kind == Archetype::contract &&
           operand_of(c_, id, static_cast<int>(side), [&](ValueId v) { return held(v); }))
         continue;
-      if (!held(input)) stored_[input.node] = true;
+      // A number of the host, such as the length of a cache, is a parameter.
+      if (!held(input) && !(c_.is_host(input) && kind == Archetype::attention))
+        stored_[input.node] = true;
     }
   }
 

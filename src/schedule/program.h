@@ -41,6 +41,9 @@ struct Uniform {
   DType dtype = DType::f32;
 };
 
+// The number of a uniform in the list, to which it is added if it is not there yet.
+std::size_t uniform_index(std::vector<Uniform>& uniforms, ValueId value, DType dtype);
+
 // What a kernel's parameter is in one argument set.
 struct ParamValue {
   enum class Kind : std::uint8_t { integer, real, uniform } kind = Kind::integer;

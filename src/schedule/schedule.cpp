@@ -7,6 +7,7 @@
 #include "kir/simplify.h"
 #include "pantala/error.h"
 #include "schedule/context.h"
+#include "schedule/cpu/attend.h"
 #include "schedule/cpu/convolution.h"
 #include "schedule/cpu/elementwise.h"
 #include "schedule/cpu/product.h"
@@ -38,6 +39,8 @@ std::vector<KernelDraft> build(Context& context, const Group& group) {
       return {build_scan(context, group.anchors[0], group.outputs)};
     case Archetype::scatter:
       return build_scatter(context, group.anchors[0], group.outputs);
+    case Archetype::attention:
+      return build_attend(context, group.anchors[0], group.outputs);
     case Archetype::convolution:
       return build_convolution(context, group.anchors[0], group.outputs);
     default:

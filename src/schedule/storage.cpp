@@ -88,7 +88,7 @@ class Assignment {
       buffer.role = Role::output;
       const std::uint32_t id = c_.add_buffer(std::move(buffer));
       const int made = maker(value);
-      if (made < 0) {
+      if (made < 0 || (stores_once(made) && place_.contains(value))) {
         add_copy(value, id);
         continue;
       }
@@ -96,6 +96,9 @@ class Assignment {
       place_.emplace(value, id);
     }
   }
+
+  // Kernels without an epilogue leave each result in one place.
+  bool stores_once(int g) { return draft(g).group.kind == Archetype::attention; }
 
   bool reaches(int from, int to) const {
     std::vector<bool> seen(groups_.size());
@@ -156,7 +159,8 @@ class Assignment {
       if (c_.is_host(leaf)) continue;
       const std::uint32_t buffer = c_.buffer_of(leaf);
       const int made = maker(value);
-      if (made >= 0 && !in_place_.contains(value) && reads_in_place(made, leaf, value) &&
+      if (made >= 0 && !(stores_once(made) && place_.contains(value)) &&
+          !in_place_.contains(value) && reads_in_place(made, leaf, value) &&
           makes_in_one_pass(made, value) && wait_for_readers(made, leaf)) {
         draft(made).group.outputs.push_back({value, buffer});
         place_.insert_or_assign(value, buffer);

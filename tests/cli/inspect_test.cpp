@@ -82,7 +82,8 @@ TEST(Inspect, EveryKernelCanBeShownInEveryForm) {
   ASSERT_FALSE(kernels.empty());
   const std::string name = kernels.at(0).at("name");
   EXPECT_THAT(shown({"mlp", "--batch", "4", "--kernels"}), HasSubstr(name));
-  EXPECT_THAT(shown({"mlp", "--batch", "4", "--kernel", name}), StartsWith("kernel " + name));
+  EXPECT_THAT(shown({"mlp", "--batch", "4", "--kernel", name}),
+              StartsWith("kernel \"" + name + "\" {"));
   EXPECT_THAT(shown({"mlp", "--batch", "4", "--kernel", name, "--llvm"}), HasSubstr("define "));
   EXPECT_THAT(shown({"mlp", "--batch", "4", "--kernel", name, "--asm"}), HasSubstr("ret"));
   EXPECT_THAT(Json::parse(shown({"mlp", "--batch", "4", "--kernel", name, "--json"})).at(name),
@@ -136,6 +137,8 @@ TEST(Inspect, MistakesGetTheNearestName) {
   EXPECT_THAT(error({"mlp", "--batch", "4", "--kernel", "no such kernel"}),
               HasSubstr("there is no kernel 'no such kernel'"));
   EXPECT_THAT(error({"mlp", "--asm"}), HasSubstr("--kir, --llvm and --asm need --kernel NAME"));
+  EXPECT_THAT(error({"mlp", "--graph", "--memory"}), HasSubstr("one at a time: --graph"));
+  EXPECT_THAT(error({"mlp", "--kernel", "k", "--kir", "--asm"}), HasSubstr("one at a time: --kir"));
   EXPECT_THAT(error({"mlp", "--grph"}), HasSubstr("did you mean '--graph'?"));
   EXPECT_THAT(error({"mlp", "--batch", "0"}), HasSubstr("batch"));
   EXPECT_THAT(error({"mlp", "--loss", "loss"}), HasSubstr("--loss is for files"));

@@ -112,7 +112,6 @@ TEST(Session, plans_of_other_batch_sizes_and_evaluation_share_the_parameters) {
   EXPECT_EQ(session.memory_summary().parameters, before.parameters);
   EXPECT_EQ(session.memory_summary().states, before.states);
 
-  Session alone = build_session(small.graph, small.loss, options);
   Session reference = build_inference_session(small.graph);
   for (int k = 0; k < 3; ++k) {
     train(session, 1, 8, k);
@@ -257,6 +256,17 @@ TEST(Session, a_lenet_trains_to_the_same_bits_with_any_number_of_threads) {
   const std::vector<Literal> one = trained(model, {4, 1, 12, 12}, 10, 1);
   for (const int threads : {1, 2, 3, 7})
     EXPECT_EQ(trained(model, {4, 1, 12, 12}, 10, threads), one) << threads << " threads";
+}
+
+TEST(Session, the_interpreter_of_kernels_trains_to_the_same_bits) {
+  const zoo::Model model = small_mlp(4);
+  const optim::Optimizer adam = optim::adam(0.01);
+  Session fast = build_session(model.graph, model.loss, {.optimizer = adam});
+  Session checked = build_session(model.graph, model.loss, {.device = "kir", .optimizer = adam});
+  train(fast, 2, 4);
+  train(checked, 2, 4);
+  EXPECT_EQ(all_parameters(checked), all_parameters(fast));
+  EXPECT_EQ(checked.loss(), fast.loss());
 }
 
 TEST(Session, steps_after_the_first_allocate_nothing) {
