@@ -74,7 +74,8 @@ std::vector<Literal> run_compiled(const Graph& graph, const ref::Bindings& bindi
     device.write(regions.slices[k], bytes);
   }
   std::vector<ir::Number> numbers;
-  for (const auto& leaf : compiled.host.leaves()) numbers.push_back(number_of(values.at(leaf.name)));
+  for (const auto& leaf : compiled.host.leaves())
+    numbers.push_back(number_of(values.at(leaf.name)));
   std::vector<std::int64_t> slots(compiled.host.uniforms());
   compiled.host.evaluate(numbers, slots);
   const device::PlanId id = device.load(compiled.plan);
@@ -95,7 +96,8 @@ std::vector<Literal> run_compiled(const Graph& graph, const ref::Bindings& bindi
       continue;
     }
     for (std::size_t k = 0; k < plan.regions.size(); ++k) {
-      if (plan.regions[k].storage != plan::Storage::output || plan.regions[k].name != name) continue;
+      if (plan.regions[k].storage != plan::Storage::output || plan.regions[k].name != name)
+        continue;
       std::vector<std::byte> bytes(static_cast<std::size_t>(plan.regions[k].bytes));
       device.read(regions.slices[k], bytes);
       results.push_back(ir::from_memory(tensor.type(), bytes));
@@ -118,8 +120,8 @@ std::string differing_bits(const std::vector<Literal>& a, const std::vector<Lite
   for (std::size_t r = 0; r < a.size(); ++r)
     for (std::int64_t k = 0; k < a[r].numel(); ++k) {
       const double x = a[r].at(k), y = b[r].at(k);
-      const bool same = (std::isnan(x) && std::isnan(y)) ||
-                        (x == y && std::signbit(x) == std::signbit(y));
+      const bool same =
+          (std::isnan(x) && std::isnan(y)) || (x == y && std::signbit(x) == std::signbit(y));
       if (!same) return fmt::format("result {} element {}: {} and {}", r, k, x, y);
     }
   return "";

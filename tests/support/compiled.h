@@ -1,4 +1,5 @@
-// Running graphs through the whole compiler, as the interpreter runs them: bindings in, literals out.
+// Running graphs through the whole compiler, as the interpreter runs them: bindings in, literals
+// out.
 #pragma once
 
 #include <string>
