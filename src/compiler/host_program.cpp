@@ -162,7 +162,7 @@ void HostProgram::build() {
   for (const auto& [name, value] : data.outputs) {
     if (name.starts_with(kOutput)) {
       output_names_.push_back(name.substr(kOutput.size()));
-      outputs_.push_back(value.node);
+      outputs_.emplace_back(value.node, data.type(value).dtype);
     } else if (const auto uniform = parse_uniform(name)) {
       if (uniform->number != uniforms_.size()) fail(fmt::format("'{}' is out of order", name));
       uniforms_.emplace_back(value.node, uniform->dtype);
@@ -211,7 +211,11 @@ void HostProgram::evaluate(std::span<const Number> values, std::span<std::int64_
     slots[k] = slot(registers_[uniforms_[k].first], uniforms_[k].second);
 }
 
-Number HostProgram::output(std::size_t index) const { return registers_[outputs_.at(index)]; }
+Number HostProgram::output(std::size_t index) const {
+  const auto [slot, dtype] = outputs_.at(index);
+  const Number number = registers_[slot];
+  return number.integral ? number : Number(round_to(dtype, number.f));
+}
 
 void HostProgram::advance(std::span<Number> values) const {
   if (values.size() != leaves_.size())

@@ -54,6 +54,7 @@ class HostProgram {
   void evaluate(std::span<const ir::Number> values, std::span<std::int64_t> slots);
   // After evaluate(): a host output, and the new value of every leaf (unchanged ones as they were).
   ir::Number output(std::size_t index) const;
+  DType output_dtype(std::size_t index) const { return outputs_[index].second; }
   void advance(std::span<ir::Number> values) const;
 
  private:
@@ -75,7 +76,7 @@ class HostProgram {
   std::vector<ir::Number> arguments_;  // of the step that is running
   std::vector<std::pair<std::uint32_t, DType>> uniforms_;
   std::vector<std::string> output_names_;
-  std::vector<std::uint32_t> outputs_;
+  std::vector<std::pair<std::uint32_t, DType>> outputs_;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> updates_;  // leaf, register
 };
 

@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <cstring>
 #include <optional>
 
 #include "base/text.h"
 #include "io/json.h"
+#include "ir/memory.h"
 #include "pantala/error.h"
 
 namespace pantala::io {
@@ -116,63 +116,6 @@ void check_supported(const std::vector<HeaderEntry>& entries, const std::string&
         fmt::format("{}: dtypes that are not supported: {}", file, fmt::join(missing, ", ")));
 }
 
-double half_to_double(std::uint16_t bits) {
-  const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
-  double value = 0;
-  if (exponent == 31)
-    value = mantissa ? std::nan("") : HUGE_VAL;
-  else if (exponent == 0)
-    value = std::ldexp(mantissa, -24);
-  else
-    value = std::ldexp(1024 + mantissa, exponent - 25);
-  return bits >> 15 ? -value : value;
-}
-
-double bfloat_to_double(std::uint16_t bits) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
-}
-
-template <class Stored, class Value, class Convert>
-void decode(const std::vector<char>& data, std::span<Value> out, Convert convert) {
-  for (std::size_t k = 0; k < out.size(); ++k) {
-    Stored stored;
-    std::memcpy(&stored, data.data() + k * sizeof(Stored), sizeof(Stored));
-    out[k] = convert(stored);
-  }
-}
-
-Literal decode(const Type& type, const std::vector<char>& data) {
-  Literal literal(type);
-  const auto same = [](auto value) { return value; };
-  switch (type.dtype) {
-    case DType::f64:
-      decode<double>(data, literal.f(), same);
-      break;
-    case DType::f32:
-      decode<float>(data, literal.f(), same);
-      break;
-    case DType::f16:
-      decode<std::uint16_t>(data, literal.f(), half_to_double);
-      break;
-    case DType::bf16:
-      decode<std::uint16_t>(data, literal.f(), bfloat_to_double);
-      break;
-    case DType::i64:
-      decode<std::int64_t>(data, literal.i(), same);
-      break;
-    case DType::i32:
-      decode<std::int32_t>(data, literal.i(), same);
-      break;
-    case DType::u8:
-      decode<std::uint8_t>(data, literal.i(), same);
-      break;
-    case DType::boolean:
-      decode<std::uint8_t>(data, literal.i(), [](std::uint8_t value) { return value != 0; });
-      break;
-  }
-  return literal;
-}
-
 }  // namespace
 
 SafeTensors::SafeTensors(const std::filesystem::path& path) {
@@ -273,7 +216,7 @@ Literal SafeTensors::read(std::string_view name) const {
   const Entry& found = entry(name);
   std::vector<char> data(found.bytes);
   files_[found.file].read_at(found.begin, data);
-  return decode(found.type, data);
+  return ir::from_memory(found.type, std::as_bytes(std::span(data)));
 }
 
 }  // namespace pantala::io

@@ -1,13 +1,11 @@
 // Lowering: composites become their definitions until only what kernels exist for is left.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <numeric>
 
 #include "ir/graph_data.h"
+#include "ops/expansion.h"
 #include "ops/table.h"
-#include "pantala/error.h"
 #include "schedule/emitter.h"
 #include "schedule/lowering.h"
 #include "schedule/schedule.h"
@@ -15,8 +13,6 @@
 namespace pantala::schedule {
 
 namespace {
-
-using Results = std::vector<Tensor>;
 
 using ir::Ints;
 
@@ -62,80 +58,32 @@ void order_operands(std::vector<Tensor>& inputs, ir::AttrValues& attrs) {
     order_operand(inputs[side], std::get<Ints>(attrs[side]), std::get<Ints>(attrs[2 + side]));
 }
 
-class Lowering {
- public:
-  explicit Lowering(std::shared_ptr<ir::GraphData> target) : target_(std::move(target)) {}
+// Products are computed in f32 or f64: halves are converted on the way in and out.
+std::vector<Tensor> append_product(ir::GraphData& target, const ir::Node& node,
+                                   std::vector<Tensor> inputs) {
+  const auto is_half = [](DType t) { return t == DType::f16 || t == DType::bf16; };
+  const auto converted = [](const Tensor& x, DType to) {
+    return x.dtype() == to ? x : ops::apply("cast", {x}, {{"dtype", to}})[0];
+  };
+  ir::AttrValues attrs = node.attrs;
+  for (Tensor& x : inputs)
+    if (is_half(x.dtype())) x = converted(x, DType::f32);
+  if (node.op->name == "attention_cached") inputs[3] = converted(inputs[3], DType::i64);
+  if (archetype(*node.op) == Archetype::contract) order_operands(inputs, attrs);
+  std::vector<Tensor> results = target.append(*node.op, inputs, attrs, node.where);
+  for (std::size_t k = 0; k < results.size(); ++k)
+    results[k] = converted(results[k], node.results[k].dtype);
+  return results;
+}
 
-  // Copies what the wanted values need into the target; `known` maps values that stand there.
-  void copy(ir::GraphData& source, const std::vector<ValueId>& wanted,
-            std::map<ValueId, Tensor>& known) {
-    std::vector<bool> needed(source.nodes().size());
-    for (const ValueId& id : wanted)
-      if (!known.contains(id)) needed[id.node] = true;
-    for (auto id = static_cast<std::uint32_t>(needed.size()); id-- > 0;)
-      if (needed[id])
-        for (const ValueId& input : source.node(id).inputs)
-          if (!known.contains(input)) needed[input.node] = true;
-    for (std::uint32_t id = 0; id < needed.size(); ++id) {
-      if (!needed[id]) continue;
-      const ir::Node& node = source.node(id);
-      std::vector<Tensor> inputs;
-      for (const ValueId& input : node.inputs) inputs.push_back(known.at(input));
-      const Results results = has_kernel(*node.op) ? append(node, inputs) : define(node, inputs);
-      for (std::uint32_t k = 0; k < results.size(); ++k) known.emplace(ValueId{id, k}, results[k]);
-    }
-  }
-
- private:
-  Results append(const ir::Node& node, std::vector<Tensor> inputs) {
-    const ir::GraphData::Scope scope(*target_, node.where);
-    ir::AttrValues attrs = node.attrs;
-    const Archetype kind = archetype(*node.op);
-    if (kind == Archetype::contract || kind == Archetype::convolution ||
-        kind == Archetype::attention)
-      return append_product(node, kind, std::move(inputs), std::move(attrs));
-    return target_->append(*node.op, inputs, attrs, node.where);
-  }
-
-  // Products are computed in f32 or f64: halves are converted on the way in and out.
-  Results append_product(const ir::Node& node, Archetype kind, std::vector<Tensor> inputs,
-                         ir::AttrValues attrs) {
-    const auto is_half = [](DType t) { return t == DType::f16 || t == DType::bf16; };
-    const auto converted = [](const Tensor& x, DType to) {
-      return x.dtype() == to ? x : ops::apply("cast", {x}, {{"dtype", to}})[0];
-    };
-    for (Tensor& x : inputs)
-      if (is_half(x.dtype())) x = converted(x, DType::f32);
-    if (node.op->name == "attention_cached") inputs[3] = converted(inputs[3], DType::i64);
-    if (kind == Archetype::contract) order_operands(inputs, attrs);
-    Results results = target_->append(*node.op, inputs, attrs, node.where);
-    for (std::size_t k = 0; k < results.size(); ++k)
-      results[k] = converted(results[k], node.results[k].dtype);
-    return results;
-  }
-
-  // A definition is built in a graph of its own, then copied in turn.
-  Results define(const ir::Node& node, const std::vector<Tensor>& inputs) {
-    if (node.op->expand == nullptr)
-      throw InternalError(fmt::format("schedule: no kernel for '{}'", node.op->name));
-    Graph scratch;
-    std::map<ValueId, Tensor> known;
-    std::vector<Tensor> formal;
-    for (std::size_t k = 0; k < inputs.size(); ++k) {
-      formal.push_back(scratch.input(std::to_string(k), inputs[k].shape(), inputs[k].dtype()));
-      known.emplace(formal.back().id(), inputs[k]);
-    }
-    std::vector<ValueId> wanted;
-    for (const Tensor& t : ops::expand(*node.op, node.attrs, formal, node.where))
-      wanted.push_back(t.id());
-    copy(*scratch.data(), wanted, known);
-    Results results;
-    for (const ValueId& id : wanted) results.push_back(known.at(id));
-    return results;
-  }
-
-  std::shared_ptr<ir::GraphData> target_;
-};
+std::vector<Tensor> append(ir::GraphData& target, const ir::Node& node,
+                           const std::vector<Tensor>& inputs) {
+  const ir::GraphData::Scope scope(target, node.where);
+  const Archetype kind = archetype(*node.op);
+  if (kind == Archetype::contract || kind == Archetype::convolution || kind == Archetype::attention)
+    return append_product(target, node, inputs);
+  return target.append(*node.op, inputs, node.attrs, node.where);
+}
 
 // Two leaves may take each other's value: the new value of a leaf is never another leaf itself.
 Tensor copied_leaf(const Tensor& value) {
@@ -155,7 +103,11 @@ Graph lower(const Graph& graph) {
     wanted.push_back(value.id());
   }
   std::map<ValueId, Tensor> known;
-  Lowering(lowered.data()).copy(*graph.data(), wanted, known);
+  ops::Expander(lowered.data(), has_kernel,
+                [&](const ir::Node& node, const std::vector<Tensor>& inputs) {
+                  return append(*lowered.data(), node, inputs);
+                })
+      .copy(*graph.data(), wanted, known);
   for (const auto& [name, value] : graph.outputs()) lowered.output(name, known.at(value.id()));
   for (const auto& [leaf, value] : graph.updates())
     lowered.update(known.at(leaf.id()), copied_leaf(known.at(value.id())));
