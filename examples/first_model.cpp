@@ -1,5 +1,5 @@
-// A first model: a small network learns to tell two interleaved half moons apart. It is compiled and
-// trained in about a second.
+// A first model: a small network learns to tell two interleaved half moons apart. It is compiled
+// and trained in about a second.
 #include <fmt/core.h>
 #include <pantala/pantala.h>
 
@@ -31,8 +31,8 @@ int main() {
   pn::Tensor loss = pn::cross_entropy(logits, labels);
   g.output("accuracy", pn::mean(pn::cast(pn::eq(pn::argmax(logits), labels), pn::f32)));
 
-  // Forward, backward and the optimizer are compiled to one plan. A session runs it and keeps what it
-  // changes.
+  // Forward, backward and the optimizer are compiled to one plan. A session runs it and keeps what
+  // it changes.
   pn::Session session =
       pn::build_session(g, loss, {.optimizer = pn::optim::adam(0.05)}, {.seed = 1});
   session.set_input("x", pn::Literal::floats({kPoints, 2}, points));

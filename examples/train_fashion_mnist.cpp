@@ -206,9 +206,10 @@ void run(const Options& options) {
       model.graph, model.loss,
       {.threads = options.threads, .optimizer = pn::optim::adam(options.learning_rate)},
       {.seed = options.seed});
-  fmt::print(stderr,
-             "two convolutions and two linear layers, {} x {} images in batches of {}, Adam from {}\n",
-             options.epochs, training.count(), options.batch, options.learning_rate);
+  fmt::print(
+      stderr,
+      "two convolutions and two linear layers, {} x {} images in batches of {}, Adam from {}\n",
+      options.epochs, training.count(), options.batch, options.learning_rate);
   const double rate = train(session, training, options);
   const double share = accuracy(session, testing, options.threads);
   fmt::print("test accuracy {:.2f} % on {} images, {:.0f} images/s in training, {:.0f} s in all\n",

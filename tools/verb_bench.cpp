@@ -73,9 +73,10 @@ Measured measure(Session& session, double seconds) {
 
 void print_kernels(const Session& session) {
   for (const KernelInfo& kernel : session.kernels())
-    fmt::print("{:8.1f} us  {:5} items  {:32} {}\n",
-               1000 * kernel.milliseconds / static_cast<double>(std::max<std::int64_t>(kernel.runs, 1)),
-               kernel.items, kernel.name, kernel.unit);
+    fmt::print(
+        "{:8.1f} us  {:5} items  {:32} {}\n",
+        1000 * kernel.milliseconds / static_cast<double>(std::max<std::int64_t>(kernel.runs, 1)),
+        kernel.items, kernel.name, kernel.unit);
 }
 
 void run_workload(const std::string& name, const BenchOptions& options) {
@@ -108,11 +109,12 @@ void run_workload(const std::string& name, const BenchOptions& options) {
                                       {"peak_bytes", report.peak_bytes}};
     fmt::print("{}\n", line.dump());
   } else {
-    fmt::print("{} {}: {:.3f} ms (median {:.3f}) a step, {} steps, loss {:.4f} to {:.4f}; compiled in "
-               "{:.0f} ms, first step after {:.0f} ms; {} kernels, {} units, {:.1f} KiB of temporaries\n",
-               name, options.infer ? "infer" : "train", least, median, m.steps.size(), m.loss_first,
-               m.loss_last, compile_ms, first_step_ms, report.kernels_after, report.units.size(),
-               static_cast<double>(report.peak_bytes) / 1024);
+    fmt::print(
+        "{} {}: {:.3f} ms (median {:.3f}) a step, {} steps, loss {:.4f} to {:.4f}; compiled in "
+        "{:.0f} ms, first step after {:.0f} ms; {} kernels, {} units, {:.1f} KiB of temporaries\n",
+        name, options.infer ? "infer" : "train", least, median, m.steps.size(), m.loss_first,
+        m.loss_last, compile_ms, first_step_ms, report.kernels_after, report.units.size(),
+        static_cast<double>(report.peak_bytes) / 1024);
   }
   if (options.kernels) print_kernels(session);
   if (!options.trace.empty()) session.write_trace(options.trace);
@@ -125,7 +127,8 @@ Run bench_verb(CLI::App& verb) {
   verb.add_option("workload", options->workloads,
                   fmt::format("Any of {}", fmt::join(workload_names(), ", ")))
       ->required();
-  verb.add_flag("--infer", options->infer, "The forward pass to the loss instead of a training step");
+  verb.add_flag("--infer", options->infer,
+                "The forward pass to the loss instead of a training step");
   verb.add_option("--seconds", options->seconds, "How long to measure")
       ->check(CLI::Range(0.0, 3600.0))
       ->capture_default_str();

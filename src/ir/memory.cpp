@@ -16,14 +16,20 @@ namespace {
 template <class F>
 void with_memory_type(DType dtype, F&& f) {
   switch (dtype) {
-    case DType::f32: return f(float{});
-    case DType::f64: return f(double{});
-    case DType::i32: return f(std::int32_t{});
-    case DType::i64: return f(std::int64_t{});
+    case DType::f32:
+      return f(float{});
+    case DType::f64:
+      return f(double{});
+    case DType::i32:
+      return f(std::int32_t{});
+    case DType::i64:
+      return f(std::int64_t{});
     case DType::u8:
-    case DType::boolean: return f(std::uint8_t{});
+    case DType::boolean:
+      return f(std::uint8_t{});
     case DType::f16:
-    case DType::bf16: return f(std::uint16_t{});
+    case DType::bf16:
+      return f(std::uint16_t{});
   }
 }
 

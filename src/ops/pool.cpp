@@ -91,8 +91,7 @@ void for_each_window(const Shape& x, const Shape& y, const PoolAttrs& a, F&& f) 
 void require_pooled(const InferContext& c, const Ints& input_sizes, const Ints& expected) {
   if (spatial_sizes(c.shape(0)) != expected)
     c.fail(fmt::format("a plane of [{}] is pooled to [{}], but dy is another: {}",
-                       fmt::join(input_sizes, ","), fmt::join(expected, ","),
-                       c.describe_inputs()));
+                       fmt::join(input_sizes, ","), fmt::join(expected, ","), c.describe_inputs()));
 }
 
 struct MaxPool2dGrad : Family {

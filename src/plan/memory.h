@@ -42,8 +42,8 @@ struct MemoryPlan {
   std::int64_t lower_bound = 0;        // no placement with these aliases has a smaller peak
 };
 
-// Throws InternalError for a buffer that is read before it is written or never written (unless it has
-// no bytes), or of negative size.
+// Throws InternalError for a buffer that is read before it is written or never written (unless it
+// has no bytes), or of negative size.
 MemoryPlan plan_memory(std::span<const MemoryRequest> requests, std::span<const MemoryUse> launches,
                        const MemoryOptions& options = {});
 

@@ -13,7 +13,9 @@ using kir::Var;
 void Arguments::add(std::uint32_t buffer, DType dtype, bool write) {
   const auto it = std::find_if(entries_.begin(), entries_.end(),
                                [&](const Entry& e) { return e.buffer == buffer; });
-  Entry& entry = it != entries_.end() ? *it : entries_.emplace_back(Entry{buffer, dtype, false, false, false, {}});
+  Entry& entry = it != entries_.end()
+                     ? *it
+                     : entries_.emplace_back(Entry{buffer, dtype, false, false, false, {}});
   (write ? entry.write : entry.read) = true;
 }
 
@@ -40,7 +42,7 @@ void Arguments::declare_buffers(kir::Builder& b) {
 kir::Access Arguments::access_of(std::uint32_t buffer) const {
   const Entry* entry = find(buffer);
   if (entry == nullptr) throw InternalError("schedule: a buffer was not announced");
-  return !entry->write  ? kir::Access::read
+  return !entry->write ? kir::Access::read
          : entry->read ? kir::Access::read_write
                        : kir::Access::write;
 }
@@ -70,9 +72,8 @@ Var Arguments::uniform(kir::Builder& b, ValueId value) {
 }
 
 std::size_t uniform_index(std::vector<Uniform>& uniforms, ValueId value, DType dtype) {
-  auto it = std::find_if(uniforms.begin(), uniforms.end(), [&](const Uniform& u) {
-    return u.value == value && u.dtype == dtype;
-  });
+  auto it = std::find_if(uniforms.begin(), uniforms.end(),
+                         [&](const Uniform& u) { return u.value == value && u.dtype == dtype; });
   if (it == uniforms.end()) it = uniforms.insert(uniforms.end(), Uniform{value, dtype});
   return static_cast<std::size_t>(it - uniforms.begin());
 }

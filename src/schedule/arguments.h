@@ -1,6 +1,6 @@
-// The arguments of a kernel under construction: which buffers of the program it takes, in order, and
-// what its parameters are. Numbers that belong to a layer (sizes, strides) are parameters, so that
-// kernels of the same structure are the same code.
+// The arguments of a kernel under construction: which buffers of the program it takes, in order,
+// and what its parameters are. Numbers that belong to a layer (sizes, strides) are parameters, so
+// that kernels of the same structure are the same code.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,8 @@ namespace pantala::schedule {
 class Arguments {
  public:
   // `uniforms` is the program's list: it grows as kernels need values of the host.
-  Arguments(const ValueInfo& info, std::vector<Uniform>& uniforms) : info_(info), uniforms_(uniforms) {}
+  Arguments(const ValueInfo& info, std::vector<Uniform>& uniforms)
+      : info_(info), uniforms_(uniforms) {}
 
   // Says what a buffer will be used for, before it is declared.
   void will_read(std::uint32_t buffer, DType dtype) { add(buffer, dtype, false); }

@@ -15,7 +15,8 @@ using kir::Var;
 
 Var Emitter::movement(ValueId id, const ir::Node& node, const Indices& at) {
   const std::string& op = node.op->name;
-  const Shape& in = node.inputs.empty() ? node.results[0].shape : info_.graph->type(node.inputs[0]).shape;
+  const Shape& in =
+      node.inputs.empty() ? node.results[0].shape : info_.graph->type(node.inputs[0]).shape;
   if (op == "reshape") return value(node.inputs[0], reshaped(node, at));
   if (op == "permute") {
     Indices source(at.size());
@@ -32,7 +33,8 @@ Var Emitter::movement(ValueId id, const ir::Node& node, const Indices& at) {
   if (op == "slice") {
     Indices source;
     for (std::size_t k = 0; k < at.size(); ++k)
-      source.push_back(at[k] * attribute<Ints>(node, "steps")[k] + attribute<Ints>(node, "starts")[k]);
+      source.push_back(at[k] * attribute<Ints>(node, "steps")[k] +
+                       attribute<Ints>(node, "starts")[k]);
     return value(node.inputs[0], source);
   }
   if (op == "flip") {
@@ -175,14 +177,16 @@ Var Emitter::gather(ValueId id, const ir::Node& node, const Indices& at) {
   if (info_.graph->type(node.inputs[0]).shape[static_cast<int>(axis)] == 0)
     return of_empty_axis(id, node.inputs[1], at);
   Indices source = at;
-  source[axis] = Index(checked_index(id.node, node.inputs[1], at,
-                                     info_.graph->type(node.inputs[0]).shape[static_cast<int>(axis)]));
+  source[axis] =
+      Index(checked_index(id.node, node.inputs[1], at,
+                          info_.graph->type(node.inputs[0]).shape[static_cast<int>(axis)]));
   return value(node.inputs[0], source);
 }
 
 Var Emitter::one_hot(ValueId id, const ir::Node& node, const Indices& at) {
   const Indices which(at.begin(), at.end() - 1);
-  const Var n = checked_index(id.node, node.inputs[0], which, attribute<std::int64_t>(node, "classes"));
+  const Var n =
+      checked_index(id.node, node.inputs[0], which, attribute<std::int64_t>(node, "classes"));
   return converted(b_.cast(eq(number(at.back()), n), DType::i64), node.results[0].dtype);
 }
 

@@ -37,10 +37,10 @@ struct Emitter::Pool {
   }
 };
 
-// Calls code(row, column, carried) for rows x columns positions in order; the carried values go from
-// one to the next.
-std::vector<Var> Emitter::over_window(std::int64_t rows, std::int64_t columns, std::vector<Var> carried,
-                                      const WindowCode& code) {
+// Calls code(row, column, carried) for rows x columns positions in order; the carried values go
+// from one to the next.
+std::vector<Var> Emitter::over_window(std::int64_t rows, std::int64_t columns,
+                                      std::vector<Var> carried, const WindowCode& code) {
   if (rows * columns <= kMostUnrolled) {
     for (std::int64_t i = 0; i < rows; ++i)
       for (std::int64_t j = 0; j < columns; ++j)
@@ -119,8 +119,8 @@ Var Emitter::window_length(const Index& origin, std::int64_t kernel, std::int64_
   return include_padding ? min(end, size + padding) - begin : min(end, size) - max(begin, 0);
 }
 
-Var Emitter::window_count(const ir::Node& node, const Pool& pool, const Index& top, const Index& left,
-                          DType dtype) {
+Var Emitter::window_count(const ir::Node& node, const Pool& pool, const Index& top,
+                          const Index& left, DType dtype) {
   const bool include = attribute<bool>(node, "count_include_pad");
   const Var rows = window_length(top, pool.kernel[0], pool.plane[0], pool.padding[0], include),
             columns = window_length(left, pool.kernel[1], pool.plane[1], pool.padding[1], include);

@@ -25,9 +25,19 @@ const std::set<std::string, std::less<>>& movement_ops() {
 // Ops that choose elements, by more than an affine map.
 const std::set<std::string, std::less<>>& choosing_ops() {
   static const std::set<std::string, std::less<>> names{
-      "pad",           "concat",       "take",        "gather",          "one_hot",
-      "dynamic_slice", "update_slice", "random_bits", "iota",            "max_pool2d",
-      "max_pool2d_grad", "avg_pool2d", "avg_pool2d_grad",
+      "pad",
+      "concat",
+      "take",
+      "gather",
+      "one_hot",
+      "dynamic_slice",
+      "update_slice",
+      "random_bits",
+      "iota",
+      "max_pool2d",
+      "max_pool2d_grad",
+      "avg_pool2d",
+      "avg_pool2d_grad",
   };
   return names;
 }
@@ -75,8 +85,8 @@ void Emitter::enter(const Site& site) {
   known_.clear();
   bool same_outer = true;
   for (int d = 0; d < kMaxLoops; ++d)
-    if (d != site.lane_loop &&
-        site.loops[static_cast<std::size_t>(d)].value() != site_.loops[static_cast<std::size_t>(d)].value())
+    if (d != site.lane_loop && site.loops[static_cast<std::size_t>(d)].value() !=
+                                   site_.loops[static_cast<std::size_t>(d)].value())
       same_outer = false;
   if (!same_outer || site.lane_loop != site_.lane_loop) hoisted_.assign(declared_.size(), {});
   site_ = site;
@@ -116,8 +126,8 @@ Var Emitter::value(ValueId id, const Indices& given) {
   const Indices at = normalised(given);
   if (const auto it = provided_.find(key_of(id)); it != provided_.end()) {
     if (!(it->second.at == at))
-      throw InternalError(fmt::format("schedule: %{}.{} is known at another element", id.node,
-                                      id.result));
+      throw InternalError(
+          fmt::format("schedule: %{}.{} is known at another element", id.node, id.result));
     return it->second.value;
   }
   if (const Known* known = find_known(id, at)) return known->value;
@@ -230,9 +240,11 @@ Var Emitter::load_at(const DeclaredAccess& access, Var base, const std::vector<V
   const int lanes = site_.lanes;
   if (lanes == 1 || (!along && !spread.valid())) {
     if (spread.valid()) base = base + spread;
-    return b_.load(access.buffer, base, 1, both(scalar_mask_, lanes == 1 ? lane_mask_ : any_lane()));
+    return b_.load(access.buffer, base, 1,
+                   both(scalar_mask_, lanes == 1 ? lane_mask_ : any_lane()));
   }
-  const Var mask = scalar_mask_.valid() || lane_mask_.valid() ? wide(both(scalar_mask_, lane_mask_)) : Var();
+  const Var mask =
+      scalar_mask_.valid() || lane_mask_.valid() ? wide(both(scalar_mask_, lane_mask_)) : Var();
   if (spread.valid()) {
     Var indices = spread + base;
     if (along) {
@@ -254,7 +266,9 @@ Var Emitter::any_lane() {
 
 // --- indices
 
-Var Emitter::wide(Var x) { return x.lanes() == 1 && site_.lanes > 1 ? b_.splat(x, site_.lanes) : x; }
+Var Emitter::wide(Var x) {
+  return x.lanes() == 1 && site_.lanes > 1 ? b_.splat(x, site_.lanes) : x;
+}
 
 Var Emitter::number(const Index& index) {
   Var sum = b_.i64(index.affine.constant);
@@ -297,7 +311,8 @@ Var Emitter::within(const Index& index, std::int64_t low, std::int64_t high) {
 
 Var Emitter::both(Var a, Var b) {
   if (!a.valid() || !b.valid()) return a.valid() ? a : b;
-  if (a.lanes() != b.lanes()) (a.lanes() == 1 ? a : b) = b_.splat(a.lanes() == 1 ? a : b, std::max(a.lanes(), b.lanes()));
+  if (a.lanes() != b.lanes())
+    (a.lanes() == 1 ? a : b) = b_.splat(a.lanes() == 1 ? a : b, std::max(a.lanes(), b.lanes()));
   return b_.binary(kir::Op::bit_and, a, b);
 }
 
@@ -319,8 +334,7 @@ Footprint trace(const ValueInfo& info, const Domain& domain, const std::vector<V
   Footprint footprint;
   kir::Builder builder("trace");
   ValueInfo outside = info;
-  if (provided)
-    outside.is_stored = [&](ValueId id) { return info.is_stored(id) || provided(id); };
+  if (provided) outside.is_stored = [&](ValueId id) { return info.is_stored(id) || provided(id); };
   Emitter emitter(builder, outside, domain, &footprint);
   Site site;
   for (int d = 0; d < domain.rank(); ++d)

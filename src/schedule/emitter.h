@@ -1,8 +1,8 @@
 // The emitter: kernel code for one element (or one vector of lanes) of any value that is computed
 // element by element, straight from the graph. Pointwise ops become arithmetic, movement ops become
 // indices, and where a stored value is reached, a load. What it reads is found out by emitting once
-// into a kernel that is thrown away (`trace`), so that buffers and parameters can be declared before
-// the loops of the real kernel.
+// into a kernel that is thrown away (`trace`), so that buffers and parameters can be declared
+// before the loops of the real kernel.
 //
 // Loops are numbered as in a Domain; lanes run along one of them. A value that does not depend on
 // the lanes stays a scalar.
@@ -28,8 +28,8 @@ struct ValueInfo {
   std::function<bool(ValueId)> is_host;    // the host computes it
   // Element strides of a stored value, per axis.
   std::function<std::vector<std::int64_t>(ValueId)> strides;
-  // Whether the values of an index tensor are known to lie in [0, limit), so that no kernel needs to
-  // check them.
+  // Whether the values of an index tensor are known to lie in [0, limit), so that no kernel needs
+  // to check them.
   std::function<bool(ValueId index, std::int64_t limit)> in_range;
   // The code under which a kernel reports an index out of [0, limit) that this node reads.
   std::function<std::int64_t(std::uint32_t node, std::int64_t limit)> report_code;
@@ -124,7 +124,8 @@ class Emitter {
   // The address but for the lanes' loop.
   kir::Var outer_address(const DeclaredAccess& access);
   // A load from base, the offsets and the lanes' part of the address.
-  kir::Var load_at(const DeclaredAccess& access, kir::Var base, const std::vector<kir::Var>& offsets);
+  kir::Var load_at(const DeclaredAccess& access, kir::Var base,
+                   const std::vector<kir::Var>& offsets);
   kir::Var any_lane();  // whether conditions leave a lane; invalid if they surely do
 
   // Movement (emit_movement.cpp).

@@ -34,7 +34,9 @@ class Fusion {
  private:
   const Piece& piece(int k) const { return pieces_.list[static_cast<std::size_t>(k)]; }
   int group_of(int k) const { return group_of_[static_cast<std::size_t>(k)]; }
-  const std::vector<int>& members(int group) const { return members_[static_cast<std::size_t>(group)]; }
+  const std::vector<int>& members(int group) const {
+    return members_[static_cast<std::size_t>(group)];
+  }
   // The group's first piece that is not element by element, or its first.
   const Piece& head(int group) const {
     for (const int k : members(group))
@@ -61,7 +63,8 @@ class Fusion {
     for (const int candidate : candidates) {
       const int mine = group_of(k);
       if (candidate == mine || members(candidate).empty()) continue;
-      if (can_share_kernel(candidate, mine) && !makes_cycle(candidate, mine)) merge(candidate, mine);
+      if (can_share_kernel(candidate, mine) && !makes_cycle(candidate, mine))
+        merge(candidate, mine);
     }
   }
 
@@ -224,7 +227,8 @@ class Fusion {
       }
     }
     if (!passes) return true;
-    const std::int64_t count = reduced_elements(group), rows = group.full.numel() / std::max<std::int64_t>(count, 1);
+    const std::int64_t count = reduced_elements(group),
+                       rows = group.full.numel() / std::max<std::int64_t>(count, 1);
     if (rows < 8 && group.full.numel() > 16384) return false;
     group.outputs = outputs_of(all);
     const MakingScope making(c_, group.outputs);

@@ -13,8 +13,8 @@ namespace pantala::schedule {
 struct Group {
   Archetype kind = Archetype::elemental;
   std::vector<std::uint32_t> anchors;  // nodes that are not element by element, in order
-  std::vector<GroupOutput> outputs;    // what it stores; everything else is recomputed by its readers
-  bool is_copy = false;  // of a value that stands already: it is loaded, not computed
+  std::vector<GroupOutput> outputs;  // what it stores; everything else is recomputed by its readers
+  bool is_copy = false;              // of a value that stands already: it is loaded, not computed
 };
 
 // In an order in which they can be run. Every stored value has its buffer in the context.

@@ -4,9 +4,7 @@
 
 namespace pantala::schedule {
 
-bool Domain::empty() const {
-  return std::find(sizes.begin(), sizes.end(), 0) != sizes.end();
-}
+bool Domain::empty() const { return std::find(sizes.begin(), sizes.end(), 0) != sizes.end(); }
 
 Affine Affine::loop(int dim) {
   Affine form;
@@ -43,9 +41,7 @@ Interval range(const Affine& form, const Domain& domain) {
 }
 
 std::optional<Split> split(const Affine& form, std::int64_t divisor, const Domain& domain) {
-  const auto floor_div = [](std::int64_t a, std::int64_t b) {
-    return a / b - (a % b < 0 ? 1 : 0);
-  };
+  const auto floor_div = [](std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); };
   if (divisor <= 0) return std::nullopt;
   Split parts;
   parts.quotient.constant = floor_div(form.constant, divisor);

@@ -1,8 +1,8 @@
 // Indices as the scheduler sees them: affine forms over the loops of a kernel. Movement ops
 // (reshape, permute, slice, ...) are maps from the indices of their result to those of their input;
-// composing them is arithmetic on these forms, so that a load reads through any chain of them. Where
-// a map is not affine (a reshape that cuts across sizes, an index that is read from memory), the
-// index is an i64 value of the kernel instead.
+// composing them is arithmetic on these forms, so that a load reads through any chain of them.
+// Where a map is not affine (a reshape that cuts across sizes, an index that is read from memory),
+// the index is an i64 value of the kernel instead.
 #pragma once
 
 #include <array>

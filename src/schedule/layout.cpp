@@ -47,7 +47,8 @@ void Layouts::spread(const Context& context, const Pieces& pieces) {
                    there = channels_last_.contains(read.value);
         if (here == there) continue;
         channels_last_.insert(read.value);
-        for (std::uint32_t r = 0; r < node.results.size(); ++r) channels_last_.insert({piece.node, r});
+        for (std::uint32_t r = 0; r < node.results.size(); ++r)
+          channels_last_.insert({piece.node, r});
         changed = true;
       }
     }

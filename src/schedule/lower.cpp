@@ -34,8 +34,8 @@ bool walks_as_one(const Shape& shape, const Ints& axes) {
   return true;
 }
 
-// A contraction reads each operand as [batch, m, k] with one stride for each of the three. An operand
-// whose axes are mixed is put into that order first.
+// A contraction reads each operand as [batch, m, k] with one stride for each of the three. An
+// operand whose axes are mixed is put into that order first.
 void order_operand(Tensor& x, Ints& batch, Ints& contracted) {
   Ints free;
   const auto in = [](const Ints& list, std::int64_t axis) {

@@ -20,7 +20,7 @@ struct Piece {
 };
 
 struct Pieces {
-  std::vector<Piece> list;  // in the order of the graph
+  std::vector<Piece> list;   // in the order of the graph
   std::vector<int> of_node;  // -1: none
   std::set<ValueId> stored;  // values that pieces make and that someone else may read
   const Piece* maker(ValueId value) const {

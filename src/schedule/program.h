@@ -84,7 +84,8 @@ struct Program {
   std::vector<kir::Kernel> kernels;  // simplified; no two are the same code
   std::vector<ProgramLaunch> launches;
   std::vector<StatusMessage> messages;
-  // Outputs and updates of the graph that the host computes itself (counters, functions of scalars).
+  // Outputs and updates of the graph that the host computes itself (counters, functions of
+  // scalars).
   std::vector<std::pair<std::string, ValueId>> host_outputs;
   std::vector<std::pair<std::string, ValueId>> host_updates;  // leaf, new value
 };

@@ -46,8 +46,8 @@ std::vector<KernelDraft> build(Context& context, const Group& group) {
     default:
       break;
   }
-  throw InternalError(fmt::format("schedule: no kernel for '{}'",
-                                  context.node(group.anchors[0]).op->name));
+  throw InternalError(
+      fmt::format("schedule: no kernel for '{}'", context.node(group.anchors[0]).op->name));
 }
 
 // Adds a kernel unless the program has the same code already.

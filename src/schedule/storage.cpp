@@ -212,7 +212,8 @@ class Assignment {
       for (const int reader : next[static_cast<std::size_t>(g)])
         if (--waits[static_cast<std::size_t>(reader)] == 0) ready.push(reader);
     }
-    if (sorted.size() != groups_.size()) throw InternalError("schedule: groups wait for each other");
+    if (sorted.size() != groups_.size())
+      throw InternalError("schedule: groups wait for each other");
     return sorted;
   }
 

@@ -25,7 +25,8 @@ class CompiledOps : public ::testing::TestWithParam<std::string> {};
 
 // The results of the op and, where there is a loss, the gradients of its parameters.
 Graph subject_graph(const ir::OpDef& op, const testing::Subject& subject) {
-  if (!subject.loss.valid() || !op.differentiable()) return testing::with_outputs(subject.graph, subject.results);
+  if (!subject.loss.valid() || !op.differentiable())
+    return testing::with_outputs(subject.graph, subject.results);
   const Gradients g = differentiate(subject.graph, subject.loss, subject.parameters);
   std::vector<Tensor> wanted;
   for (const Tensor& t : subject.results) wanted.push_back(g.at(t));

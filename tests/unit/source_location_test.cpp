@@ -1,5 +1,6 @@
 // clang-format off: expected messages name the line of a call, which must therefore stay on its line.
-// Errors are reported at the line that the user wrote, whatever lies between it and the rule that failed.
+// Errors are reported at the line that the user wrote, whatever lies between it and the rule that
+// failed.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,12 +16,14 @@ namespace pantala {
 namespace {
 
 using ::testing::EndsWith;
-using ::testing::StartsWith;
 using testing::message_of;
+using ::testing::StartsWith;
 
 class SourceLocation : public ::testing::Test {
  protected:
-  static std::string at(std::string_view op, int line) { return fmt::format("{} (source_location_test.cpp:{}): ", op, line); }
+  static std::string at(std::string_view op, int line) {
+    return fmt::format("{} (source_location_test.cpp:{}): ", op, line);
+  }
   Graph g;
   Tensor a = g.input("a", {2, 3});
   Tensor b = g.input("b", {4});
@@ -36,21 +39,29 @@ TEST_F(SourceLocation, of_a_function) {
 
 TEST_F(SourceLocation, of_a_list_of_tensors) {
   EXPECT_THAT(message_of<TypeError>([&] { concat({a, b}); }), StartsWith(at("concat", __LINE__)));
-  EXPECT_EQ(message_of<TypeError>([&] { concat({}); }), at("concat", __LINE__) + "needs at least one tensor");
+  EXPECT_EQ(message_of<TypeError>([&] { concat({}); }),
+            at("concat", __LINE__) + "needs at least one tensor");
 }
 
 TEST_F(SourceLocation, of_a_leaf) {
-  EXPECT_THAT(message_of<TypeError>([&] { g.parameter("w", {3}, init::orthogonal()); }), StartsWith(at("parameter", __LINE__)));
+  EXPECT_THAT(message_of<TypeError>([&] { g.parameter("w", {3}, init::orthogonal()); }),
+              StartsWith(at("parameter", __LINE__)));
 }
 
 TEST_F(SourceLocation, of_both_uses_of_a_name) {
   const int first = __LINE__ + 1;
   g.input("twice", {1});
-  EXPECT_EQ(message_of<TypeError>([&] { g.state("twice", {1}); }), at("state", __LINE__) + fmt::format("the name 'twice' is used twice, first by input (source_location_test.cpp:{})", first));
+  EXPECT_EQ(message_of<TypeError>([&] { g.state("twice", {1}); }),
+            at("state", __LINE__) +
+                fmt::format(
+                    "the name 'twice' is used twice, first by input (source_location_test.cpp:{})",
+                    first));
 }
 
 // The function that a user's library offers passes its own caller's line on.
-Tensor residual(const Tensor& x, const Tensor& y, Where where = Where::current()) { return add({x, where}, y); }
+Tensor residual(const Tensor& x, const Tensor& y, Where where = Where::current()) {
+  return add({x, where}, y);
+}
 TEST_F(SourceLocation, can_be_passed_on) {
   EXPECT_THAT(message_of<TypeError>([&] { residual(a, b); }), StartsWith(at("add", __LINE__)));
 }
@@ -79,11 +90,15 @@ TEST_F(SourceLocation, of_gradients_is_that_of_the_forward_node) {
 
 TEST_F(SourceLocation, labels_stand_beside_the_op) {
   ir::GraphData::Scope outer(*g.data(), {"", 0, "block1"}), inner(*g.data(), {"", 0, "fc2"});
-  EXPECT_EQ(message_of<TypeError>([&] { matmul(a, a); }), fmt::format("matmul \"fc2\" (source_location_test.cpp:{}): inner sizes differ: a f32[2,3], b f32[2,3]", __LINE__));
+  EXPECT_EQ(message_of<TypeError>([&] { matmul(a, a); }),
+            fmt::format("matmul \"fc2\" (source_location_test.cpp:{}): inner sizes differ: a "
+                        "f32[2,3], b f32[2,3]",
+                        __LINE__));
 }
 
 TEST_F(SourceLocation, of_the_outermost_scope_is_the_users) {
-  ir::GraphData::Scope outer(*g.data(), {"net.cpp", 41, "fc2"}), inner(*g.data(), {"library.cpp", 7, ""});
+  ir::GraphData::Scope outer(*g.data(), {"net.cpp", 41, "fc2"}),
+      inner(*g.data(), {"library.cpp", 7, ""});
   EXPECT_THAT(message_of<TypeError>([&] { a + b; }), StartsWith("add \"fc2\" (net.cpp:41): "));
 }
 
@@ -93,8 +108,10 @@ TEST_F(SourceLocation, ends_with_its_scope) {
 }
 
 TEST_F(SourceLocation, of_a_text_is_its_line) {
-  const std::string text = "graph {\n  %0 = input {name=\"x\", shape=[2]}\n\n  %1 = sum(%0) {axes=[3]}\n}\n";
-  EXPECT_EQ(message_of<TypeError>([&] { parse_graph(text, "/some/where/net.pn"); }), "sum (net.pn:4): axis 3 is out of range [-1, 1) (x f32[2])");
+  const std::string text =
+      "graph {\n  %0 = input {name=\"x\", shape=[2]}\n\n  %1 = sum(%0) {axes=[3]}\n}\n";
+  EXPECT_EQ(message_of<TypeError>([&] { parse_graph(text, "/some/where/net.pn"); }),
+            "sum (net.pn:4): axis 3 is out of range [-1, 1) (x f32[2])");
 }
 
 TEST_F(SourceLocation, is_printed_as_a_comment_on_demand) {
@@ -105,8 +122,11 @@ TEST_F(SourceLocation, is_printed_as_a_comment_on_demand) {
   const int last = __LINE__ + 1;
   small.output("y", relu(x));
   const std::string text = to_text(small, {.locations = true});
-  EXPECT_EQ(text, fmt::format("graph {{\n  %0 = input {{name=\"x\", dtype=f32, shape=[2]}} : f32[2]  # source_location_test.cpp:{}\n"
-                              "  %1 = relu(%0) : f32[2]  # source_location_test.cpp:{} \"fc\\x0a2\"\n  output \"y\" = %1\n}}\n", line, last));
+  EXPECT_EQ(text, fmt::format("graph {{\n  %0 = input {{name=\"x\", dtype=f32, shape=[2]}} : "
+                              "f32[2]  # source_location_test.cpp:{}\n"
+                              "  %1 = relu(%0) : f32[2]  # source_location_test.cpp:{} "
+                              "\"fc\\x0a2\"\n  output \"y\" = %1\n}}\n",
+                              line, last));
   EXPECT_EQ(to_text(parse_graph(text)), to_text(small));
 }
 

@@ -1,5 +1,8 @@
 // clang-format off: expected messages name the line of a call, which must therefore stay on its line.
-// The models of the zoo: names and shapes, and first loss, logits and gradients against PyTorch (recorded in double).
+// The models of the zoo: names and shapes, and first loss, logits and gradients against PyTorch
+// (recorded in double).
+#include "pantala/zoo.h"
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -8,7 +11,6 @@
 #include <map>
 
 #include "pantala/ops.h"
-#include "pantala/zoo.h"
 #include "support/fill.h"
 #include "support/numbers.h"
 
@@ -17,7 +19,8 @@ namespace {
 
 std::string parameters_of(const Graph& g) {
   std::string text;
-  for (const Leaf& leaf : g.leaves(LeafKind::parameter)) text += fmt::format("{} {}\n", leaf.name, leaf.value.shape().str());
+  for (const Leaf& leaf : g.leaves(LeafKind::parameter))
+    text += fmt::format("{} {}\n", leaf.name, leaf.value.shape().str());
   return text;
 }
 
@@ -33,7 +36,8 @@ double norm(const Literal& values) {
   return std::sqrt(squares);
 }
 
-// What was recorded of a model: the bounds of its parameters, its loss, its logits and the norms of its gradients.
+// What was recorded of a model: the bounds of its parameters, its loss, its logits and the norms of
+// its gradients.
 struct Recorded {
   std::string model;
   double input_bound;
@@ -44,12 +48,16 @@ struct Recorded {
 };
 
 void expect_recorded(const zoo::Model& model, const Recorded& expected) {
-  const auto name = [&](const std::string& leaf) { return fmt::format("a:{}.{}", expected.model, leaf); };
-  ref::Bindings values{{"x", fill(name("input.x"), model.input.shape(), expected.input_bound)}, {"labels", fill_int(name("input.labels"), model.labels.shape(), 0, 10)}};
+  const auto name = [&](const std::string& leaf) {
+    return fmt::format("a:{}.{}", expected.model, leaf);
+  };
+  ref::Bindings values{{"x", fill(name("input.x"), model.input.shape(), expected.input_bound)},
+                       {"labels", fill_int(name("input.labels"), model.labels.shape(), 0, 10)}};
   std::vector<Tensor> parameters;
   for (const Leaf& leaf : model.graph.leaves(LeafKind::parameter)) {
     const auto bound = expected.weight_bounds.find(leaf.name);
-    values[leaf.name] = fill(name(leaf.name), leaf.value.shape(), bound == expected.weight_bounds.end() ? 0.05 : bound->second);
+    values[leaf.name] = fill(name(leaf.name), leaf.value.shape(),
+                             bound == expected.weight_bounds.end() ? 0.05 : bound->second);
     parameters.push_back(leaf.value);
   }
   const Gradients d = differentiate(model.graph, model.loss, parameters);
@@ -62,12 +70,15 @@ void expect_recorded(const zoo::Model& model, const Recorded& expected) {
   expect_close({logits.begin(), logits.begin() + 4}, expected.logits_head, 1e-9);
   std::size_t k = 2;
   for (const Leaf& leaf : model.graph.leaves(LeafKind::parameter))
-    EXPECT_NEAR(norm(results[k++]), expected.gradient_norms.at(leaf.name), 1e-9 * expected.gradient_norms.at(leaf.name) + 1e-12) << leaf.name;
+    EXPECT_NEAR(norm(results[k++]), expected.gradient_norms.at(leaf.name),
+                1e-9 * expected.gradient_norms.at(leaf.name) + 1e-12)
+        << leaf.name;
 }
 
 TEST(ZooTest, MlpNamesAndShapes) {
   const zoo::Model model = zoo::mlp();
-  EXPECT_EQ(parameters_of(model.graph), "fc1.weight [128,784]\nfc1.bias [128]\nfc2.weight [10,128]\nfc2.bias [10]\n");
+  EXPECT_EQ(parameters_of(model.graph),
+            "fc1.weight [128,784]\nfc1.bias [128]\nfc2.weight [10,128]\nfc2.bias [10]\n");
   EXPECT_EQ(model.input.type().str(), "f32[64,784]");
   EXPECT_EQ(model.labels.type().str(), "i64[64]");
   EXPECT_EQ(model.graph.output("logits"), model.logits);
@@ -80,31 +91,48 @@ TEST(ZooTest, MlpNamesAndShapes) {
 }
 
 TEST(ZooTest, MlpTakesAnyNumberOfHiddenLayers) {
-  EXPECT_EQ(parameters_of(zoo::mlp({.batch = 2, .inputs = 4, .hidden = {}, .classes = 3}).graph), "fc1.weight [3,4]\nfc1.bias [3]\n");
-  EXPECT_EQ(parameters_of(zoo::mlp({.batch = 2, .inputs = 4, .hidden = {5, 6}, .classes = 3, .activation = nn::Activation::gelu}).graph),
-            "fc1.weight [5,4]\nfc1.bias [5]\nfc2.weight [6,5]\nfc2.bias [6]\nfc3.weight [3,6]\nfc3.bias [3]\n");
+  EXPECT_EQ(parameters_of(zoo::mlp({.batch = 2, .inputs = 4, .hidden = {}, .classes = 3}).graph),
+            "fc1.weight [3,4]\nfc1.bias [3]\n");
+  EXPECT_EQ(parameters_of(zoo::mlp({.batch = 2,
+                                    .inputs = 4,
+                                    .hidden = {5, 6},
+                                    .classes = 3,
+                                    .activation = nn::Activation::gelu})
+                              .graph),
+            "fc1.weight [5,4]\nfc1.bias [5]\nfc2.weight [6,5]\nfc2.bias [6]\nfc3.weight "
+            "[3,6]\nfc3.bias [3]\n");
 }
 
 TEST(ZooTest, MlpMatchesPyTorch) {
-  expect_recorded(zoo::mlp({.batch = 32}),
-                  {.model = "mlp",
-                   .input_bound = 1,
-                   .weight_bounds = {{"fc1.weight", 0.06185895577073097}, {"fc2.weight", 0.1530931144952774}},
-                   .loss = 2.3243871137728394,
-                   .logits_norm = 7.378107134389474,
-                   .logits_head = {-0.09789453867777759, 0.7101884598956736, -0.4430653750962783, -0.20324628917202164},
-                   .gradient_norms = {{"fc1.weight", 1.9536506179227517}, {"fc1.bias", 0.13278654299843082}, {"fc2.weight", 0.8025862932677531}, {"fc2.bias", 0.17389269822242556}}});
+  expect_recorded(
+      zoo::mlp({.batch = 32}),
+      {.model = "mlp",
+       .input_bound = 1,
+       .weight_bounds = {{"fc1.weight", 0.06185895577073097}, {"fc2.weight", 0.1530931144952774}},
+       .loss = 2.3243871137728394,
+       .logits_norm = 7.378107134389474,
+       .logits_head = {-0.09789453867777759, 0.7101884598956736, -0.4430653750962783,
+                       -0.20324628917202164},
+       .gradient_norms = {{"fc1.weight", 1.9536506179227517},
+                          {"fc1.bias", 0.13278654299843082},
+                          {"fc2.weight", 0.8025862932677531},
+                          {"fc2.bias", 0.17389269822242556}}});
 }
 
 TEST(ZooTest, LenetNamesAndShapes) {
   const zoo::Model model = zoo::lenet({.batch = 8});
   EXPECT_EQ(parameters_of(model.graph),
-            "conv1.weight [32,1,3,3]\nconv1.bias [32]\nconv2.weight [64,32,3,3]\nconv2.bias [64]\nfc1.weight [128,3136]\nfc1.bias [128]\nfc2.weight [10,128]\nfc2.bias [10]\n");
+            "conv1.weight [32,1,3,3]\nconv1.bias [32]\nconv2.weight [64,32,3,3]\nconv2.bias "
+            "[64]\nfc1.weight [128,3136]\nfc1.bias [128]\nfc2.weight [10,128]\nfc2.bias [10]\n");
   EXPECT_EQ(parameter_count(model.graph), 421642);
   EXPECT_EQ(model.input.type().str(), "f32[8,1,28,28]");
   EXPECT_EQ(model.labels.type().str(), "i64[8]");
   EXPECT_EQ(model.logits.type().str(), "f32[8,10]");
-  EXPECT_EQ(zoo::lenet({.batch = 1, .channels = 3, .size = 33, .classes = 7}).graph.leaf("fc1.weight").type().str(), "f32[128,4096]");
+  EXPECT_EQ(zoo::lenet({.batch = 1, .channels = 3, .size = 33, .classes = 7})
+                .graph.leaf("fc1.weight")
+                .type()
+                .str(),
+            "f32[128,4096]");
   verify(model.graph);
 }
 
@@ -112,10 +140,14 @@ TEST(ZooTest, LenetMatchesPyTorch) {
   expect_recorded(zoo::lenet({.batch = 8}),
                   {.model = "lenet",
                    .input_bound = 1.7,
-                   .weight_bounds = {{"conv1.weight", 0.5773502588272095}, {"conv2.weight", 0.10206207633018494}, {"fc1.weight", 0.030929477885365486}, {"fc2.weight", 0.1530931144952774}},
+                   .weight_bounds = {{"conv1.weight", 0.5773502588272095},
+                                     {"conv2.weight", 0.10206207633018494},
+                                     {"fc1.weight", 0.030929477885365486},
+                                     {"fc2.weight", 0.1530931144952774}},
                    .loss = 2.2283652755611705,
                    .logits_norm = 4.693526329465938,
-                   .logits_head = {-0.6004965513714947, 0.9192006788614764, 0.17447046857378412, -0.04680183524829204},
+                   .logits_head = {-0.6004965513714947, 0.9192006788614764, 0.17447046857378412,
+                                   -0.04680183524829204},
                    .gradient_norms = {{"conv1.weight", 0.4954199228940459},
                                       {"conv1.bias", 0.13500226758473338},
                                       {"conv2.weight", 3.668616798627864},
@@ -141,12 +173,18 @@ TEST(ZooTest, ACopyHasAGraphOfItsOwn) {
 }
 
 TEST(ZooTest, ConfigurationsThatMakeNoSenseAreErrorsAtTheUsersLine) {
-  const auto check = [](const std::function<void()>& call, int line, std::string_view model, std::string_view message) {
-    EXPECT_EQ(message_of<TypeError>(call), fmt::format("{} (zoo_test.cpp:{}): {}", model, line, message));
+  const auto check = [](const std::function<void()>& call, int line, std::string_view model,
+                        std::string_view message) {
+    EXPECT_EQ(message_of<TypeError>(call),
+              fmt::format("{} (zoo_test.cpp:{}): {}", model, line, message));
   };
   check([] { zoo::mlp({.batch = 0}); }, __LINE__, "mlp", "batch must be positive, got 0");
   check([] { zoo::mlp({.inputs = -1}); }, __LINE__, "mlp", "inputs must be positive, got -1");
-  check([] { zoo::mlp({.hidden = {4, 0}}); }, __LINE__, "mlp", "every hidden size must be positive, got 0");
+  check(
+      [] {
+        zoo::mlp({.hidden = {4, 0}});
+      },
+      __LINE__, "mlp", "every hidden size must be positive, got 0");
   check([] { zoo::mlp({.classes = 0}); }, __LINE__, "mlp", "classes must be positive, got 0");
   check([] { zoo::lenet({.batch = -3}); }, __LINE__, "lenet", "batch must be positive, got -3");
   check([] { zoo::lenet({.channels = 0}); }, __LINE__, "lenet", "channels must be positive, got 0");

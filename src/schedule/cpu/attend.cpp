@@ -54,8 +54,8 @@ class Attend {
     strides_.k = head_strides(input(2));
     strides_.v = head_strides(input(3));
     strides_.out = head_strides(input(4));
-    const std::uint32_t dots = context_.add_scratch_tensor(
-        fmt::format("dots.{}", id_), spec_.dtype, context_.type(node_.inputs[5]).shape);
+    const std::uint32_t dots = context_.add_scratch_tensor(fmt::format("dots.{}", id_), spec_.dtype,
+                                                           context_.type(node_.inputs[5]).shape);
     std::vector<std::uint32_t> reads{input(0), input(1), input(2), input(3), input(5), dots};
     add_mask(6, reads);
     const std::uint32_t dq = result(0), dk = result(1), dv = result(2);
@@ -157,8 +157,11 @@ class Attend {
       draft.set.params.push_back(ParamValue::of(value));
     if (part != AttentionPart::row_dots) draft.set.params.push_back(ParamValue::of_real(scale_));
     if (length) draft.set.params.push_back(context_.uniform(*length, DType::i64));
-    const double products = part == AttentionPart::forward ? 2 : part == AttentionPart::row_dots ? 0 : 4;
-    draft.flops = 2 * products * static_cast<double>(sizes_.batch * sizes_.heads * sizes_.head_dim) *
+    const double products = part == AttentionPart::forward    ? 2
+                            : part == AttentionPart::row_dots ? 0
+                                                              : 4;
+    draft.flops = 2 * products *
+                  static_cast<double>(sizes_.batch * sizes_.heads * sizes_.head_dim) *
                   static_cast<double>(sizes_.queries) * static_cast<double>(sizes_.keys);
     return draft;
   }

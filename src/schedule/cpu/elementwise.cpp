@@ -55,8 +55,8 @@ std::vector<DeclaredAccess> declare_writes(kir::Builder& b, const ElementwiseBod
 
 Emitter make_emitter(kir::Builder& b, const Context& context, const ElementwiseBody& body,
                      Arguments& arguments) {
-  Arguments::Declared declared = arguments.declare(
-      b, body.footprint, [&](ValueId id) { return context.buffer_of(id); });
+  Arguments::Declared declared =
+      arguments.declare(b, body.footprint, [&](ValueId id) { return context.buffer_of(id); });
   return {b,
           context.info(),
           body.domain,
@@ -104,7 +104,8 @@ void store_output(kir::Builder& b, const DeclaredAccess& write, const Site& site
 double bytes_of(const Context& context, const ElementwiseBody& body) {
   std::set<std::uint32_t> touched;
   double bytes = 0;
-  for (const Access& access : body.footprint.accesses) touched.insert(context.buffer_of(access.value));
+  for (const Access& access : body.footprint.accesses)
+    touched.insert(context.buffer_of(access.value));
   for (const GroupOutput& output : body.outputs) touched.insert(output.buffer);
   for (const std::uint32_t id : touched)
     bytes += static_cast<double>(context.buffer(id).shape.numel() *

@@ -22,8 +22,7 @@ struct ElementwiseBody {
 // Traces the outputs. `provided` are values that the kernel computes otherwise. The axes of the
 // outputs are the domain's loops from 0 on; `more` further loops may follow.
 ElementwiseBody make_body(const Context& context, std::vector<GroupOutput> outputs,
-                          const Domain& domain,
-                          const std::function<bool(ValueId)>& provided = {});
+                          const Domain& domain, const std::function<bool(ValueId)>& provided = {});
 
 // Reads and writes of the body, for collapse().
 std::vector<Affine> all_walks(const ElementwiseBody& body);

@@ -26,7 +26,8 @@ struct Split2d {
 
 Split2d split_items(std::int64_t rows, std::int64_t columns, double cost, int lanes) {
   Split2d parts{rows, columns, 1, columns};
-  const auto elements = std::clamp<std::int64_t>(static_cast<std::int64_t>(kItemCost / cost), 256, 16384);
+  const auto elements =
+      std::clamp<std::int64_t>(static_cast<std::int64_t>(kItemCost / cost), 256, 16384);
   if (columns > elements) {
     const std::int64_t step = std::int64_t{lanes} * 4;
     parts.item_columns = (elements + step - 1) / step * step;

@@ -16,13 +16,15 @@ using kir::Var;
 
 namespace {
 
-// The axes of one side, as loops of the domain [batch..., free of a..., free of b..., contracted...].
+// The axes of one side, as loops of the domain [batch..., free of a..., free of b...,
+// contracted...].
 struct Axes {
   Ints batch, free, contracted;
 };
 
 Axes axes_of(const Context& context, const ir::Node& node, int side) {
-  Axes axes{attribute<Ints>(node, side == 0 ? "batch_a" : "batch_b"), {},
+  Axes axes{attribute<Ints>(node, side == 0 ? "batch_a" : "batch_b"),
+            {},
             attribute<Ints>(node, side == 0 ? "contract_a" : "contract_b")};
   const int rank = context.type(node.inputs[static_cast<std::size_t>(side)]).shape.rank();
   const auto in = [](const Ints& list, std::int64_t axis) {
@@ -35,7 +37,7 @@ Axes axes_of(const Context& context, const ir::Node& node, int side) {
 
 struct Product {
   Axes a, b;
-  Domain domain;  // of result and contracted axes
+  Domain domain;                       // of result and contracted axes
   int batch = 0, m = 0, n = 0, k = 0;  // how many loops of each
   ContractSizes sizes;
 };
@@ -62,7 +64,8 @@ Product product_of(const Context& context, std::uint32_t id) {
 }
 
 // The stride of several loops that are walked as one; nothing if they are not.
-std::optional<std::int64_t> joint_stride(const Affine& flat, const Domain& domain, int first, int count) {
+std::optional<std::int64_t> joint_stride(const Affine& flat, const Domain& domain, int first,
+                                         int count) {
   std::int64_t stride = 0, extent = 1;
   for (int d = first + count - 1; d >= first; --d) {
     const std::int64_t size = domain.sizes[static_cast<std::size_t>(d)],
@@ -110,8 +113,7 @@ std::optional<ProductOperand> operand_of(const Context& context, std::uint32_t i
     if (!is_movement(*mover.op)) return std::nullopt;
     source = mover.inputs[0];
   }
-  const Footprint reads =
-      trace(info, p.domain, {node.inputs[static_cast<std::size_t>(side)]}, at);
+  const Footprint reads = trace(info, p.domain, {node.inputs[static_cast<std::size_t>(side)]}, at);
   if (reads.accesses.size() != 1 || !reads.accesses[0].offset_strides.empty()) return std::nullopt;
   const Affine& flat = reads.accesses[0].flat;
   const auto batch = joint_stride(flat, p.domain, 0, p.batch),
@@ -160,7 +162,8 @@ ElementwiseBody epilogue_body(const Context& context, std::uint32_t id, const Pr
 
 }  // namespace
 
-bool fits_epilogue(const Context& context, std::uint32_t id, const std::vector<GroupOutput>& outputs) {
+bool fits_epilogue(const Context& context, std::uint32_t id,
+                   const std::vector<GroupOutput>& outputs) {
   const Product p = product_of(context, id);
   const ElementwiseBody body = epilogue_body(context, id, p, outputs);
   const EpilogueLoops loops = epilogue_loops(p, body);
@@ -193,14 +196,14 @@ KernelDraft build_product(Context& context, std::uint32_t id,
   ContractSpec spec{dtype, a->k_inner, b->k_inner, true};
   const std::int64_t by_m = stride(loops.m), by_n = stride(loops.n);
   spec.c_n_inner = by_n == 1 || loops.n.empty();
-  const ContractStrides strides{a->batch, a->ld, b->batch, b->ld, stride(loops.batch),
-                                spec.c_n_inner ? by_m : by_n};
+  const ContractStrides strides{
+      a->batch, a->ld, b->batch, b->ld, stride(loops.batch), spec.c_n_inner ? by_m : by_n};
   const auto last = [](const Axes& axes, int rank) {
     return !axes.contracted.empty() && axes.contracted.back() == rank - 1;
   };
-  const ReductionOrder order = reduction_order(
-      p.sizes, last(p.a, context.type(node.inputs[0]).shape.rank()),
-      last(p.b, context.type(node.inputs[1]).shape.rank()), dtype, context.target);
+  const ReductionOrder order =
+      reduction_order(p.sizes, last(p.a, context.type(node.inputs[0]).shape.rank()),
+                      last(p.b, context.type(node.inputs[1]).shape.rank()), dtype, context.target);
   ContractNeeds needs;
   needs.workers = context.options.workers;
   needs.small_epilogue = body.footprint.cost < 12 && outputs.size() == 1;
@@ -236,17 +239,21 @@ KernelDraft build_product(Context& context, std::uint32_t id,
     for (const GroupOutput& output : outputs)
       values.push_back(emitter->emitter().value(output.value, body.at));
     for (std::size_t k = 1; k < values.size(); ++k) emitter->store(k, site, values[k]);
-    return values[0].lanes() == site.lanes ? values[0]
-                                           : emitter->emitter().builder().splat(values[0], site.lanes);
+    return values[0].lanes() == site.lanes
+               ? values[0]
+               : emitter->emitter().builder().splat(values[0], site.lanes);
   };
   KernelDraft draft;
   draft.kernel = build_contract("contract", spec, order, tiling, hooks);
   draft.name = fmt::format("contract.{}", id);
   draft.set.items = contract_items(p.sizes, tiling);
-  draft.set.buffers = {context.buffer_of(a->source), context.buffer_of(b->source), outputs[0].buffer};
+  draft.set.buffers = {context.buffer_of(a->source), context.buffer_of(b->source),
+                       outputs[0].buffer};
   for (const std::uint32_t buffer : arguments.buffers()) draft.set.buffers.push_back(buffer);
   draft.set.params = arguments.params();
-  const auto product = [](std::int64_t x, std::int64_t y) { return static_cast<double>(x) * static_cast<double>(y); };
+  const auto product = [](std::int64_t x, std::int64_t y) {
+    return static_cast<double>(x) * static_cast<double>(y);
+  };
   draft.flops = 2 * product(p.sizes.batch * p.sizes.m, p.sizes.n) * static_cast<double>(p.sizes.k);
   draft.bytes = bytes_of(context, body);
   draft.serial = draft.flops < 65536;

@@ -16,14 +16,15 @@ struct ProductOperand {
   bool k_inner = true;
   std::int64_t batch = 0, ld = 0;  // strides
 };
-// `side` 0 or 1 of a contract node; nothing if its elements must be laid out first. `is_stored` says
-// which values (will) have buffers; strides are those of the context.
+// `side` 0 or 1 of a contract node; nothing if its elements must be laid out first. `is_stored`
+// says which values (will) have buffers; strides are those of the context.
 std::optional<ProductOperand> operand_of(const Context& context, std::uint32_t node, int side,
                                          const std::function<bool(ValueId)>& is_stored);
 
 // Whether values of the result's shape can be computed in the epilogue: every access must walk the
 // axes of m together, and those of n.
-bool fits_epilogue(const Context& context, std::uint32_t node, const std::vector<GroupOutput>& outputs);
+bool fits_epilogue(const Context& context, std::uint32_t node,
+                   const std::vector<GroupOutput>& outputs);
 
 // `outputs` are computed from the product, of which nothing else is kept; one of them may be the
 // product itself.

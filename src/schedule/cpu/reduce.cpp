@@ -54,8 +54,8 @@ std::vector<int> storage_order(const Domain& domain, const Footprint& footprint)
   const Access* widest = nullptr;
   int most = 0;
   for (const Access& access : footprint.accesses) {
-    const int used = static_cast<int>(
-        std::count_if(access.flat.coef.begin(), access.flat.coef.end(), [](auto c) { return c != 0; }));
+    const int used = static_cast<int>(std::count_if(
+        access.flat.coef.begin(), access.flat.coef.end(), [](auto c) { return c != 0; }));
     if (used > most) widest = &access, most = used;
   }
   if (widest == nullptr) return order;
@@ -108,8 +108,8 @@ TracedReduce trace_group(const Context& context, const ReduceGroup& group) {
   std::vector<Affine> walks;
   for (const ValueId id : group.reductions) {
     const ir::Node& n = context.node(id.node);
-    Reduction r{id, n.inputs[0], reduction_op(n.op->name),
-                kir::register_dtype(n.results[0].dtype), row_indices(group, n.results[0].shape)};
+    Reduction r{id, n.inputs[0], reduction_op(n.op->name), kir::register_dtype(n.results[0].dtype),
+                row_indices(group, n.results[0].shape)};
     const Footprint reads = trace(context.info(), traced.domain, {r.operand},
                                   loop_indices(group.full.rank()), provided);
     r.level = 1 + level_of(reads, levels);
@@ -120,11 +120,13 @@ TracedReduce trace_group(const Context& context, const ReduceGroup& group) {
   }
   for (const GroupOutput& output : group.outputs) {
     const Shape& shape = context.type(output.value).shape;
-    ReduceOutput o{output, !(shape == group.full && !is_row_shape(group, shape)),
-                   indices_of(group, shape), {}, 0};
+    ReduceOutput o{output,
+                   !(shape == group.full && !is_row_shape(group, shape)),
+                   indices_of(group, shape),
+                   {},
+                   0};
     if (o.per_row) o.at = row_indices(group, shape);
-    const Footprint reads =
-        trace(context.info(), traced.domain, {output.value}, o.at, provided);
+    const Footprint reads = trace(context.info(), traced.domain, {output.value}, o.at, provided);
     o.level = level_of(reads, levels);
     merge(traced.footprint, reads);
     merge(traced.made_of_rows, reads);
@@ -210,8 +212,9 @@ int unit_row(const TracedReduce& traced) {
 }
 
 bool reads_along(const TracedReduce& traced, const Loop& loop) {
-  return std::any_of(traced.footprint.accesses.begin(), traced.footprint.accesses.end(),
-                     [&](const Access& a) { return a.flat.coef[static_cast<std::size_t>(loop.dim)] == 1; });
+  return std::any_of(
+      traced.footprint.accesses.begin(), traced.footprint.accesses.end(),
+      [&](const Access& a) { return a.flat.coef[static_cast<std::size_t>(loop.dim)] == 1; });
 }
 
 }  // namespace

@@ -69,13 +69,13 @@ std::vector<Var> ColumnReducer::reduce_rows(const Site& lanes) {
   if (traced_.count <= kSumBlock) return reduce_range(lanes, b_.i64(0), count_);
   std::vector<Var> totals;
   for (const Reduction& r : traced_.reductions) totals.push_back(start_of(b_, r, lanes_));
-  return b_.loop(b_.i64(0), count_, b_.i64(kSumBlock), totals,
-                 [&](Var begin, std::span<const Var> sums) {
-                   std::vector<Var> next = reduce_range(lanes, begin, min(begin + kSumBlock, count_));
-                   for (std::size_t k = 0; k < next.size(); ++k)
-                     next[k] = combine(b_, traced_.reductions[k], sums[k], next[k]);
-                   return next;
-                 });
+  return b_.loop(
+      b_.i64(0), count_, b_.i64(kSumBlock), totals, [&](Var begin, std::span<const Var> sums) {
+        std::vector<Var> next = reduce_range(lanes, begin, min(begin + kSumBlock, count_));
+        for (std::size_t k = 0; k < next.size(); ++k)
+          next[k] = combine(b_, traced_.reductions[k], sums[k], next[k]);
+        return next;
+      });
 }
 
 namespace {
@@ -217,7 +217,8 @@ KernelDraft build_combine(Context& context, const TracedReduce& traced, int lane
   const Var blocks = arguments.integer(b, "blocks", (traced.count + kSumBlock - 1) / kSumBlock),
             rows = arguments.integer(b, "rows", row_count);
   std::vector<Loop> order = traced.rows;
-  if (lane_row >= 0) std::rotate(order.begin() + lane_row, order.begin() + lane_row + 1, order.end());
+  if (lane_row >= 0)
+    std::rotate(order.begin() + lane_row, order.begin() + lane_row + 1, order.end());
   std::vector<Var> extents;
   for (std::size_t k = 1; k < order.size(); ++k)
     extents.push_back(arguments.integer(b, "extent", order[k].extent));
@@ -258,8 +259,8 @@ std::vector<KernelDraft> build_split(Context& context, const TracedReduce& trace
   const std::int64_t blocks = (traced.count + kSumBlock - 1) / kSumBlock;
   std::vector<std::uint32_t> partials;
   for (const Reduction& r : traced.reductions)
-    partials.push_back(context.add_scratch_tensor(
-        fmt::format("partial.{}", r.value.node), r.dtype, {blocks, total(traced.rows)}));
+    partials.push_back(context.add_scratch_tensor(fmt::format("partial.{}", r.value.node), r.dtype,
+                                                  {blocks, total(traced.rows)}));
   return {build_blocks(context, traced, lane_row, partials),
           build_combine(context, traced, lane_row, partials)};
 }

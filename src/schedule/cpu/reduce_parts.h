@@ -33,8 +33,8 @@ struct TracedReduce {
   Domain domain;  // the loops are the axes of the full shape
   std::vector<Reduction> reductions;
   std::vector<ReduceOutput> outputs;
-  Footprint footprint;      // of all
-  Footprint made_of_rows;  // of the outputs alone
+  Footprint footprint;         // of all
+  Footprint made_of_rows;      // of the outputs alone
   std::vector<Loop> rows;      // kept axes, outermost first
   std::vector<Loop> elements;  // reduced axes
   std::int64_t count = 1;      // reduced elements

@@ -114,8 +114,7 @@ KernelDraft build_rows(Context& context, const ReduceGroup& group, const TracedR
   kir::Builder b("rows");
   arguments.declare_buffers(b);
   const std::int64_t rows = total(traced.rows);
-  const double row_cost =
-      (traced.footprint.cost + 4) * static_cast<double>(traced.count) + 64;
+  const double row_cost = (traced.footprint.cost + 4) * static_cast<double>(traced.count) + 64;
   const auto item_rows = std::clamp<std::int64_t>(static_cast<std::int64_t>(32768 / row_cost), 1,
                                                   std::max<std::int64_t>(rows, 1));
   const Var row_count = arguments.integer(b, "rows", rows),
@@ -133,7 +132,8 @@ KernelDraft build_rows(Context& context, const ReduceGroup& group, const TracedR
     std::vector<std::pair<std::size_t, Var>> values;
     for (std::size_t k = 0; k < traced.outputs.size(); ++k)
       if (!traced.outputs[k].per_row && traced.outputs[k].level == level)
-        values.emplace_back(k, reducer.emitter().value(traced.outputs[k].to.value, traced.outputs[k].at));
+        values.emplace_back(
+            k, reducer.emitter().value(traced.outputs[k].to.value, traced.outputs[k].at));
     for (const auto& [k, value] : values) store_output(b, writes[k], site, value);
   };
   const Var first = b.item() * step;
@@ -145,9 +145,9 @@ KernelDraft build_rows(Context& context, const ReduceGroup& group, const TracedR
       const auto beside = [&](const Site& at) { store_full(at, level - 1); };
       reducer.provide(level, reducer.reduce_row(site, level, beside));
     }
-    const bool last_pass = std::any_of(
-        traced.outputs.begin(), traced.outputs.end(),
-        [&](const ReduceOutput& o) { return !o.per_row && o.level == traced.levels; });
+    const bool last_pass =
+        std::any_of(traced.outputs.begin(), traced.outputs.end(),
+                    [&](const ReduceOutput& o) { return !o.per_row && o.level == traced.levels; });
     if (last_pass)
       reducer.over(site, b.i64(0), reducer.count(), {},
                    [&](const Site& at, Var, std::vector<Var>) -> std::vector<Var> {
@@ -160,7 +160,8 @@ KernelDraft build_rows(Context& context, const ReduceGroup& group, const TracedR
     std::vector<std::pair<std::size_t, Var>> values;
     for (std::size_t k = 0; k < traced.outputs.size(); ++k)
       if (traced.outputs[k].per_row)
-        values.emplace_back(k, reducer.emitter().value(traced.outputs[k].to.value, traced.outputs[k].at));
+        values.emplace_back(
+            k, reducer.emitter().value(traced.outputs[k].to.value, traced.outputs[k].at));
     for (const auto& [k, value] : values) store_output(b, writes[k], site, value);
   });
   KernelDraft draft;
