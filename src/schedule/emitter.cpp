@@ -240,7 +240,8 @@ Var Emitter::load_at(const DeclaredAccess& access, Var base, const std::vector<V
   const int lanes = site_.lanes;
   if (lanes == 1 || (!along && !spread.valid())) {
     if (spread.valid()) base = base + spread;
-    return b_.load(access.buffer, base, 1, both(scalar_mask_, lanes == 1 ? lane_mask_ : Var()));
+    return b_.load(access.buffer, base, 1,
+                   both(scalar_mask_, lanes == 1 ? lane_mask_ : any_lane()));
   }
   const Var mask =
       scalar_mask_.valid() || lane_mask_.valid() ? wide(both(scalar_mask_, lane_mask_)) : Var();
@@ -254,6 +255,13 @@ Var Emitter::load_at(const DeclaredAccess& access, Var base, const std::vector<V
   }
   if (access.unit[lane]) return b_.load(access.buffer, base, lanes, mask);
   return b_.load_strided(access.buffer, base, access.coef[lane], lanes, mask);
+}
+
+// An element that all lanes share may be out of bounds where none of them wants it. Of the lanes of
+// a site there is always one.
+Var Emitter::any_lane() {
+  if (lane_mask_.value() == site_.mask.value()) return {};
+  return b_.reduce(kir::Op::reduce_max, wide(lane_mask_));
 }
 
 // --- indices

@@ -126,6 +126,7 @@ class Emitter {
   // A load from base, the offsets and the lanes' part of the address.
   kir::Var load_at(const DeclaredAccess& access, kir::Var base,
                    const std::vector<kir::Var>& offsets);
+  kir::Var any_lane();  // whether conditions leave a lane; invalid if they surely do
 
   // Movement (emit_movement.cpp).
   kir::Var movement(ValueId id, const ir::Node& node, const Indices& at);

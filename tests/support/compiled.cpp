@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <deque>
 #include <map>
 
 #include "compiler/compile.h"
@@ -21,6 +22,17 @@ device::Device& shared_device(const CompiledRun& how) {
   auto& slot = devices[{how.device, how.threads}];
   if (!slot) slot = device::make_device(how.device, {.workers = how.threads, .sentinels = true});
   return *slot;
+}
+
+// Unloads the oldest plan when there are many.
+void keep_loaded(device::Device& device, device::PlanId id) {
+  constexpr std::size_t kMost = 100;
+  static std::map<device::Device*, std::deque<device::PlanId>> loaded;
+  std::deque<device::PlanId>& plans = loaded[&device];
+  plans.push_back(id);
+  if (plans.size() <= kMost) return;
+  device.unload(plans.front());
+  plans.pop_front();
 }
 
 Literal value_of(const compiler::CompiledLeaf& leaf, const ref::Bindings& bindings) {
@@ -57,12 +69,20 @@ class Regions {
 
 }  // namespace
 
+compiler::Compiled compile_graph(const Graph& graph, const CompiledRun& how) {
+  return compiler::compile({.graph = graph},
+                           compiler::host_options(how.device, how.threads, how.fuse));
+}
+
 std::vector<Literal> run_compiled(const Graph& graph, const ref::Bindings& bindings,
                                   const CompiledRun& how) {
-  compiler::Options options = compiler::host_options(how.device, how.threads, how.fuse);
-  compiler::Compiled compiled = compiler::compile({.graph = graph}, options);
+  return run_compiled(graph, compile_graph(graph, how), bindings, how);
+}
+
+std::vector<Literal> run_compiled(const Graph& graph, const compiler::Compiled& compiled,
+                                  const ref::Bindings& bindings, const CompiledRun& how) {
   device::Device& device = shared_device(how);
-  const plan::Plan plan = compiled.plan;
+  const plan::Plan& plan = compiled.plan;
   Regions regions(device, plan);
   std::map<std::string, Literal> values;
   for (const compiler::CompiledLeaf& leaf : compiled.leaves)
@@ -77,20 +97,21 @@ std::vector<Literal> run_compiled(const Graph& graph, const ref::Bindings& bindi
   for (const auto& leaf : compiled.host.leaves())
     numbers.push_back(number_of(values.at(leaf.name)));
   std::vector<std::int64_t> slots(compiled.host.uniforms());
-  compiled.host.evaluate(numbers, slots);
-  const device::PlanId id = device.load(compiled.plan);
+  compiler::HostProgram host_program = compiled.host;
+  host_program.evaluate(numbers, slots);
+  const device::PlanId id = device.load(plan);
   device.run(id, {.arena = regions.arena, .regions = regions.slices, .uniforms = slots});
   const std::int32_t status = device.take_status();
-  device.unload(id);
+  keep_loaded(device, id);
   if (status != 0)
     for (const auto& message : compiled.messages)
       if (message.code == status) throw ValueError(message.text);
   std::vector<Literal> results;
   for (const auto& [name, tensor] : graph.outputs()) {
-    const auto& host = compiled.host.output_names();
+    const auto& host = host_program.output_names();
     const auto on_host = std::find(host.begin(), host.end(), name);
     if (on_host != host.end()) {
-      const ir::Number n = compiled.host.output(static_cast<std::size_t>(on_host - host.begin()));
+      const ir::Number n = host_program.output(static_cast<std::size_t>(on_host - host.begin()));
       results.push_back(n.integral ? Literal::integer(n.i, tensor.dtype())
                                    : Literal::scalar(n.f, tensor.dtype()));
       continue;

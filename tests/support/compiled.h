@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/compile.h"
 #include "pantala/interpreter.h"
 
 namespace pantala::testing {
@@ -15,7 +16,12 @@ struct CompiledRun {
   int threads = 1;
 };
 
-// The outputs of the graph, in order. Leaves that are not bound take their first value.
+compiler::Compiled compile_graph(const Graph& graph, const CompiledRun& how = {});
+
+// The outputs of the graph, in order. Leaves that are not bound take their first value. Machine
+// code of the last runs stays in the process: graphs that are made of the same kernels share it.
+std::vector<Literal> run_compiled(const Graph& graph, const compiler::Compiled& compiled,
+                                  const ref::Bindings& bindings, const CompiledRun& how = {});
 std::vector<Literal> run_compiled(const Graph& graph, const ref::Bindings& bindings,
                                   const CompiledRun& how = {});
 

@@ -1,6 +1,7 @@
 // Seeded random graphs that are valid by construction: ops and attributes come from the samples of
-// the op table, pointwise ops also get free, broadcasting shapes (sizes 0, 1 and odd ones
-// included). Suites that must hold for any graph run over these.
+// the op table, pointwise ops also get free, broadcasting shapes, and all families free shapes from
+// support/random_layers.h (sizes 0, 1, odd and large ones included). Suites that must hold for any
+// graph run over these.
 #pragma once
 
 #include <cstdint>
@@ -39,11 +40,15 @@ struct RandomGraphOptions {
   int steps = 12;              // ops to draw; each may bring leaves and small adapters with it
   bool differentiable = true;  // the loss can be differentiated: no float result comes from an op
                                // without a derivative
+  DType dtype = f32;           // of all floats: the same graph in f32 and in f64
+  // Leaves are small integers, and ops that of small integers make small integers: what a device
+  // computes of them in f32 is exact, in whatever order. Gradients of deep graphs may outgrow f32.
+  bool exact = false;
 };
 
 struct RandomGraph {
   Graph graph;              // outputs y0, y1, ... and "loss"; some parameters have updates
-  Tensor loss;              // f32[], finite for the given bindings
+  Tensor loss;              // a scalar, finite for the given bindings
   std::vector<Tensor> wrt;  // all float parameters
   ref::Bindings
       bindings;  // values of all inputs and parameters, in the ranges that the ops ask for

@@ -92,11 +92,13 @@ void store_output(kir::Builder& b, const DeclaredAccess& write, const Site& site
     if (site.loops[d].valid() && (write.unit[d] || write.coef[d].valid()))
       address = address + (write.unit[d] ? site.loops[d] : site.loops[d] * write.coef[d]);
   if (site.lanes > 1 && value.lanes() == 1) value = b.splat(value, site.lanes);
-  const auto lane = static_cast<std::size_t>(std::max(site.lane_loop, 0));
-  if (site.lanes == 1 || write.unit[lane])
-    b.store(write.buffer, address, value, site.mask);
+  // Lanes along an axis of one element: all but the first are masked off, the stride means nothing.
+  const Var stride =
+      site.lane_loop >= 0 ? write.coef[static_cast<std::size_t>(site.lane_loop)] : Var();
+  if (site.lanes > 1 && stride.valid())
+    b.store_strided(write.buffer, address, stride, value, site.mask);
   else
-    b.store_strided(write.buffer, address, write.coef[lane], value, site.mask);
+    b.store(write.buffer, address, value, site.mask);
 }
 
 double bytes_of(const Context& context, const ElementwiseBody& body) {
