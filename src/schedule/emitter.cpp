@@ -190,7 +190,8 @@ Var Emitter::uniform(ValueId id) {
   }
   if (it == list.end()) throw InternalError("schedule: a uniform was not traced");
   const Var param = uniforms_[static_cast<std::size_t>(it - list.begin())];
-  return param.dtype() == held ? param : b_.cast(param, held);
+  // The host computes in double.
+  return emit_fit(b_, param.dtype() == held ? param : b_.cast(param, held), dtype);
 }
 
 std::size_t Emitter::find_access(const Access& access) {
@@ -240,8 +241,7 @@ Var Emitter::load_at(const DeclaredAccess& access, Var base, const std::vector<V
   const int lanes = site_.lanes;
   if (lanes == 1 || (!along && !spread.valid())) {
     if (spread.valid()) base = base + spread;
-    return b_.load(access.buffer, base, 1,
-                   both(scalar_mask_, lanes == 1 ? lane_mask_ : any_lane()));
+    return b_.load(access.buffer, base, 1, mask_of_any());
   }
   const Var mask =
       scalar_mask_.valid() || lane_mask_.valid() ? wide(both(scalar_mask_, lane_mask_)) : Var();
@@ -255,13 +255,6 @@ Var Emitter::load_at(const DeclaredAccess& access, Var base, const std::vector<V
   }
   if (access.unit[lane]) return b_.load(access.buffer, base, lanes, mask);
   return b_.load_strided(access.buffer, base, access.coef[lane], lanes, mask);
-}
-
-// An element that all lanes share may be out of bounds where none of them wants it. Of the lanes of
-// a site there is always one.
-Var Emitter::any_lane() {
-  if (lane_mask_.value() == site_.mask.value()) return {};
-  return b_.reduce(kir::Op::reduce_max, wide(lane_mask_));
 }
 
 // --- indices
@@ -314,6 +307,13 @@ Var Emitter::both(Var a, Var b) {
   if (a.lanes() != b.lanes())
     (a.lanes() == 1 ? a : b) = b_.splat(a.lanes() == 1 ? a : b, std::max(a.lanes(), b.lanes()));
   return b_.binary(kir::Op::bit_and, a, b);
+}
+
+Var Emitter::mask_of_any() {
+  if (!lane_mask_.valid() || lane_mask_.lanes() == 1) return both(scalar_mask_, lane_mask_);
+  // The site's own mask only cuts lanes off; what it cuts off is nothing that all lanes share.
+  if (lane_mask_.value() == site_.mask.value()) return scalar_mask_;
+  return both(scalar_mask_, b_.reduce(kir::Op::reduce_max, lane_mask_));
 }
 
 Var Emitter::under(Var condition, const std::function<Var()>& code) {

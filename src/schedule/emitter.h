@@ -126,7 +126,6 @@ class Emitter {
   // A load from base, the offsets and the lanes' part of the address.
   kir::Var load_at(const DeclaredAccess& access, kir::Var base,
                    const std::vector<kir::Var>& offsets);
-  kir::Var any_lane();  // whether conditions leave a lane; invalid if they surely do
 
   // Movement (emit_movement.cpp).
   kir::Var movement(ValueId id, const ir::Node& node, const Indices& at);
@@ -134,6 +133,7 @@ class Emitter {
   kir::Var pad(const ir::Node& node, const Indices& at);
   kir::Var concat(const ir::Node& node, const Indices& at);
   kir::Var of_empty_axis(ValueId id, ValueId index, const Indices& at);
+  kir::Var no_element(DType dtype);
   kir::Var take(ValueId id, const ir::Node& node, const Indices& at);
   kir::Var gather(ValueId id, const ir::Node& node, const Indices& at);
   kir::Var one_hot(ValueId id, const ir::Node& node, const Indices& at);
@@ -165,6 +165,7 @@ class Emitter {
   // Whether low <= index < high; invalid if that is always so.
   kir::Var within(const Index& index, std::int64_t low, std::int64_t high);
   kir::Var both(kir::Var a, kir::Var b);  // logical and; an invalid one holds
+  kir::Var mask_of_any();  // of code that all lanes share: whether any lane needs it
   // Emits with a narrower mask.
   kir::Var under(kir::Var condition, const std::function<kir::Var()>& code);
   kir::Var wide(kir::Var x);  // with all lanes

@@ -53,6 +53,13 @@ void order_operand(Tensor& x, Ints& batch, Ints& contracted) {
   std::iota(contracted.begin(), contracted.end(), std::ssize(batch) + std::ssize(free));
 }
 
+// Equal constants and numbers of the host are in no memory, and a product reads its operands there:
+// it gets a value of its own.
+Tensor in_memory(const Tensor& x) {
+  if (x.rank() > 0 && !ir::splat_value(x.graph()->node(x.id().node))) return x;
+  return ops::apply("reshape", {x}, {{"shape", x.shape().vec()}})[0];
+}
+
 void order_operands(std::vector<Tensor>& inputs, ir::AttrValues& attrs) {
   for (std::size_t side = 0; side < 2; ++side)
     order_operand(inputs[side], std::get<Ints>(attrs[side]), std::get<Ints>(attrs[2 + side]));
@@ -69,7 +76,10 @@ std::vector<Tensor> append_product(ir::GraphData& target, const ir::Node& node,
   for (Tensor& x : inputs)
     if (is_half(x.dtype())) x = converted(x, DType::f32);
   if (node.op->name == "attention_cached") inputs[3] = converted(inputs[3], DType::i64);
-  if (archetype(*node.op) == Archetype::contract) order_operands(inputs, attrs);
+  if (archetype(*node.op) == Archetype::contract) {
+    for (Tensor& x : inputs) x = in_memory(x);
+    order_operands(inputs, attrs);
+  }
   std::vector<Tensor> results = target.append(*node.op, inputs, attrs, node.where);
   for (std::size_t k = 0; k < results.size(); ++k)
     results[k] = converted(results[k], node.results[k].dtype);

@@ -214,6 +214,7 @@ KernelDraft build_product(Context& context, std::uint32_t id,
   std::optional<BodyEmitter> emitter;
   ContractHooks hooks;
   hooks.result.c_access = arguments.access_of(outputs[0].buffer);
+  hooks.result.c_dtype = context.type(outputs[0].value).dtype;
   arguments.take_integers(contract_params(p.sizes, strides, order, tiling));
   hooks.result.declare = [&](kir::Builder& builder) {
     arguments.assume(outputs[0].buffer, kir::BufferId{2});
@@ -255,7 +256,6 @@ KernelDraft build_product(Context& context, std::uint32_t id,
     return static_cast<double>(x) * static_cast<double>(y);
   };
   draft.flops = 2 * product(p.sizes.batch * p.sizes.m, p.sizes.n) * static_cast<double>(p.sizes.k);
-  draft.bytes = bytes_of(context, body);
   draft.serial = draft.flops < 65536;
   return draft;
 }
