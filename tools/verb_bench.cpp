@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -33,10 +34,11 @@ struct BenchOptions {
 };
 
 struct Measured {
-  double first_step_ms = 0;  // from the start of the compilation to the end of the first step
-  double compile_ms = 0;
-  std::vector<double> steps;
+  // From the start of the compilation: to its end, and to the end of the first step.
+  double compile_ms = 0, first_step_ms = 0;
+  std::vector<double> steps;  // in ms, sorted
   double loss_first = 0, loss_last = 0;
+  double median() const { return steps[steps.size() / 2]; }
 };
 
 CompileOptions compile_options(const Workload& w, const BenchOptions& options) {
@@ -49,34 +51,77 @@ CompileOptions compile_options(const Workload& w, const BenchOptions& options) {
 
 Session open(const Workload& w, const BenchOptions& options) {
   const CompileOptions compile = compile_options(w, options);
-  if (options.infer) return build_inference_session(w.graph, compile);
+  if (options.infer)
+    return options.cache.empty() ? build_inference_session(w.graph, compile)
+                                 : build_inference_session_cached(w.graph, compile, options.cache);
   if (!options.cache.empty()) return build_session_cached(w.graph, w.loss, compile, options.cache);
   return build_session(w.graph, w.loss, compile);
 }
 
 double loss_of(const Session& session) { return session.output_scalar("loss"); }
 
-Measured measure(Session& session, double seconds) {
+// Starts with the compilation. The first step is not among those that are timed.
+Measured measure(Session& session, Clock::time_point start, double seconds) {
   Measured m;
+  m.compile_ms = milliseconds_since(start);
   session.step();
   m.loss_first = loss_of(session);
+  m.first_step_ms = milliseconds_since(start);
   const Clock::time_point begin = Clock::now();
   while (milliseconds_since(begin) < seconds * 1000 || m.steps.size() < 3) {
-    const Clock::time_point start = Clock::now();
+    const Clock::time_point step = Clock::now();
     session.step();
     session.wait();
-    m.steps.push_back(milliseconds_since(start));
+    m.steps.push_back(milliseconds_since(step));
   }
   m.loss_last = loss_of(session);
+  std::sort(m.steps.begin(), m.steps.end());
   return m;
 }
 
-void print_kernels(const Session& session) {
+double microseconds_a_run(const KernelInfo& kernel) {
+  return 1000 * kernel.milliseconds / static_cast<double>(std::max<std::int64_t>(kernel.runs, 1));
+}
+
+void print_text(const std::string& name, const BenchOptions& options, const Measured& m,
+                const Session& session) {
+  const Report& report = session.report();
+  fmt::print(
+      "{} {}: {:.3f} ms (median {:.3f}) a step, {} steps, loss {:.4f} to {:.4f}; compiled in "
+      "{:.0f} ms, first step after {:.0f} ms; {} kernels, {} units, {:.1f} KiB of temporaries\n",
+      name, options.infer ? "infer" : "train", m.steps.front(), m.median(), m.steps.size(),
+      m.loss_first, m.loss_last, m.compile_ms, m.first_step_ms, report.kernels_after,
+      report.units.size(), static_cast<double>(report.peak_bytes) / 1024);
+  if (!options.kernels) return;
   for (const KernelInfo& kernel : session.kernels())
-    fmt::print(
-        "{:8.1f} us  {:5} items  {:32} {}\n",
-        1000 * kernel.milliseconds / static_cast<double>(std::max<std::int64_t>(kernel.runs, 1)),
-        kernel.items, kernel.name, kernel.unit);
+    fmt::print("{:8.1f} us  {:5} items  {:32} {}\n", microseconds_a_run(kernel), kernel.items,
+               kernel.name, kernel.unit);
+}
+
+void print_json(const std::string& name, const BenchOptions& options, const Measured& m,
+                const Session& session) {
+  const Report& report = session.report();
+  nlohmann::ordered_json line{{"workload", name},
+                              {"mode", options.infer ? "infer" : "train"},
+                              {"device", "cpu"},
+                              {"threads", options.threads},
+                              {"ms_min", m.steps.front()},
+                              {"ms_median", m.median()},
+                              {"steps", m.steps.size()},
+                              {"loss_first", m.loss_first},
+                              {"loss_last", m.loss_last},
+                              {"compile_ms", m.compile_ms},
+                              {"first_step_ms", m.first_step_ms},
+                              {"kernels", report.kernels_after},
+                              {"units", report.units.size()},
+                              {"peak_bytes", report.peak_bytes}};
+  if (options.kernels)
+    for (const KernelInfo& kernel : session.kernels())
+      line["launches"].push_back({{"name", kernel.name},
+                                  {"kernel", kernel.unit},
+                                  {"items", kernel.items},
+                                  {"us", microseconds_a_run(kernel)}});
+  fmt::print("{}\n", line.dump());
 }
 
 void run_workload(const std::string& name, const BenchOptions& options) {
@@ -84,40 +129,17 @@ void run_workload(const std::string& name, const BenchOptions& options) {
   const Clock::time_point start = Clock::now();
   Session session = open(w, options);
   for (const auto& [input, value] : w.inputs) session.set_input(input, value);
-  const double compile_ms = milliseconds_since(start);
   if (options.kernels || !options.trace.empty()) session.set_timing(true);
-  session.step();
-  const double first_step_ms = milliseconds_since(start);
-  Measured m = measure(session, options.seconds);
-  std::sort(m.steps.begin(), m.steps.end());
-  const double least = m.steps.front(), median = m.steps[m.steps.size() / 2];
-  const Report& report = session.report();
-  if (options.json) {
-    const nlohmann::ordered_json line{{"workload", name},
-                                      {"mode", options.infer ? "infer" : "train"},
-                                      {"device", "cpu"},
-                                      {"threads", options.threads},
-                                      {"ms_min", least},
-                                      {"ms_median", median},
-                                      {"steps", m.steps.size()},
-                                      {"loss_first", m.loss_first},
-                                      {"loss_last", m.loss_last},
-                                      {"compile_ms", compile_ms},
-                                      {"first_step_ms", first_step_ms},
-                                      {"kernels", report.kernels_after},
-                                      {"units", report.units.size()},
-                                      {"peak_bytes", report.peak_bytes}};
-    fmt::print("{}\n", line.dump());
-  } else {
-    fmt::print(
-        "{} {}: {:.3f} ms (median {:.3f}) a step, {} steps, loss {:.4f} to {:.4f}; compiled in "
-        "{:.0f} ms, first step after {:.0f} ms; {} kernels, {} units, {:.1f} KiB of temporaries\n",
-        name, options.infer ? "infer" : "train", least, median, m.steps.size(), m.loss_first,
-        m.loss_last, compile_ms, first_step_ms, report.kernels_after, report.units.size(),
-        static_cast<double>(report.peak_bytes) / 1024);
-  }
-  if (options.kernels) print_kernels(session);
+  const Measured m = measure(session, start, options.seconds);
+  (options.json ? print_json : print_text)(name, options, m, session);
   if (!options.trace.empty()) session.write_trace(options.trace);
+}
+
+void check(const BenchOptions& options) {
+  for (const std::string& name : options.workloads) make_workload(name);
+  if (options.workloads.size() > 1 && !(options.cache.empty() && options.trace.empty()))
+    throw TypeError("--cache and --trace are files of one workload");
+  if (std::isnan(options.seconds)) throw TypeError("--seconds must be a number, got nan");
 }
 
 }  // namespace
@@ -136,14 +158,15 @@ Run bench_verb(CLI::App& verb) {
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
   verb.add_flag("--json", options->json, "One JSON object a line");
-  verb.add_flag("--kernels", options->kernels, "Also the time of each launch");
+  verb.add_flag("--kernels", options->kernels,
+                "Also the time of each launch; with --json as `launches`");
   verb.add_flag("--unfused", options->unfused, "A kernel per op");
   verb.add_option("--cache", options->cache, "Take the plan from this file, or write it there");
   verb.add_option("--trace", options->trace, "Write a trace for Perfetto");
   return [options] {
     if (options->threads == 0)
       options->threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-    for (const std::string& name : options->workloads) make_workload(name);  // complain first
+    check(*options);  // before anything takes its time
     for (const std::string& name : options->workloads) run_workload(name, *options);
     return 0;
   };

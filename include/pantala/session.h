@@ -1,7 +1,8 @@
 // Session: runs compiled plans (pantala/compile.h) on a device, step after step. It owns the
 // parameters, optimizer states, running statistics, counters and hyper-parameters of all its plans;
 // each is there once, whatever number of plans reads it, and the plans share one arena for
-// temporaries. After its first step a plan allocates nothing.
+// temporaries. After its first step a plan allocates nothing. A session may be used from any
+// thread, but from one at a time; different sessions are independent.
 //
 // Names, counts, shapes and dtypes are checked by every function: TypeError. Only exact conversions
 // are done: a dtype pair is taken if every value of the one is a value of the other, and a wider
@@ -82,7 +83,8 @@ class SessionPlan {
   // readers of an integer input cannot take.
   void set_input(std::string_view name, const HostElements& values) const;
   void set_input(std::string_view name, const Literal& value) const;
-  // As Session::step(), for this plan alone.
+  // As Session::step(), for this plan. Of an accumulating session the main plans are its step() and
+  // its apply(). ValueError as step().
   void run() const;
   // Of the last run; TypeError before the first one.
   Literal output(std::string_view name) const;
@@ -138,7 +140,8 @@ class Session {
   // Of the last step, before its update.
   double loss() const;
   // False if the last step met a number that its guard looks at and that is not finite: then no
-  // parameter, state or counter has changed. True before the first step.
+  // parameter, state or counter has changed. True before the first step. Attached plans do not
+  // count.
   bool last_step_finite() const;
 
   // Micro-batches since the last update.
@@ -166,6 +169,7 @@ class Session {
   // --- hyper-parameters: a change acts at the next step, nothing is compiled
   std::vector<std::string> scalars() const;
   double scalar(std::string_view name) const;
+  // TypeError for a value that the optimizer's scalar of this name cannot have.
   void set_scalar(std::string_view name, double value);
   double learning_rate() const;
   void set_learning_rate(double value);
@@ -216,8 +220,13 @@ Session build_session_unoptimized(const Graph& graph, const Tensor& loss,
 // warning.
 Session build_session_cached(const Graph& graph, const Tensor& loss, const CompileOptions& options,
                              const std::filesystem::path& path, const SessionOptions& session = {});
-// The graph's outputs alone: no gradient, no optimizer, and updates of the graph are left out.
+// The graph's outputs alone: no gradient, no optimizer, and updates of the graph are left out, also
+// that of the random ops' counter: they give the same numbers at every step.
 Session build_inference_session(const Graph& graph, const CompileOptions& options = {},
                                 const SessionOptions& session = {});
+// The same with the file of build_session_cached().
+Session build_inference_session_cached(const Graph& graph, const CompileOptions& options,
+                                       const std::filesystem::path& path,
+                                       const SessionOptions& session = {});
 
 }  // namespace pantala

@@ -32,11 +32,11 @@ struct TrainingStep {
 };
 
 // Only parameters that no group freezes are differentiated. The graph gets an output "loss" unless
-// it has one of this name, and the counter of the random ops, where there is one, advances by 1 a
-// step. Without an optimizer nothing is updated by it and the gradients are outputs
+// it has named the loss so itself, and the counter of the random ops, where there is one, advances
+// by 1 a step. Without an optimizer nothing is updated by it and the gradients are outputs
 // `grad.<parameter>`. Outputs and updates of the given graph stay. TypeError where the loss is no
-// scalar of the graph, a name is unknown, nothing is left to train, or an option needs an
-// optimizer.
+// scalar of the graph, another value is named "loss", a name is unknown, nothing is left to train,
+// or an option needs an optimizer.
 TrainingStep make_training_step(const Graph& graph, const Tensor& loss,
                                 const std::optional<optim::Optimizer>& optimizer,
                                 const TrainingStepOptions& options = {});

@@ -42,16 +42,24 @@ std::vector<NamedParameter> choose_parameters(const Graph& graph,
     for (const Leaf& leaf : all)
       if (is_float(leaf.value.dtype()))
         chosen.push_back(describe(leaf.name, leaf.value, options.groups));
+  if (chosen.empty())
+    throw TypeError("training step: there is nothing to train: the graph has no float parameter");
   if (std::all_of(chosen.begin(), chosen.end(), [](const NamedParameter& p) { return p.frozen; }))
     throw TypeError(fmt::format(
         "training step: there is nothing to train: {} parameters, all frozen", chosen.size()));
   return chosen;
 }
 
-bool has_output(const Graph& graph, std::string_view name) {
-  const auto outputs = graph.outputs();
-  return std::any_of(outputs.begin(), outputs.end(),
-                     [&](const auto& output) { return output.first == name; });
+// What Session::loss() reads is the loss that is trained.
+void name_loss(Graph& graph, const Tensor& loss) {
+  for (const auto& [name, value] : graph.outputs()) {
+    if (name != "loss") continue;
+    if (value == loss) return;
+    throw TypeError(
+        "training step: the graph's output 'loss' is another value than the loss to train; give "
+        "that output another name");
+  }
+  graph.output("loss", loss);
 }
 
 void advance_random_draw(Graph& graph) {
@@ -90,7 +98,7 @@ Differentiated differentiate_loss(const Graph& graph, const Tensor& loss,
     result.parameters.push_back({p.name, gradients.at(p.value), p.frozen ? Tensor() : *next++});
   result.graph = std::move(gradients.graph);
   result.values = std::move(gradients.values);
-  if (!has_output(result.graph, "loss")) result.graph.output("loss", result.loss);
+  name_loss(result.graph, result.loss);
   advance_random_draw(result.graph);
   return result;
 }

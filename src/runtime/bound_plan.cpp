@@ -152,7 +152,7 @@ void BoundPlan::write_input(std::string_view name, const Values& values, const C
   device_.wait();
   if (item.view) {
     encode(values, item.type.dtype, item.view);
-  } else {
+  } else if (item.slice.bytes > 0) {  // an empty tensor has no memory
     encode(values, item.type.dtype, staging_.data());
     device_.write(item.slice,
                   std::span(staging_).first(static_cast<std::size_t>(item.slice.bytes)));
@@ -266,6 +266,7 @@ std::span<const std::byte> BoundPlan::bytes(const PortBlock::Item& item,
                                             std::vector<std::byte>& space) const {
   device_.wait();
   const auto count = static_cast<std::size_t>(item.slice.bytes);
+  if (count == 0) return {};
   if (item.view) return {item.view, count};
   space.resize(count);
   device_.read(item.slice, space);

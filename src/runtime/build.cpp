@@ -20,6 +20,23 @@ Session open_and_log(const CompileResult& compiled, const SessionOptions& option
   return std::move(built.session);
 }
 
+struct InferenceStep {
+  Graph graph;
+  CompileOptions options;
+};
+InferenceStep inference_step(const Graph& graph, const CompileOptions& options) {
+  if (options.optimizer || options.accumulation_steps != 1 || options.observe_gradients)
+    throw TypeError(
+        "build_inference_session: optimizer, accumulation_steps and observe_gradients are options "
+        "of training");
+  if (graph.outputs().empty())
+    throw TypeError("build_inference_session: the graph has no output; name one with output()");
+  InferenceStep step{graph, options};
+  step.graph.data()->updates.clear();
+  step.options.non_finite = NonFiniteGuard::none;  // there is nothing to guard
+  return step;
+}
+
 }  // namespace
 
 SessionWithReport build_session_with_report(const Graph& graph, const Tensor& loss,
@@ -47,17 +64,15 @@ Session build_session_cached(const Graph& graph, const Tensor& loss, const Compi
 
 Session build_inference_session(const Graph& graph, const CompileOptions& options,
                                 const SessionOptions& session) {
-  if (options.optimizer || options.accumulation_steps != 1 || options.observe_gradients)
-    throw TypeError(
-        "build_inference_session: optimizer, accumulation_steps and observe_gradients are options "
-        "of training");
-  if (graph.outputs().empty())
-    throw TypeError("build_inference_session: the graph has no output; name one with output()");
-  Graph forward = graph;
-  forward.data()->updates.clear();
-  CompileOptions unguarded = options;
-  unguarded.non_finite = NonFiniteGuard::none;  // there is nothing to guard
-  return open_and_log(compile(forward, unguarded), session);
+  const InferenceStep step = inference_step(graph, options);
+  return open_and_log(compile(step.graph, step.options), session);
+}
+
+Session build_inference_session_cached(const Graph& graph, const CompileOptions& options,
+                                       const std::filesystem::path& path,
+                                       const SessionOptions& session) {
+  const InferenceStep step = inference_step(graph, options);
+  return open_and_log(load_or_compile(path.string(), step.graph, step.options), session);
 }
 
 }  // namespace pantala

@@ -145,7 +145,7 @@ double Session::learning_rate() const {
 
 void Session::set_learning_rate(double value) {
   data_->need_optimizer("optim.lr", "set_learning_rate");
-  data_->set_scalar("optim.lr", optim::checked("lr", value));
+  data_->set_scalar("optim.lr", value);
 }
 
 void Session::set_adam(double lr, double beta1, double beta2, double epsilon) {
@@ -165,8 +165,7 @@ double Session::learning_rate_factor(std::string_view pattern) const {
 }
 
 void Session::set_learning_rate_factor(std::string_view pattern, double factor) {
-  const std::string name = data_->factor_scalar(pattern);
-  data_->set_scalar(name, optim::checked("lr_factor", factor));
+  data_->set_scalar(data_->factor_scalar(pattern), factor);
 }
 
 void Session::save(const std::filesystem::path& path, Saved what) const { data_->save(path, what); }

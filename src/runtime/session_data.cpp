@@ -122,9 +122,18 @@ BoundPlan& SessionData::main_with(std::string_view output) {
   return main();
 }
 
+void SessionData::run(std::size_t index) {
+  if (index == 0)
+    step();
+  else if (index < main_plans_)
+    apply();
+  else
+    run_plan(index);
+}
+
 void SessionData::step() {
   if (accumulation_steps_ > 1) store_.numbers()[first_micro_batch_] = accumulated_ == 0 ? 1.0 : 0.0;
-  run(0);
+  finite_ = run_plan(0);
   if (accumulation_steps_ == 1 || !finite_) return;
   if (++accumulated_ == accumulation_steps_) apply();
 }
@@ -134,7 +143,7 @@ void SessionData::apply() {
     throw TypeError(
         "apply: this session does not accumulate; build it with accumulation_steps above 1");
   if (accumulated_ == 0) throw TypeError("apply: nothing was accumulated since the last update");
-  run(apply_);
+  finite_ = run_plan(apply_);
   accumulated_ = 0;
 }
 
@@ -143,7 +152,10 @@ double SessionData::scalar(std::string_view name) const {
 }
 
 void SessionData::set_scalar(std::string_view name, double value) {
-  store_.write(store_.get(name, LeafKind::scalar, "scalar"), Literal::scalar(value));
+  const Store::Entry& entry = store_.get(name, LeafKind::scalar, "scalar");
+  // Of the optimizer: `optim.lr`, `optim.group0.lr_factor`. Those of the graph may have any value.
+  if (name.starts_with("optim.")) optim::checked(name.substr(name.rfind('.') + 1), value);
+  store_.write(entry, Literal::scalar(value));
 }
 
 void SessionData::need_optimizer(std::string_view scalar, std::string_view what) const {

@@ -39,9 +39,8 @@ class SessionData {
   device::Device& device() { return *device_; }
   Report& report() { return report_; }
 
-  void run(std::size_t index) {
-    finite_ = plans_[index]->run(arena_, is_timed_ ? &*timing_ : nullptr);
-  }
+  // The main plans of an accumulating session keep the window: they run as step() and apply().
+  void run(std::size_t index);
   void step();
   void apply();
   bool finite() const { return finite_; }
@@ -61,6 +60,10 @@ class SessionData {
   void write_trace(const std::filesystem::path& path) const;
 
  private:
+  // False if the plan's guard met a number that is not finite.
+  bool run_plan(std::size_t index) {
+    return plans_[index]->run(arena_, is_timed_ ? &*timing_ : nullptr);
+  }
   void add(std::string name, std::shared_ptr<const compiler::Compiled> step);
   void fit_arena();
   void record_stages();

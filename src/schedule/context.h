@@ -23,7 +23,7 @@ struct KernelDraft {
   kir::Kernel kernel;
   ProgramLaunch::Set set;
   bool serial = false;
-  double flops = 0, bytes = 0;
+  double flops = 0;
 };
 
 // Where a group leaves a value.

@@ -67,7 +67,7 @@ struct ProgramLaunch {
   std::uint32_t kernel = 0;
   std::vector<Set> sets;
   bool serial = false;  // too small to share out
-  // What the schedule expects it to cost.
+  // What the schedule expects it to cost; the bytes are those of its buffers, each counted once.
   double flops = 0, bytes = 0;
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "kir/simplify.h"
 #include "pantala/error.h"
@@ -60,15 +61,25 @@ std::uint32_t add_kernel(Program& program, const kir::Kernel& draft) {
   return static_cast<std::uint32_t>(program.kernels.size() - 1);
 }
 
+// Of the buffers that a launch is given, each once.
+double bytes_of(const Program& program, const ProgramLaunch::Set& set) {
+  double bytes = 0;
+  for (const std::uint32_t id : std::set(set.buffers.begin(), set.buffers.end())) {
+    const ProgramBuffer& buffer = program.buffers[id];
+    bytes += static_cast<double>(buffer.shape.numel() * dtype_bytes(buffer.dtype));
+  }
+  return bytes;
+}
+
 void add_launch(Program& program, KernelDraft draft) {
   if (draft.set.items == 0) return;
   ProgramLaunch launch;
   launch.name = std::move(draft.name);
   launch.kernel = add_kernel(program, draft.kernel);
+  launch.bytes = bytes_of(program, draft.set);
   launch.sets = {std::move(draft.set)};
   launch.serial = draft.serial;
   launch.flops = draft.flops;
-  launch.bytes = draft.bytes;
   program.launches.push_back(std::move(launch));
 }
 

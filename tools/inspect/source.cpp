@@ -76,7 +76,11 @@ Inspected read_source(const InspectSource& source) {
   CompileOptions& options = inspected.options;
   options.optimize = source.fused;
   options.threads = source.threads;
-  if (!inspected.loss.valid()) return inspected;
+  if (!inspected.loss.valid()) {
+    if (source.accumulate != 1)
+      throw TypeError("--accumulate is for training: without a loss there is none");
+    return inspected;
+  }
   if (source.optimizer != "none") options.optimizer = optim::from_options(source.optimizer);
   options.accumulation_steps = source.accumulate;
   return inspected;

@@ -146,7 +146,6 @@ std::vector<KernelDraft> build_convolution(Context& context, std::uint32_t id,
   const double taps =
       static_cast<double>(sizes.taps()) * static_cast<double>(sizes.in / sizes.groups);
   draft.flops = 2 * taps * static_cast<double>(sizes.positions()) * static_cast<double>(sizes.out);
-  draft.bytes = bytes_of(context, epilogue.body());
   draft.set.items = conv_items(spec, sizes, order, tiling);
   draft.set.buffers = {context.buffer_of(node.inputs[0]), context.buffer_of(node.inputs[1])};
   if (!sliced) {

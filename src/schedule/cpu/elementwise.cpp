@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "pantala/error.h"
 
@@ -99,18 +98,6 @@ void store_output(kir::Builder& b, const DeclaredAccess& write, const Site& site
     b.store_strided(write.buffer, address, stride, value, site.mask);
   else
     b.store(write.buffer, address, value, site.mask);
-}
-
-double bytes_of(const Context& context, const ElementwiseBody& body) {
-  std::set<std::uint32_t> touched;
-  double bytes = 0;
-  for (const Access& access : body.footprint.accesses)
-    touched.insert(context.buffer_of(access.value));
-  for (const GroupOutput& output : body.outputs) touched.insert(output.buffer);
-  for (const std::uint32_t id : touched)
-    bytes += static_cast<double>(context.buffer(id).shape.numel() *
-                                 dtype_bytes(context.buffer(id).dtype));
-  return bytes;
 }
 
 }  // namespace pantala::schedule

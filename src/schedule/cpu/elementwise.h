@@ -52,8 +52,6 @@ class BodyEmitter {
   Emitter emitter_;
 };
 
-double bytes_of(const Context& context, const ElementwiseBody& body);
-
 KernelDraft build_map(Context& context, const std::vector<GroupOutput>& outputs);
 
 }  // namespace pantala::schedule

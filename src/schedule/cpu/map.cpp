@@ -77,7 +77,6 @@ KernelDraft build_map(Context& context, const std::vector<GroupOutput>& outputs)
   const double elements = static_cast<double>(shape.numel());
   const double cost = body.footprint.cost + static_cast<double>(outputs.size());
   draft.flops = elements * body.footprint.cost;
-  draft.bytes = bytes_of(context, body);
 
   if (loops.empty()) {
     BodyEmitter emitter(b, context, body, arguments);

@@ -255,7 +255,6 @@ KernelDraft build_product(Context& context, std::uint32_t id,
     return static_cast<double>(x) * static_cast<double>(y);
   };
   draft.flops = 2 * product(p.sizes.batch * p.sizes.m, p.sizes.n) * static_cast<double>(p.sizes.k);
-  draft.bytes = bytes_of(context, body);
   draft.serial = draft.flops < 65536;
   return draft;
 }

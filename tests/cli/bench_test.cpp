@@ -1,0 +1,97 @@
+// pantala bench: figures, files and mistakes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cli/run.h"
+
+namespace pantala::tests {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using Json = nlohmann::json;
+
+Json bench(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), {"bench", "mlp32", "--seconds", "0", "--json"});
+  const Outcome outcome = run_pantala(arguments);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, IsEmpty());
+  return Json::parse(outcome.out);  // one object and nothing else
+}
+
+class BenchFile : public testing::Test {
+ protected:
+  ~BenchFile() override { std::filesystem::remove(path_); }
+  const std::string path_ = testing::TempDir() + "/pantala_bench_file";
+};
+
+TEST(Bench, PrintsOneObjectWithAllFigures) {
+  const Json line = bench({});
+  for (const char* field :
+       {"workload", "mode", "device", "threads", "ms_min", "ms_median", "steps", "loss_first",
+        "loss_last", "compile_ms", "first_step_ms", "kernels", "units", "peak_bytes"})
+    EXPECT_TRUE(line.contains(field)) << field;
+  EXPECT_EQ(line["mode"], "train");
+  EXPECT_FALSE(line.contains("launches"));
+}
+
+TEST(Bench, TheFirstLossIsThatOfTheFirstValues) {
+  const Json training = bench({}), inference = bench({"--infer"});
+  EXPECT_EQ(inference["mode"], "infer");
+  EXPECT_EQ(inference["loss_first"], inference["loss_last"]);
+  EXPECT_NEAR(training["loss_first"].get<double>(), inference["loss_first"].get<double>(), 1e-6);
+  EXPECT_LT(training["loss_last"], training["loss_first"]);
+}
+
+TEST(Bench, LaunchesAreAPartOfTheObject) {
+  const Json line = bench({"--kernels"});
+  ASSERT_EQ(line["launches"].size(), line["kernels"].get<std::size_t>());
+  for (const Json& launch : line["launches"]) EXPECT_GT(launch["us"], 0);
+}
+
+TEST_F(BenchFile, PlansOfTrainingAndInferenceAreCached) {
+  for (const std::vector<std::string>& mode : {std::vector<std::string>{}, {"--infer"}}) {
+    std::vector<std::string> arguments = mode;
+    arguments.insert(arguments.end(), {"--cache", path_});
+    const Json compiled = bench(arguments), loaded = bench(arguments);
+    EXPECT_LT(loaded["compile_ms"].get<double>(), compiled["compile_ms"].get<double>() / 2);
+    EXPECT_EQ(loaded["loss_last"], compiled["loss_last"]);
+  }
+}
+
+TEST_F(BenchFile, TheTraceHasStagesStepsAndLaunches) {
+  bench({"--trace", path_});
+  std::ifstream file(path_);
+  const Json trace = Json::parse(file);
+  std::set<std::string> categories;
+  for (const Json& event : trace["traceEvents"])
+    if (event["ph"] == "X") categories.insert(event["cat"]);
+  EXPECT_EQ(categories, (std::set<std::string>{"compile", "step", "kernel"}));
+}
+
+TEST(Bench, MistakesAreNamed) {
+  const auto error = [](const std::vector<std::string>& arguments) {
+    const Outcome outcome = run_pantala(arguments);
+    EXPECT_EQ(outcome.exit_code, 2);
+    EXPECT_THAT(outcome.out, IsEmpty());
+    return outcome.err;
+  };
+  EXPECT_THAT(error({"bench"}), HasSubstr("workload is required"));
+  EXPECT_THAT(error({"bench", "mlp31"}), HasSubstr("did you mean 'mlp32'?"));
+  EXPECT_THAT(error({"bench", "mlp32", "--thread", "1"}), HasSubstr("did you mean '--threads'?"));
+  EXPECT_THAT(error({"bench", "mlp32", "--threads", "-1"}), HasSubstr("--threads"));
+  for (const char* seconds : {"-1", "nan", "inf", "soon"})
+    EXPECT_THAT(error({"bench", "mlp32", "--seconds", seconds}), HasSubstr("--seconds"));
+  for (const char* option : {"--cache", "--trace"})
+    EXPECT_THAT(error({"bench", "mlp32", "mlp128", option, "x"}), HasSubstr("of one workload"));
+}
+
+}  // namespace
+}  // namespace pantala::tests
