@@ -178,7 +178,6 @@ class Fusion {
 
   // Whether all others are computed from the anchor's result, element by element.
   bool fits_result(const std::vector<int>& all, const Piece& anchor) const {
-    const Shape& shape = c_.node(anchor.node).results[0].shape;
     for (const int k : all) {
       if (piece(k).node == anchor.node) {
         // The anchor itself reads whole operands.
@@ -186,7 +185,8 @@ class Fusion {
           if (reads_inside(all, read)) return false;
         continue;
       }
-      if (c_.node(piece(k).node).results[0].shape != shape) return false;
+      // The kernel keeps its sums in the memory of one of the results: all have the sums' type.
+      if (c_.node(piece(k).node).results[0] != c_.node(anchor.node).results[0]) return false;
       for (const Access& read : piece(k).reads)
         if (reads_inside(all, read) && !is_identity(read, piece(k).domain)) return false;
     }

@@ -52,6 +52,22 @@ TEST(CompiledCorners, results_beside_a_convolution_with_one_channel) {
   expect_right(g);
 }
 
+// Masks and conversions beside the sums that they are made of.
+TEST(CompiledCorners, results_of_other_types_beside_a_product) {
+  Graph g;
+  const Tensor y = matmul(g.input("a", {3, 7}), g.input("b", {7, 20}));
+  g.output("mask", gt(y, 0.0));
+  g.output("wide", cast(y, f64));
+  g.output("count", cast(gt(y, 0.0), i32));
+  expect_right(g);
+}
+
+TEST(CompiledCorners, a_mask_alone_of_a_convolution) {
+  Graph g;
+  g.output("mask", gt(conv2d(g.input("x", {2, 3, 5, 4}), g.input("w", {8, 3, 2, 2})), 0.0));
+  expect_right(g);
+}
+
 // Nothing may be read where no lane wants anything.
 TEST(CompiledCorners, padding_of_nothing) {
   Graph g;
