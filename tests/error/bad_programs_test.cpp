@@ -141,11 +141,13 @@ TEST_F(BadPrograms, empty_handles) {
   EXPECT_BAD(Tensor() * 2.0, "mul", "input 0 is an empty handle");
   EXPECT_BAD(concat({x, Tensor()}), "concat", "input 1 is an empty handle");
   EXPECT_BAD(g.output("z", Tensor()), "output", "the value is an empty handle");
+  const int line = __LINE__ + 1;
+  const std::string message = message_of<TypeError>([&] { reshape(Tensor(), {1}); });
   EXPECT_EQ(
-      message_of<TypeError>([&] { reshape(Tensor(), {1}); }),
+      message,
       fmt::format(
           "bad_programs_test.cpp:{}: a tensor is needed here, not a number or an empty handle",
-          __LINE__));
+          line));
   EXPECT_EQ(message_of<TypeError>([&] { (void)Tensor().type(); }),
             "an empty tensor handle has no type");
 }

@@ -129,11 +129,12 @@ TEST(Losses, L05_delta_is_one_by_default_and_must_be_positive) {
     EXPECT_THROW(huber_loss(p, t, {.delta = bad}), TypeError) << bad;
   for (const double bad : {-1.0, inf, -inf, nan})
     EXPECT_THROW(smooth_l1_loss(p, t, {.delta = bad}), TypeError) << bad;
+  const int line = __LINE__ + 1;
   const std::string message = message_of<TypeError>([&] { huber_loss(p, t, {.delta = -2}); });
   EXPECT_EQ(
       message,
       fmt::format("huber_loss (losses_test.cpp:{}): delta must be positive and finite, got -2",
-                  __LINE__ - 1));
+                  line));
   for (const Reduction r : {Reduction::mean, Reduction::sum, Reduction::none})
     EXPECT_EQ(s.values(smooth_l1_loss(p, t, {.delta = 0, .reduction = r})),
               s.values(l1_loss(p, t, {.reduction = r})));
@@ -188,20 +189,18 @@ TEST(Losses, L09_shapes_of_targets_and_classes_out_of_range) {
   const Tensor logits = s.of({2, 3}, {1, 2, 3, 4, 5, 6});
   EXPECT_EQ(cross_entropy(logits, s.classes({0, 1})).rank(), 0);
   EXPECT_EQ(cross_entropy(logits, s.of({2, 3}, {0, 0, 1, 0, 1, 0})).rank(), 0);
-  const std::string classes = message_of<TypeError>([&] {
-    cross_entropy(logits, s.classes({0, 1, 2}));
-  });
+  const Tensor three = s.classes({0, 1, 2}), flat = s.of({0.5, 0.5});
+  const int line = __LINE__ + 1;
+  const std::string classes = message_of<TypeError>([&] { cross_entropy(logits, three); });
+  const std::string shares = message_of<TypeError>([&] { cross_entropy(logits, flat); });
   EXPECT_EQ(classes,
             fmt::format("cross_entropy (losses_test.cpp:{}): target must have shape [2], that of "
                         "logits without class axis 1: logits f64[2,3], target i64[3]",
-                        __LINE__ - 1));
-  const std::string shares = message_of<TypeError>([&] {
-    cross_entropy(logits, s.of({0.5, 0.5}));
-  });
+                        line));
   EXPECT_EQ(shares,
             fmt::format("cross_entropy_probabilities (losses_test.cpp:{}): probability targets "
                         "have the shape of the logits: logits f64[2,3], target f64[2]",
-                        __LINE__ - 1));
+                        line + 1));
   for (const std::int64_t bad : {3, -1, 100}) {
     EXPECT_THROW(s.value(cross_entropy(logits, s.classes({0, bad}))), ValueError) << bad;
     EXPECT_THROW(s.value(nll_loss(logits, s.classes({0, bad}))), ValueError) << bad;
@@ -330,10 +329,11 @@ TEST(Losses, L17_prediction_and_target_broadcast_right_aligned) {
     EXPECT_THAT(message, ::testing::HasSubstr(" f64[2,3], target f64[2]"));
   }
   EXPECT_EQ(mse_loss(p, t, {.reduction = Reduction::none}).shape(), (Shape{2, 3}));
+  const int line = __LINE__ + 1;
   const std::string message = message_of<TypeError>([&] { mse_loss(p, misfit); });
   EXPECT_EQ(message, fmt::format("mse_loss (losses_test.cpp:{}): shapes do not broadcast: "
                                  "prediction f64[2,3], target f64[2]",
-                                 __LINE__ - 1));
+                                 line));
 }
 
 TEST(Losses, L18_reductions) {

@@ -62,6 +62,13 @@ const CompiledLeaf& leaf(const CompiledPlan& plan, std::string_view name) {
   throw InternalError("no leaf " + std::string(name));
 }
 
+TEST(Compile, the_bytes_of_a_kernel_are_those_of_its_buffers) {
+  Graph graph;
+  graph.output("y", matmul(graph.input("a", {4, 8}), graph.parameter("b", {8, 2})));
+  const Report report = compile(graph, {.device = "kir"}).report;
+  EXPECT_EQ(report.bytes, (4 * 8 + 8 * 2 + 4 * 2) * 4);
+}
+
 TEST(Compile, a_training_step_has_everything_that_a_session_needs) {
   const Layer model;
   const auto [plan, report] = compile_training_graph(

@@ -576,10 +576,11 @@ TEST(NnErrorTest, AnOpInsideALayerIsReportedWithTheLayersNameAndTheUsersLine) {
   // Inside a nested layer: the inner layer's dotted name, the outer call's line.
   const Tensor sequence = g.input("sequence", {2, 5, 8});
   const Tensor mask = g.input("mask", {3, 3}, boolean);
-  const std::string nested = message_of<TypeError>([&] {
-    nn::transformer_encoder_layer("block", sequence, {.heads = 2, .training = false, .mask = mask});
-  });
-  EXPECT_NE(nested.find(fmt::format("\"block.self_attn\" (nn_test.cpp:{}): ", __LINE__ - 1)),
+  const nn::TransformerEncoderLayerOptions options{.heads = 2, .training = false, .mask = mask};
+  const int line = __LINE__ + 2;
+  const std::string nested =
+      message_of<TypeError>([&] { nn::transformer_encoder_layer("block", sequence, options); });
+  EXPECT_NE(nested.find(fmt::format("\"block.self_attn\" (nn_test.cpp:{}): ", line)),
             std::string::npos)
       << nested;
 }

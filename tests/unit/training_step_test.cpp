@@ -144,12 +144,15 @@ TEST(TrainingStep, all_options_together) {
   EXPECT_NEAR(session.value("ema.fc.bias").at(0), 0.495, 1e-8);
 }
 
-TEST(TrainingStep, an_output_named_loss_stays) {
+TEST(TrainingStep, an_output_named_loss_is_the_loss) {
   Model m;
-  m.graph.output("loss", m.loss * 2.0);
+  m.graph.output("loss", m.loss);
   ref::Session session = session_of(make_training_step(m.graph, m.loss, optim::sgd()).graph);
   session.step();
-  EXPECT_DOUBLE_EQ(session.output_scalar("loss"), 17);
+  EXPECT_DOUBLE_EQ(session.output_scalar("loss"), 8.5);
+  Model other;
+  other.graph.output("loss", other.loss * 2.0);
+  EXPECT_THROW(make_training_step(other.graph, other.loss, optim::sgd()), TypeError);
 }
 
 TEST(TrainingStep, the_random_counter_advances) {

@@ -180,11 +180,8 @@ TEST(ZooTest, ConfigurationsThatMakeNoSenseAreErrorsAtTheUsersLine) {
   };
   check([] { zoo::mlp({.batch = 0}); }, __LINE__, "mlp", "batch must be positive, got 0");
   check([] { zoo::mlp({.inputs = -1}); }, __LINE__, "mlp", "inputs must be positive, got -1");
-  check(
-      [] {
-        zoo::mlp({.hidden = {4, 0}});
-      },
-      __LINE__, "mlp", "every hidden size must be positive, got 0");
+  const zoo::MlpConfig hidden{.hidden = {4, 0}};
+  check([&] { zoo::mlp(hidden); }, __LINE__, "mlp", "every hidden size must be positive, got 0");
   check([] { zoo::mlp({.classes = 0}); }, __LINE__, "mlp", "classes must be positive, got 0");
   check([] { zoo::lenet({.batch = -3}); }, __LINE__, "lenet", "batch must be positive, got -3");
   check([] { zoo::lenet({.channels = 0}); }, __LINE__, "lenet", "channels must be positive, got 0");
