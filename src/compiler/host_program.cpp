@@ -213,6 +213,10 @@ void HostProgram::evaluate(std::span<const Number> values, std::span<std::int64_
 
 Number HostProgram::output(std::size_t index) const { return registers_[outputs_.at(index)]; }
 
+DType HostProgram::output_dtype(std::size_t index) const {
+  return graph_.data()->node(outputs_.at(index)).results[0].dtype;
+}
+
 void HostProgram::advance(std::span<Number> values) const {
   if (values.size() != leaves_.size())
     fail(fmt::format("{} values for {} leaves", values.size(), leaves_.size()));

@@ -54,6 +54,7 @@ class HostProgram {
   void evaluate(std::span<const ir::Number> values, std::span<std::int64_t> slots);
   // After evaluate(): a host output, and the new value of every leaf (unchanged ones as they were).
   ir::Number output(std::size_t index) const;
+  DType output_dtype(std::size_t index) const;
   void advance(std::span<ir::Number> values) const;
 
  private:

@@ -281,7 +281,9 @@ Literal BoundPlan::output(std::string_view name) const {
   if (const auto index = find_host_output(name)) {
     check_has_run(name);
     const ir::Number number = host_.output(*index);
-    return number.integral ? Literal::integer(number.i) : Literal::scalar(number.f);
+    const DType dtype = host_.output_dtype(*index);
+    return number.integral ? Literal::integer(number.i, dtype)
+                           : Literal::scalar(round_to(dtype, number.f), dtype);
   }
   refuse_output(name);
 }

@@ -22,8 +22,13 @@ std::vector<int> row_major(int rank) {
 }
 
 // Ops that may stand between an index tensor and its reader without changing which numbers occur.
-bool keeps_numbers(const ir::OpDef& op) {
-  return is_movement(op) || op.name == "cast" || op.name == "take" || op.name == "gather";
+// What chooses some of the elements (slices, take) is none: the others may be any numbers.
+bool keeps_numbers(const ir::Node& node) {
+  if (node.op->name == "cast") {
+    const DType to = node.results[0].dtype;
+    return to == DType::i32 || to == DType::i64;
+  }
+  return is_movement(*node.op) && node.op->name != "slice";
 }
 
 }  // namespace
@@ -141,7 +146,7 @@ std::vector<std::int64_t> Context::strides(std::uint32_t id) const {
 
 // The value whose numbers `id` has, in other places or as another integer type.
 ValueId Context::numbers_of(ValueId id) const {
-  for (const ir::Node* n = &graph_->node(id.node); !is_leaf(*n->op) && keeps_numbers(*n->op);
+  for (const ir::Node* n = &graph_->node(id.node); !is_leaf(*n->op) && keeps_numbers(*n);
        n = &graph_->node(id.node))
     id = n->inputs[0];
   return id;
@@ -151,7 +156,7 @@ ValueId Context::numbers_of(ValueId id) const {
 std::optional<Context::Replaced> Context::replaced_number(ValueId id, std::int64_t limit) const {
   const ir::Node& choice = node(id.node);
   if (choice.op->name != "where") return std::nullopt;
-  const ir::Node& condition = node(numbers_of(choice.inputs[0]).node);
+  const ir::Node& condition = node(choice.inputs[0].node);
   if (condition.op->name != "eq" || condition.inputs[0] != choice.inputs[2]) return std::nullopt;
   const auto constant = [&](ValueId value) {
     return ir::splat_value(node(numbers_of(value).node));

@@ -54,12 +54,13 @@ Var Emitter::movement(ValueId id, const ir::Node& node, const Indices& at) {
   if (op == "update_slice") return update_slice(id, node, at);
   if (op == "random_bits") return random_bits(node, at);
   if (op == "max_pool2d") return max_pool(id, node, at);
-  if (op == "max_pool2d_grad") return max_pool_grad(node, at);
-  if (op == "avg_pool2d") return average_pool(node, at);
-  if (op == "avg_pool2d_grad") return average_pool_grad(node, at);
+  const DType dtype = node.results[0].dtype;
+  if (op == "max_pool2d_grad") return emit_fit(b_, max_pool_grad(node, at), dtype);
+  if (op == "avg_pool2d") return emit_fit(b_, average_pool(node, at), dtype);
+  if (op == "avg_pool2d_grad") return emit_fit(b_, average_pool_grad(node, at), dtype);
   if (op == "iota") {
     const Var n = number(at[static_cast<std::size_t>(attribute<std::int64_t>(node, "axis"))]);
-    return converted(n, node.results[0].dtype);
+    return converted(n, dtype);
   }
   throw InternalError(fmt::format("schedule: no element of '{}' can be emitted", op));
 }
@@ -130,8 +131,7 @@ Var Emitter::concat(const ir::Node& node, const Indices& at) {
     if (!here.valid()) return x;
     result = result.valid() ? b_.select(here, x, result) : x;
   }
-  if (!result.valid()) throw InternalError("schedule: an element of an empty concat");
-  return result;
+  return result.valid() ? result : no_element(node.results[0].dtype);
 }
 
 Emitter::MemoryIndex Emitter::memory_index(std::uint32_t node, ValueId index, const Indices& at,
@@ -141,7 +141,7 @@ Emitter::MemoryIndex Emitter::memory_index(std::uint32_t node, ValueId index, co
   if (limit > 0 && info_.in_range(index, limit)) return {n, {}};
   const Var inside = both(le(like(n, 0), n), lt(n, limit));
   Var bad = eq(inside, like(inside, 0));
-  bad = both(bad, bad.lanes() > 1 ? both(scalar_mask_, lane_mask_) : scalar_mask_);
+  bad = both(bad, bad.lanes() > 1 ? both(scalar_mask_, lane_mask_) : mask_of_any());
   b_.report(bad.lanes() > 1 ? b_.reduce(kir::Op::reduce_max, bad) : bad,
             info_.report_code(node, limit));
   return {n, inside};
@@ -156,7 +156,12 @@ Var Emitter::checked_index(std::uint32_t node, ValueId index, const Indices& at,
 // There is nothing to read: every index is out of range.
 Var Emitter::of_empty_axis(ValueId id, ValueId index, const Indices& at) {
   memory_index(id.node, index, at, 0);
-  const kir::VType type{kir::register_dtype(info_.graph->type(id).dtype), 1};
+  return no_element(info_.graph->type(id).dtype);
+}
+
+// Stands where code for an element is asked for and no element exists.
+Var Emitter::no_element(DType dtype) {
+  const kir::VType type{kir::register_dtype(dtype), 1};
   return is_float(type.dtype) ? b_.constant(type, 0.0) : b_.constant(type, std::int64_t{0});
 }
 

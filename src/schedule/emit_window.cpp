@@ -74,7 +74,7 @@ Var Emitter::max_pool(ValueId id, const ir::Node& node, const Indices& at) {
         source[2] = top + i;
         source[3] = left + j;
         const Var inside = both(within(source[2], 0, in[2]), within(source[3], 0, in[3]));
-        const Var x = under(inside, [&] { return value(node.inputs[0], source); });
+        const Var x = wide(under(inside, [&] { return value(node.inputs[0], source); }));
         // NaN wins, once; of equals the first.
         Var better = both(b_.binary(kir::Op::bit_or, lt(now[0], x), ne(x, x)), eq(now[0], now[0]));
         better = both(better, inside);

@@ -190,7 +190,8 @@ Var Emitter::uniform(ValueId id) {
   }
   if (it == list.end()) throw InternalError("schedule: a uniform was not traced");
   const Var param = uniforms_[static_cast<std::size_t>(it - list.begin())];
-  return param.dtype() == held ? param : b_.cast(param, held);
+  // The host computes in double.
+  return emit_fit(b_, param.dtype() == held ? param : b_.cast(param, held), dtype);
 }
 
 std::size_t Emitter::find_access(const Access& access) {
@@ -240,7 +241,7 @@ Var Emitter::load_at(const DeclaredAccess& access, Var base, const std::vector<V
   const int lanes = site_.lanes;
   if (lanes == 1 || (!along && !spread.valid())) {
     if (spread.valid()) base = base + spread;
-    return b_.load(access.buffer, base, 1, both(scalar_mask_, lanes == 1 ? lane_mask_ : Var()));
+    return b_.load(access.buffer, base, 1, mask_of_any());
   }
   const Var mask =
       scalar_mask_.valid() || lane_mask_.valid() ? wide(both(scalar_mask_, lane_mask_)) : Var();
@@ -306,6 +307,13 @@ Var Emitter::both(Var a, Var b) {
   if (a.lanes() != b.lanes())
     (a.lanes() == 1 ? a : b) = b_.splat(a.lanes() == 1 ? a : b, std::max(a.lanes(), b.lanes()));
   return b_.binary(kir::Op::bit_and, a, b);
+}
+
+Var Emitter::mask_of_any() {
+  if (!lane_mask_.valid() || lane_mask_.lanes() == 1) return both(scalar_mask_, lane_mask_);
+  // The site's own mask only cuts lanes off; what it cuts off is nothing that all lanes share.
+  if (lane_mask_.value() == site_.mask.value()) return scalar_mask_;
+  return both(scalar_mask_, b_.reduce(kir::Op::reduce_max, lane_mask_));
 }
 
 Var Emitter::under(Var condition, const std::function<Var()>& code) {

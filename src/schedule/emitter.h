@@ -133,6 +133,7 @@ class Emitter {
   kir::Var pad(const ir::Node& node, const Indices& at);
   kir::Var concat(const ir::Node& node, const Indices& at);
   kir::Var of_empty_axis(ValueId id, ValueId index, const Indices& at);
+  kir::Var no_element(DType dtype);
   kir::Var take(ValueId id, const ir::Node& node, const Indices& at);
   kir::Var gather(ValueId id, const ir::Node& node, const Indices& at);
   kir::Var one_hot(ValueId id, const ir::Node& node, const Indices& at);
@@ -165,6 +166,7 @@ class Emitter {
   kir::Var within(const Index& index, std::int64_t low, std::int64_t high);
   kir::Var both(kir::Var a, kir::Var b);  // logical and; an invalid one holds
   // Emits with a narrower mask.
+  kir::Var mask_of_any();  // of code that all lanes share: whether any lane needs it
   kir::Var under(kir::Var condition, const std::function<kir::Var()>& code);
   kir::Var wide(kir::Var x);  // with all lanes
 

@@ -1,5 +1,7 @@
 #include "schedule/layout.h"
 
+#include <algorithm>
+
 namespace pantala::schedule {
 
 namespace {
@@ -14,7 +16,9 @@ bool has_channels(const Shape& shape) { return shape.rank() >= 3 && shape.rank()
 
 }  // namespace
 
-Layouts::Layouts(const Context& context, const Pieces& pieces) : context_(context) {
+Layouts::Layouts(const Context& context, const Pieces& pieces,
+                 const std::vector<std::vector<int>>& members)
+    : context_(context) {
   for (const Piece& piece : pieces.list) {
     const ir::Node& node = context.node(piece.node);
     if (piece.kind != Archetype::convolution) continue;
@@ -25,11 +29,25 @@ Layouts::Layouts(const Context& context, const Pieces& pieces) : context_(contex
   }
   if (channels_last_.empty()) return;
   spread(context, pieces);
-  // Products read their operands with one stride along each of their axes, attention reads heads
-  // whose elements are neighbours.
-  for (const Piece& piece : pieces.list)
-    if (piece.kind == Archetype::contract || piece.kind == Archetype::attention)
-      for (const Access& read : piece.reads) channels_last_.erase(read.value);
+  for (const std::vector<int>& group : members) keep_row_major(context, pieces, group);
+}
+
+// Products walk their operands, their results and what their epilogues read with one stride along
+// each of their axes; attention reads and writes heads whose elements are neighbours.
+void Layouts::keep_row_major(const Context& context, const Pieces& pieces,
+                             const std::vector<int>& group) {
+  const auto piece = [&](int k) -> const Piece& {
+    return pieces.list[static_cast<std::size_t>(k)];
+  };
+  const bool walks = std::any_of(group.begin(), group.end(), [&](int k) {
+    return piece(k).kind == Archetype::contract || piece(k).kind == Archetype::attention;
+  });
+  if (!walks) return;
+  for (const int k : group) {
+    for (const Access& read : piece(k).reads) channels_last_.erase(read.value);
+    for (std::uint32_t r = 0; r < context.node(piece(k).node).results.size(); ++r)
+      channels_last_.erase({piece(k).node, r});
+  }
 }
 
 // Through pools, and through what is computed element by element from a tensor of the same shape.

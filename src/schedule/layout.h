@@ -12,12 +12,15 @@ namespace pantala::schedule {
 
 class Layouts {
  public:
-  Layouts(const Context& context, const Pieces& pieces);
+  // `members` lists the pieces of each group.
+  Layouts(const Context& context, const Pieces& pieces,
+          const std::vector<std::vector<int>>& members);
   // Outermost axis first; empty: row-major.
   std::vector<int> order_of(ValueId value) const;
 
  private:
   void spread(const Context& context, const Pieces& pieces);
+  void keep_row_major(const Context& context, const Pieces& pieces, const std::vector<int>& group);
 
   const Context& context_;
   std::set<ValueId> channels_last_;

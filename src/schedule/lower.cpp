@@ -57,6 +57,13 @@ void order_operand(Tensor& x, Ints& batch, Ints& contracted) {
   std::iota(contracted.begin(), contracted.end(), std::ssize(batch) + std::ssize(free));
 }
 
+// Equal constants and numbers of the host are in no memory, and a product reads its operands there:
+// it gets a value of its own.
+Tensor in_memory(const Tensor& x) {
+  if (x.rank() > 0 && !ir::splat_value(x.graph()->node(x.id().node))) return x;
+  return ops::apply("reshape", {x}, {{"shape", x.shape().vec()}})[0];
+}
+
 void order_operands(std::vector<Tensor>& inputs, ir::AttrValues& attrs) {
   for (std::size_t side = 0; side < 2; ++side)
     order_operand(inputs[side], std::get<Ints>(attrs[side]), std::get<Ints>(attrs[2 + side]));
@@ -107,7 +114,10 @@ class Lowering {
     for (Tensor& x : inputs)
       if (is_half(x.dtype())) x = converted(x, DType::f32);
     if (node.op->name == "attention_cached") inputs[3] = converted(inputs[3], DType::i64);
-    if (kind == Archetype::contract) order_operands(inputs, attrs);
+    if (kind == Archetype::contract) {
+      for (Tensor& x : inputs) x = in_memory(x);
+      order_operands(inputs, attrs);
+    }
     Results results = target_->append(*node.op, inputs, attrs, node.where);
     for (std::size_t k = 0; k < results.size(); ++k)
       results[k] = converted(results[k], node.results[k].dtype);

@@ -232,15 +232,14 @@ std::vector<Var> of_equal_lanes(std::span<const Var> operands) {
   return splat;
 }
 
-// The number of the dtype that stands for a computed one.
-Var fit(Builder& b, Var value, DType dtype) {
+}  // namespace
+
+Var emit_fit(Builder& b, Var value, DType dtype) {
   if (dtype == DType::f16) return emit_round_to_f16(value);
   if (dtype == DType::bf16) return emit_round_to_bf16(value);
   if (dtype == DType::u8) return b.binary(Op::bit_and, value, like(value, 255));
   return value;
 }
-
-}  // namespace
 
 bool is_scalar_op(const ir::OpDef& op) { return find(op) != nullptr; }
 
@@ -254,7 +253,7 @@ Var emit_scalar_op(Builder& b, const ir::OpDef& op, const ir::AttrValues& attrs,
   if (value.dtype() != kir::register_dtype(result))
     throw InternalError(fmt::format("{} as kernel code gives {}, but its result is {}", op.name,
                                     value.type().str(), dtype_name(result)));
-  return entry.range == Range::kept ? value : fit(b, value, result);
+  return entry.range == Range::kept ? value : emit_fit(b, value, result);
 }
 
 double scalar_op_cost(const ir::OpDef& op) {

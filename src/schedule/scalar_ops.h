@@ -34,6 +34,10 @@ kir::Var emit_scalar_op(kir::Builder& b, const ir::OpDef& op, const ir::AttrValu
                         std::span<const kir::Var> operands, std::span<const DType> operand_dtypes,
                         DType result);
 
+// The number of the dtype that stands for a computed one: rounded to f16 and bf16, wrapped to u8.
+// Whoever computes a value by other means than these ops calls it before the value is used.
+kir::Var emit_fit(kir::Builder& b, kir::Var value, DType dtype);
+
 // Rough cost of one element in additions, of these ops and of random_bits: what it takes to compute
 // a value again instead of storing it.
 double scalar_op_cost(const ir::OpDef& op);

@@ -14,7 +14,7 @@ namespace {
 class Assignment {
  public:
   Assignment(Context& context, const Pieces& pieces, const std::vector<std::vector<int>>& members)
-      : c_(context), pieces_(pieces), layouts_(context, pieces) {
+      : c_(context), pieces_(pieces), layouts_(context, pieces, members) {
     group_of_.assign(pieces.list.size(), -1);
     for (const std::vector<int>& list : members) add_group(list);
     for (std::size_t g = 0; g < groups_.size(); ++g)

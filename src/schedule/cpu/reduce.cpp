@@ -8,6 +8,7 @@
 #include "pantala/error.h"
 #include "schedule/attributes.h"
 #include "schedule/cpu/reduce_parts.h"
+#include "schedule/scalar_ops.h"
 
 namespace pantala::schedule {
 
@@ -108,7 +109,11 @@ TracedReduce trace_group(const Context& context, const ReduceGroup& group) {
   std::vector<Affine> walks;
   for (const ValueId id : group.reductions) {
     const ir::Node& n = context.node(id.node);
-    Reduction r{id, n.inputs[0], reduction_op(n.op->name), kir::register_dtype(n.results[0].dtype),
+    Reduction r{id,
+                n.inputs[0],
+                reduction_op(n.op->name),
+                kir::register_dtype(n.results[0].dtype),
+                n.results[0].dtype,
                 row_indices(group, n.results[0].shape)};
     const Footprint reads = trace(context.info(), traced.domain, {r.operand},
                                   loop_indices(group.full.rank()), provided);
@@ -179,6 +184,10 @@ Var finish(kir::Builder& b, const Reduction& r, Var partials) {
                   : r.op == kir::Op::max ? kir::Op::reduce_max
                                          : kir::Op::reduce_min,
                   partials);
+}
+
+void provide_result(Emitter& emitter, const Reduction& r, Var result) {
+  emitter.provide(r.value, r.at, emit_fit(emitter.builder(), result, r.result));
 }
 
 // --- arguments

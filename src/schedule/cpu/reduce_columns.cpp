@@ -131,7 +131,7 @@ KernelDraft build_columns(Context& context, const TracedReduce& traced, int lane
   const Site site = rows.site(b, b.item());
   const std::vector<Var> results = reducer.reduce_rows(site);
   for (std::size_t k = 0; k < results.size(); ++k)
-    reducer.emitter().provide(traced.reductions[k].value, traced.reductions[k].at, results[k]);
+    provide_result(reducer.emitter(), traced.reductions[k], results[k]);
   reducer.emitter().enter(site);
   std::vector<Var> values;
   for (const ReduceOutput& o : traced.outputs)
@@ -237,7 +237,7 @@ KernelDraft build_combine(Context& context, const TracedReduce& traced, int lane
     place(b, site, row, order, extents);
     emitter.forget_provided();
     for (std::size_t k = 0; k < totals.size(); ++k)
-      emitter.provide(traced.reductions[k].value, traced.reductions[k].at, totals[k]);
+      provide_result(emitter, traced.reductions[k], totals[k]);
     emitter.enter(site);
     std::vector<Var> values;
     for (const ReduceOutput& o : traced.outputs) values.push_back(emitter.value(o.to.value, o.at));

@@ -16,6 +16,7 @@ struct Reduction {
   ValueId value, operand;
   kir::Op op = kir::Op::add;  // add, max or min
   DType dtype = DType::f32;   // of the registers
+  DType result = DType::f32;  // of the value
   Indices at;                 // of its element in a row
   int level = 1;              // reductions that it waits for, and itself
 };
@@ -53,6 +54,8 @@ kir::Var combine(kir::Builder& b, const Reduction& r, kir::Var a, kir::Var x);
 kir::Var nothing(kir::Builder& b, const Reduction& r);
 // Of partial results in lanes, halved.
 kir::Var finish(kir::Builder& b, const Reduction& r, kir::Var partials);
+// Makes a whole result known to the emitter, as a number of the result's dtype.
+void provide_result(Emitter& emitter, const Reduction& r, kir::Var result);
 
 // An emitter for the traced group; the buffers have been declared.
 Emitter make_emitter(kir::Builder& b, const Context& context, const Domain& domain,

@@ -103,7 +103,7 @@ std::vector<Var> RowReducer::reduce_row(const Site& row, int level,
 void RowReducer::provide(int level, const std::vector<Var>& results) {
   std::size_t next = 0;
   for (const Reduction& r : traced_.reductions)
-    if (r.level == level) emitter_.provide(r.value, r.at, results[next++]);
+    if (r.level == level) provide_result(emitter_, r, results[next++]);
 }
 
 KernelDraft build_rows(Context& context, const ReduceGroup& group, const TracedReduce& traced) {
