@@ -109,8 +109,12 @@ TracedReduce trace_group(const Context& context, const ReduceGroup& group) {
   std::vector<Affine> walks;
   for (const ValueId id : group.reductions) {
     const ir::Node& n = context.node(id.node);
-    Reduction r{id, n.inputs[0], reduction_op(n.op->name), kir::register_dtype(n.results[0].dtype),
-                n.results[0].dtype, row_indices(group, n.results[0].shape)};
+    Reduction r{id,
+                n.inputs[0],
+                reduction_op(n.op->name),
+                kir::register_dtype(n.results[0].dtype),
+                n.results[0].dtype,
+                row_indices(group, n.results[0].shape)};
     const Footprint reads = trace(context.info(), traced.domain, {r.operand},
                                   loop_indices(group.full.rank()), provided);
     r.level = 1 + level_of(reads, levels);
