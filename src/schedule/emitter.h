@@ -167,7 +167,6 @@ class Emitter {
   kir::Var both(kir::Var a, kir::Var b);  // logical and; an invalid one holds
   kir::Var mask_of_any();  // of code that all lanes share: whether any lane needs it
   // Emits with a narrower mask.
-  kir::Var mask_of_any();  // of code that all lanes share: whether any lane needs it
   kir::Var under(kir::Var condition, const std::function<kir::Var()>& code);
   kir::Var wide(kir::Var x);  // with all lanes
 
