@@ -130,8 +130,7 @@ Var Emitter::concat(const ir::Node& node, const Indices& at) {
     if (!here.valid()) return x;
     result = result.valid() ? b_.select(here, x, result) : x;
   }
-  if (!result.valid()) throw InternalError("schedule: an element of an empty concat");
-  return result;
+  return result.valid() ? result : zero_of(node.results[0].dtype);
 }
 
 Emitter::MemoryIndex Emitter::memory_index(std::uint32_t node, ValueId index, const Indices& at,
@@ -156,7 +155,12 @@ Var Emitter::checked_index(std::uint32_t node, ValueId index, const Indices& at,
 // There is nothing to read: every index is out of range.
 Var Emitter::of_empty_axis(ValueId id, ValueId index, const Indices& at) {
   memory_index(id.node, index, at, 0);
-  const kir::VType type{kir::register_dtype(info_.graph->type(id).dtype), 1};
+  return zero_of(info_.graph->type(id).dtype);
+}
+
+// What stands for an element of something that has none.
+Var Emitter::zero_of(DType dtype) const {
+  const kir::VType type{kir::register_dtype(dtype), 1};
   return is_float(type.dtype) ? b_.constant(type, 0.0) : b_.constant(type, std::int64_t{0});
 }
 

@@ -133,6 +133,7 @@ class Emitter {
   Indices reshaped(const ir::Node& node, const Indices& at);
   kir::Var pad(const ir::Node& node, const Indices& at);
   kir::Var concat(const ir::Node& node, const Indices& at);
+  kir::Var zero_of(DType dtype) const;
   kir::Var of_empty_axis(ValueId id, ValueId index, const Indices& at);
   kir::Var take(ValueId id, const ir::Node& node, const Indices& at);
   kir::Var gather(ValueId id, const ir::Node& node, const Indices& at);
