@@ -152,9 +152,12 @@ class Fusion {
     return outputs;
   }
 
-  // Whether a value is read at the very element that is computed.
-  static bool is_identity(const Access& read, const Domain& domain) {
-    if (!read.offset_strides.empty()) return false;
+  // Whether a value is read at the very element that is computed: of as many elements, the one with
+  // the same number.
+  bool is_identity(const Access& read, const Domain& domain) const {
+    if (!read.offset_strides.empty() ||
+        c_.type(read.value).shape.numel() != Shape(domain.sizes).numel())
+      return false;
     Indices at = loop_indices(domain.rank());
     Affine flat = flatten(at, Shape(domain.sizes).strides()).affine;
     for (std::size_t d = 0; d < domain.sizes.size(); ++d)

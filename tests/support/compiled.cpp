@@ -106,6 +106,15 @@ std::vector<Literal> run_compiled(const Graph& graph, const compiler::Compiled& 
   if (status != 0)
     for (const auto& message : compiled.messages)
       if (message.code == status) throw ValueError(message.text);
+  const auto read = [&](plan::Storage storage, const std::string& name, const Type& type) {
+    for (std::size_t k = 0; k < plan.regions.size(); ++k) {
+      if (plan.regions[k].storage != storage || plan.regions[k].name != name) continue;
+      std::vector<std::byte> bytes(static_cast<std::size_t>(plan.regions[k].bytes));
+      device.read(regions.slices[k], bytes);
+      return ir::from_memory(type, bytes);
+    }
+    throw InternalError("the plan has no memory for " + name);
+  };
   std::vector<Literal> results;
   for (const auto& [name, tensor] : graph.outputs()) {
     const auto& host = host_program.output_names();
@@ -116,14 +125,18 @@ std::vector<Literal> run_compiled(const Graph& graph, const compiler::Compiled& 
                                    : Literal::scalar(n.f, tensor.dtype()));
       continue;
     }
-    for (std::size_t k = 0; k < plan.regions.size(); ++k) {
-      if (plan.regions[k].storage != plan::Storage::output || plan.regions[k].name != name)
-        continue;
-      std::vector<std::byte> bytes(static_cast<std::size_t>(plan.regions[k].bytes));
-      device.read(regions.slices[k], bytes);
-      results.push_back(ir::from_memory(tensor.type(), bytes));
-    }
+    results.push_back(read(plan::Storage::output, name, tensor.type()));
   }
+  for (const auto& [leaf, value] : graph.updates())
+    results.push_back(
+        read(plan::Storage::store, graph.data()->leaf_name(leaf.id().node), leaf.type()));
+  return results;
+}
+
+std::vector<Tensor> results_of(const Graph& graph) {
+  std::vector<Tensor> results;
+  for (const auto& [name, value] : graph.outputs()) results.push_back(value);
+  for (const auto& [leaf, value] : graph.updates()) results.push_back(value);
   return results;
 }
 

@@ -18,7 +18,11 @@ struct CompiledRun {
 
 compiler::Compiled compile_graph(const Graph& graph, const CompiledRun& how = {});
 
-// The outputs of the graph, in order. Leaves that are not bound take their first value. Machine
+// The outputs of a graph, in order, then the new values of its updates.
+std::vector<Tensor> results_of(const Graph& graph);
+
+// The results of the graph (updates: what the leaf holds afterwards; it must live on the device).
+// Leaves that are not bound take their first value. Machine
 // code of the last runs stays in the process: graphs that are made of the same kernels share it.
 std::vector<Literal> run_compiled(const Graph& graph, const compiler::Compiled& compiled,
                                   const ref::Bindings& bindings, const CompiledRun& how = {});

@@ -9,6 +9,7 @@
 #include "ir/graph_data.h"
 #include "pantala/ops.h"
 #include "ref/flatten.h"
+#include "support/compiled.h"
 #include "support/random_graph.h"
 
 namespace pantala::testing {
@@ -30,15 +31,9 @@ bool is_float_number(const ir::Node& node) {
   return value && static_cast<double>(static_cast<float>(*value)) == *value;
 }
 
-std::vector<Tensor> outputs_of(const Graph& graph) {
-  std::vector<Tensor> outputs;
-  for (const auto& [name, value] : graph.outputs()) outputs.push_back(value);
-  return outputs;
-}
-
 ref::Flat flattened(const Graph& graph) {
   std::vector<ValueId> wanted;
-  for (const Tensor& t : outputs_of(graph)) wanted.push_back(t.id());
+  for (const Tensor& t : results_of(graph)) wanted.push_back(t.id());
   return ref::flatten(graph, wanted);
 }
 

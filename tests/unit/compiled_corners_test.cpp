@@ -68,6 +68,25 @@ TEST(CompiledCorners, a_mask_alone_of_a_convolution) {
   expect_right(g);
 }
 
+// A row's number is made of an element that is not the row's.
+TEST(CompiledCorners, rows_that_read_elements_of_other_rows) {
+  Graph g;
+  const Tensor x = g.input("x", {3, 10});
+  const Tensor centred = sin(x - sum(x, {1}, true));
+  const Tensor first = slice_axis(reshape(centred, {30}), 0, 0, 3);
+  g.output("centred", centred);
+  g.output("y", exp(sum(centred, {1})) * first);
+  expect_right(g);
+}
+
+TEST(CompiledCorners, a_concatenation_of_nothing) {
+  Graph g;
+  const Tensor x = g.input("x", {2, 0});
+  g.output("nothing", concat({x, x}, 1));
+  g.output("sums", sum(concat({x, x * 2.0}, 1), {1}));
+  expect_right(g);
+}
+
 // Nothing may be read where no lane wants anything.
 TEST(CompiledCorners, padding_of_nothing) {
   Graph g;
