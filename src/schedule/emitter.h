@@ -165,7 +165,7 @@ class Emitter {
   // Whether low <= index < high; invalid if that is always so.
   kir::Var within(const Index& index, std::int64_t low, std::int64_t high);
   kir::Var both(kir::Var a, kir::Var b);  // logical and; an invalid one holds
-  kir::Var mask_of_any();  // of code that all lanes share: whether any lane needs it
+  kir::Var mask_of_any();                 // of code that all lanes share: whether any lane needs it
   // Emits with a narrower mask.
   kir::Var under(kir::Var condition, const std::function<kir::Var()>& code);
   kir::Var wide(kir::Var x);  // with all lanes
