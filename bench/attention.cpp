@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "codegen/llvm/llvm.h"
+#include "compiler/compile.h"
 #include "kir/simplify.h"
 
 namespace {
@@ -29,10 +30,6 @@ using schedule::AttentionSizes;
 using schedule::AttentionSpec;
 using schedule::AttentionStrides;
 using schedule::AttentionTiling;
-
-schedule::Target schedule_target(const codegen::HostTarget& host) {
-  return {.vector_bytes = host.vector_bytes, .vector_registers = host.vector_registers};
-}
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -206,7 +203,7 @@ class Bench {
   Case case_;
   int workers_;
   codegen::CodeLibrary library_;
-  schedule::Target target_ = schedule_target(codegen::detect_host());
+  schedule::Target target_ = compiler::schedule_target(codegen::detect_host());
   std::vector<float> q_, k_, v_, dout_, out_, dq_, dk_, dv_, lse_, dots_, mask_;
   std::vector<unsigned char> seen_, scratch_;
   std::int64_t scratch_bytes_ = 0;

@@ -20,32 +20,21 @@
 #include <thread>
 #include <vector>
 
+#include "bench/pair.h"
 #include "codegen/llvm/llvm.h"
+#include "compiler/compile.h"
 #include "kir/builder.h"
 #include "kir/simplify.h"
 
 namespace {
 
 using namespace pantala;
+using namespace pantala::bench;
 using schedule::ContractSizes;
 using schedule::ContractSpec;
 using schedule::ContractStrides;
 using schedule::ContractTiling;
 using schedule::ReductionOrder;
-
-schedule::Target schedule_target(const codegen::HostTarget& host) {
-  schedule::Target target{.vector_bytes = host.vector_bytes,
-                          .vector_registers = host.vector_registers};
-  const auto known = [](int name, std::int64_t otherwise) {
-    const long value = sysconf(name);
-    return value > 0 ? value : otherwise;
-  };
-  target.l1_bytes = known(_SC_LEVEL1_DCACHE_SIZE, target.l1_bytes);
-  target.l1_ways = static_cast<int>(known(_SC_LEVEL1_DCACHE_ASSOC, target.l1_ways));
-  target.l2_bytes = known(_SC_LEVEL2_CACHE_SIZE, target.l2_bytes);
-  target.l3_bytes = known(_SC_LEVEL3_CACHE_SIZE, target.l3_bytes);
-  return target;
-}
 
 // Memory that starts at a cache line.
 class Floats {
@@ -67,47 +56,6 @@ class Floats {
   std::int64_t count_;
 };
 
-void run_on(int cpu) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(cpu, &set);
-  pthread_setaffinity_np(pthread_self(), sizeof set, &set);
-}
-
-// A second thread that spins for work, as the workers of an executor do within a step.
-class Pair {
- public:
-  Pair() : thread_([this] { serve(); }) { run_on(0); }
-  ~Pair() { stop_ = true, round_.fetch_add(1); }
-  template <class F>
-  void run(const F& work) {
-    work_ = [&] { work(1); };
-    round_.fetch_add(1);
-    work(0);
-    while (done_.load() != round_.load()) {}
-  }
-
- private:
-  void serve() {
-    run_on(1);
-    for (int seen = 0;;) {
-      while (round_.load() == seen) {}
-      ++seen;
-      if (stop_) return;
-      work_();
-      done_.store(seen);
-    }
-  }
-  std::function<void()> work_;
-  std::atomic<int> round_{0}, done_{0};
-  std::atomic<bool> stop_{false};
-  std::jthread thread_;
-};
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 struct Case {
   std::string kind;
   ContractSizes sizes;
@@ -128,7 +76,7 @@ std::string describe(const ContractTiling& t) {
 class Bench {
  public:
   explicit Bench(const codegen::HostTarget& host)
-      : host_(host), target_(schedule_target(host)), library_(host) {}
+      : host_(host), target_(compiler::schedule_target(host)), library_(host) {}
   const schedule::Target& target() const { return target_; }
   double compile_seconds() const { return compile_seconds_; }  // of the kernel measured last
 

@@ -20,13 +20,16 @@
 #include <thread>
 #include <vector>
 
+#include "bench/pair.h"
 #include "codegen/llvm/llvm.h"
+#include "compiler/compile.h"
 #include "kir/builder.h"
 #include "kir/simplify.h"
 
 namespace {
 
 using namespace pantala;
+using namespace pantala::bench;
 using schedule::ConvAxis;
 using schedule::ConvDirection;
 using schedule::ConvOrder;
@@ -34,20 +37,6 @@ using schedule::ConvSizes;
 using schedule::ConvSpec;
 using schedule::ConvStrides;
 using schedule::ConvTiling;
-
-schedule::Target schedule_target(const codegen::HostTarget& host) {
-  schedule::Target target{.vector_bytes = host.vector_bytes,
-                          .vector_registers = host.vector_registers};
-  const auto known = [](int name, std::int64_t otherwise) {
-    const long value = sysconf(name);
-    return value > 0 ? value : otherwise;
-  };
-  target.l1_bytes = known(_SC_LEVEL1_DCACHE_SIZE, target.l1_bytes);
-  target.l1_ways = static_cast<int>(known(_SC_LEVEL1_DCACHE_ASSOC, target.l1_ways));
-  target.l2_bytes = known(_SC_LEVEL2_CACHE_SIZE, target.l2_bytes);
-  target.l3_bytes = known(_SC_LEVEL3_CACHE_SIZE, target.l3_bytes);
-  return target;
-}
 
 // Memory that starts at a cache line.
 class Floats {
@@ -65,46 +54,6 @@ class Floats {
  private:
   float* memory_;
 };
-
-void run_on(int cpu) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(cpu, &set);
-  pthread_setaffinity_np(pthread_self(), sizeof set, &set);
-}
-
-// A second thread that spins for work, as the workers of an executor do within a step.
-class Pair {
- public:
-  Pair() : thread_([this] { serve(); }) { run_on(0); }
-  ~Pair() { stop_ = true, round_.fetch_add(1); }
-  void run(const std::function<void(int)>& work) {
-    work_ = [&] { work(1); };
-    round_.fetch_add(1);
-    work(0);
-    while (done_.load() != round_.load()) {}
-  }
-
- private:
-  void serve() {
-    run_on(1);
-    for (int seen = 0;;) {
-      while (round_.load() == seen) {}
-      ++seen;
-      if (stop_) return;
-      work_();
-      done_.store(seen);
-    }
-  }
-  std::function<void()> work_;
-  std::atomic<int> round_{0}, done_{0};
-  std::atomic<bool> stop_{false};
-  std::jthread thread_;
-};
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // Of this thread's work, not disturbed by others.
 double thread_seconds() {
@@ -141,7 +90,8 @@ std::string describe(const ConvTiling& t) {
 
 class Bench {
  public:
-  Bench() : host_(codegen::detect_host()), target_(schedule_target(host_)), library_(host_) {}
+  Bench()
+      : host_(codegen::detect_host()), target_(compiler::schedule_target(host_)), library_(host_) {}
   const schedule::Target& target() const { return target_; }
   double compile_seconds() const { return compile_seconds_; }  // of the kernel measured last
 
