@@ -21,7 +21,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -142,7 +141,6 @@ struct Epilogue {
   std::function<void(kir::Builder&)> declare;
   std::function<kir::Var(kir::Builder&, const ResultSite&)> apply;
   kir::Access c_access = kir::Access::write;  // read_write if it reads c
-  std::optional<DType> c_dtype = {};          // of what `apply` returns; the sums' if not given
 };
 struct ContractHooks {
   Prologue a, b;

@@ -14,7 +14,7 @@ ContractArguments declare_arguments(Builder& b, const ContractSpec& spec,
   ContractArguments args;
   args.a = b.buffer("a", spec.dtype, Access::read);
   args.b = b.buffer("b", spec.dtype, Access::read);
-  args.c = b.buffer("c", hooks.result.c_dtype.value_or(spec.dtype), hooks.result.c_access);
+  args.c = b.buffer("c", spec.dtype, hooks.result.c_access);
   args.m = b.param("m");
   args.n = b.param("n");
   args.k = b.param("k");

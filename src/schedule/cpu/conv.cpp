@@ -42,7 +42,7 @@ kir::Kernel ConvKernel::build() {
 void ConvKernel::declare() {
   first_ = b.buffer("first", spec_.dtype, Access::read);
   second_ = b.buffer("second", spec_.dtype, Access::read);
-  result_ = b.buffer("result", hooks_.result.c_dtype.value_or(spec_.dtype), hooks_.result.c_access);
+  result_ = b.buffer("result", spec_.dtype, hooks_.result.c_access);
   int count = 0;
   ConvNumbers<Var>::fields(
       [&](const char* field, Var& value) { value = b.param(fmt::format("{}_{}", field, count++)); },

@@ -118,8 +118,7 @@ kir::Kernel build_conv_combine(std::string name, const ConvSpec& spec, const Tar
   const int lanes = target.lanes(spec.dtype);
   kir::Builder b(std::move(name));
   const kir::BufferId partials = b.buffer("partials", spec.dtype, kir::Access::read);
-  const kir::BufferId result =
-      b.buffer("result", epilogue.c_dtype.value_or(spec.dtype), epilogue.c_access);
+  const kir::BufferId result = b.buffer("result", spec.dtype, epilogue.c_access);
   const Var rows = b.param("rows"), out = b.param("out"), slices = b.param("slices");
   const std::array<Var, 3> kernel{b.param("kernel_d"), b.param("kernel_h"), b.param("kernel_w")};
   const Var outer = b.param("result_outer"), channel_stride = b.param("result_channel");

@@ -87,7 +87,6 @@ class ConvEpilogue {
   Epilogue hook() {
     Epilogue epilogue;
     epilogue.c_access = arguments_.access_of(body_.outputs[0].buffer);
-    epilogue.c_dtype = context_.type(body_.outputs[0].value).dtype;
     epilogue.declare = [this](kir::Builder& b) {
       arguments_.assume(body_.outputs[0].buffer, kir::BufferId{result_});
       arguments_.declare_buffers(b);

@@ -214,7 +214,6 @@ KernelDraft build_product(Context& context, std::uint32_t id,
   std::optional<BodyEmitter> emitter;
   ContractHooks hooks;
   hooks.result.c_access = arguments.access_of(outputs[0].buffer);
-  hooks.result.c_dtype = context.type(outputs[0].value).dtype;
   arguments.take_integers(contract_params(p.sizes, strides, order, tiling));
   hooks.result.declare = [&](kir::Builder& builder) {
     arguments.assume(outputs[0].buffer, kir::BufferId{2});
