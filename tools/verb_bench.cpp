@@ -112,6 +112,7 @@ void print_json(const std::string& name, const BenchOptions& options, const Meas
                               {"loss_last", m.loss_last},
                               {"compile_ms", m.compile_ms},
                               {"first_step_ms", m.first_step_ms},
+                              {"cached", report.cached()},
                               {"kernels", report.kernels_after},
                               {"units", report.units.size()},
                               {"peak_bytes", report.peak_bytes}};

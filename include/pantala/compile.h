@@ -79,6 +79,7 @@ struct Report {
   std::int64_t egraph_nodes = 0, egraph_classes = 0;
   std::string stop_reason;
 
+  bool cached() const;  // loaded from a plan cache instead of compiled
   std::string text() const;
   std::string json() const;
 };

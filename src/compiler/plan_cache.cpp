@@ -13,6 +13,7 @@
 #include "compiler/pipeline.h"
 #include "compiler/plan_file.h"
 #include "compiler/plan_key.h"
+#include "compiler/report.h"
 #include "compiler/stages.h"
 #include "io/file.h"
 #include "pantala/error.h"
@@ -106,7 +107,7 @@ CompileResult load_or(const std::string& path, const Digest& key, const CompileO
   Cache cache(path, key);
   Report report;
   std::shared_ptr<CompiledPlan::Data> data =
-      Stages(report, options.trace).run("load", [&] { return cache.load(); });
+      Stages(report, options.trace).run(kLoadStage, [&] { return cache.load(); });
   if (!data) {
     CompileResult result = compile();
     cache.store(*result.plan.data());

@@ -66,6 +66,11 @@ std::string rule_table(const Report& report) {
 
 }  // namespace
 
+bool Report::cached() const {
+  return std::any_of(stages.begin(), stages.end(),
+                     [](const Stage& stage) { return stage.name == compiler::kLoadStage; });
+}
+
 std::string Report::text() const {
   double total = 0;
   std::string text = fmt::format("{:<14} {:>10}\n", "stage", "ms");

@@ -7,6 +7,9 @@
 
 namespace pantala::compiler {
 
+// The stage of a plan that came out of a cache.
+inline constexpr const char* kLoadStage = "load";
+
 // From Report::json(); throws what the JSON library throws.
 Report report_from_json(const nlohmann::json& document);
 

@@ -9,6 +9,7 @@
 
 #include "cli/run.h"
 #include "io/file.h"
+#include "support/temporary.h"
 
 namespace pantala::tests {
 namespace {
@@ -20,11 +21,7 @@ using testing::StartsWith;
 // A copy of the recorded ops in which one piece of ops.json was replaced.
 class Tampered {
  public:
-  Tampered(const std::string& from, const std::string& to)
-      : folder_(std::filesystem::path(testing::TempDir()) /
-                ("tampered-" + std::to_string(getpid()))) {
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
+  Tampered(const std::string& from, const std::string& to) {
     for (const auto& entry : std::filesystem::directory_iterator(PANTALA_FIXTURES_DIR))
       if (entry.path().filename().string().starts_with("ops"))
         std::filesystem::copy(entry.path(), folder_);
@@ -33,11 +30,11 @@ class Tampered {
     EXPECT_NE(at, std::string::npos);
     io::write_file(folder_ / "ops.json", text.replace(at, from.size(), to));
   }
-  ~Tampered() { std::filesystem::remove_all(folder_); }
   std::string folder() const { return folder_.string(); }
 
  private:
-  std::filesystem::path folder_;
+  const TemporaryFolder temporary_;
+  const std::filesystem::path folder_ = temporary_.path();
 };
 
 TEST(FixturesVerb, EndsWithTheCounts) {
@@ -118,8 +115,8 @@ TEST(FixturesVerb, OptimizersSchedulesAndModelsHaveNamesToo) {
 }
 
 TEST(FixturesVerb, AModelThatTheZooLacksIsNeitherPassedNorFailedUnlessAskedFor) {
-  const std::filesystem::path folder =
-      std::filesystem::path(testing::TempDir()) / ("models-" + std::to_string(getpid()));
+  const TemporaryFolder temporary;
+  const std::filesystem::path& folder = temporary.path();
   std::filesystem::create_directories(folder / "models");
   std::filesystem::copy(PANTALA_FIXTURES_DIR "/models/mlp.json", folder / "models",
                         std::filesystem::copy_options::overwrite_existing);
@@ -133,7 +130,6 @@ TEST(FixturesVerb, AModelThatTheZooLacksIsNeitherPassedNorFailedUnlessAskedFor) 
   EXPECT_EQ(one.exit_code, 1);
   EXPECT_EQ(one.out,
             "FAILED models/perceiver: the zoo has no model 'perceiver'\n0 passed, 1 failed\n");
-  std::filesystem::remove_all(folder);
 }
 
 TEST(FixturesVerb, ADamagedFileIsAMistake) {

@@ -9,6 +9,7 @@
 #include "io/file.h"
 #include "pantala/ops.h"
 #include "pantala/text.h"
+#include "support/temporary.h"
 
 namespace pantala::tests {
 namespace {
@@ -29,18 +30,12 @@ std::string shown(std::vector<std::string> arguments) {
 // A file that goes with the test.
 class GraphFile {
  public:
-  explicit GraphFile(const std::string& text)
-      : path_((std::filesystem::temp_directory_path() /
-               ("inspect_" + std::to_string(::testing::UnitTest::GetInstance()->random_seed()) +
-                "_" + ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".txt"))
-                  .string()) {
-    io::write_file(path_, text);
-  }
-  ~GraphFile() { std::filesystem::remove(path_); }
+  explicit GraphFile(const std::string& text) { io::write_file(path_, text); }
   const std::string& path() const { return path_; }
 
  private:
-  std::string path_;
+  const TemporaryFolder folder_;
+  const std::string path_ = folder_.file("graph.txt");
 };
 
 std::string regression() {

@@ -12,6 +12,7 @@
 #include "compiler/plan_data.h"
 #include "io/file.h"
 #include "pantala/ops.h"
+#include "support/temporary.h"
 
 namespace pantala::testing {
 namespace {
@@ -43,18 +44,11 @@ struct TwoLayers {
 
 class CacheFile {
  public:
-  CacheFile()
-      : path_((std::filesystem::temp_directory_path() /
-               ("pantala_seed_" + std::to_string(::getpid()) + "_" +
-                ::testing::UnitTest::GetInstance()->current_test_info()->name()))
-                  .string()) {
-    std::filesystem::remove(path_);
-  }
-  ~CacheFile() { std::filesystem::remove(path_); }
   const std::string& path() const { return path_; }
 
  private:
-  std::string path_;
+  const tests::TemporaryFolder folder_;
+  const std::string path_ = folder_.file("plan");
 };
 
 struct Warnings {

@@ -15,6 +15,7 @@
 #include "pantala/error.h"
 #include "pantala/ops.h"
 #include "pantala/optim.h"
+#include "support/temporary.h"
 #include "support/training_data.h"
 
 namespace pantala {
@@ -87,19 +88,6 @@ std::vector<std::string> stage_names(const Report& report) {
   for (const Report::Stage& stage : report.stages) names.push_back(stage.name);
   return names;
 }
-
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::string& name)
-      : path_(std::filesystem::path(testing::TempDir()) / name) {
-    std::filesystem::remove(path_);
-  }
-  ~TemporaryFile() { std::filesystem::remove(path_); }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 // The names of the spans of a trace file.
 std::vector<std::string> span_names(const std::filesystem::path& path) {
@@ -194,9 +182,10 @@ TEST(Sessions, T36_stages_appear_once_in_order_in_the_report_and_in_the_trace) {
   give_data(session);
   session.step();
   session.step();
-  const TemporaryFile file("pantala_seed_trace.json");
-  session.write_trace(file.path());
-  const std::vector<std::string> spans = span_names(file.path());
+  const tests::TemporaryFolder folder;
+  const std::string file = folder.file("pantala_seed_trace.json");
+  session.write_trace(file);
+  const std::vector<std::string> spans = span_names(file);
   for (const Report::Stage& stage : session.report().stages)
     EXPECT_EQ(std::count(spans.begin(), spans.end(), stage.name), 1) << stage.name;
   EXPECT_EQ(std::count(spans.begin(), spans.end(), "step"), 2);
@@ -226,7 +215,8 @@ TEST(Sessions, T37_an_inference_session_has_no_training_buffers) {
 
 TEST(Sessions, T41_a_cached_plan_is_neither_differentiated_nor_compiled_again) {
   const TwoLayers m;
-  const TemporaryFile file("pantala_seed_cache.plan");
+  const tests::TemporaryFolder folder;
+  const std::string file = folder.file("pantala_seed_cache.plan");
   std::vector<std::string> warnings;
   const logging::Capture capture(
       logging::Level::warning,
@@ -238,11 +228,11 @@ TEST(Sessions, T41_a_cached_plan_is_neither_differentiated_nor_compiled_again) {
     return std::pair(session.loss(), stage_names(session.report()));
   };
   const auto [first_loss, first_stages] =
-      train(build_session_cached(m.graph, m.loss, options, file.path()));
+      train(build_session_cached(m.graph, m.loss, options, file));
   EXPECT_THAT(first_stages, Contains("codegen"));
-  EXPECT_TRUE(std::filesystem::exists(file.path()));
+  EXPECT_TRUE(std::filesystem::exists(file));
   const auto [second_loss, second_stages] =
-      train(build_session_cached(m.graph, m.loss, options, file.path()));
+      train(build_session_cached(m.graph, m.loss, options, file));
   for (const char* stage : {"differentiate", "saturate", "codegen"})
     EXPECT_THAT(second_stages, Not(Contains(stage)));
   EXPECT_EQ(first_loss, second_loss);

@@ -9,6 +9,7 @@
 #include "device/cpu/program.h"
 #include "io/file.h"
 #include "pantala/error.h"
+#include "support/temporary.h"
 #include "unit/plan_case.h"
 
 namespace pantala::device {
@@ -140,8 +141,6 @@ TEST(DescribeHost, GivesSensibleNumbers) {
 
 class Caches : public testing::Test {
  protected:
-  Caches() { std::filesystem::create_directories(folder); }
-  ~Caches() override { std::filesystem::remove_all(folder); }
   void add(int index, const char* type, const char* level, const char* size, const char* ways) {
     const auto at = folder / fmt::format("index{}", index);
     std::filesystem::create_directories(at);
@@ -155,7 +154,8 @@ class Caches : public testing::Test {
     cpu::read_caches(folder, host);
     return host;
   }
-  const std::filesystem::path folder = testing::TempDir() + "pantala_caches";
+  const tests::TemporaryFolder temporary;
+  const std::filesystem::path folder = temporary.path();
 };
 
 TEST_F(Caches, AreReadFromTheSystem) {

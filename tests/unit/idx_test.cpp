@@ -8,6 +8,7 @@
 
 #include "io/file.h"
 #include "pantala/error.h"
+#include "support/temporary.h"
 
 namespace pantala::io {
 namespace {
@@ -39,10 +40,6 @@ std::string head(unsigned type, const std::vector<std::uint32_t>& sizes) {
 
 class IdxTest : public testing::Test {
  protected:
-  IdxTest()
-      : path_(std::filesystem::path(testing::TempDir()) / ("idx-" + std::to_string(getpid()))) {}
-  ~IdxTest() override { std::filesystem::remove(path_); }
-
   IdxArray read(const std::string& content) const {
     write_file(path_, content);
     return read_idx(path_);
@@ -57,7 +54,8 @@ class IdxTest : public testing::Test {
     return "no ParseError";
   }
 
-  std::filesystem::path path_;
+  const tests::TemporaryFolder folder_;
+  const std::filesystem::path path_ = folder_.path() / "file";
 };
 
 TEST_F(IdxTest, ReadsBytesPlainAndCompressed) {

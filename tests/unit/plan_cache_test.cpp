@@ -13,6 +13,7 @@
 #include "io/file.h"
 #include "pantala/error.h"
 #include "pantala/ops.h"
+#include "support/temporary.h"
 
 namespace pantala::compiler {
 namespace {
@@ -34,23 +35,6 @@ struct Small {
 
 CompileOptions quick(double lr = 0.01) { return {.device = "kir", .optimizer = optim::adam(lr)}; }
 
-// A folder that goes with the test.
-class Folder {
- public:
-  Folder()
-      : path_(std::filesystem::temp_directory_path() /
-              fmt::format("pantala_cache_{}_{}", ::getpid(),
-                          ::testing::UnitTest::GetInstance()->current_test_info()->name())) {
-    std::filesystem::remove_all(path_);
-    std::filesystem::create_directory(path_);
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  std::string file(const std::string& name = "plan") const { return (path_ / name).string(); }
-
- private:
-  std::filesystem::path path_;
-};
-
 // Warnings while it stands.
 struct Warnings {
   std::vector<std::string> lines;
@@ -58,10 +42,6 @@ struct Warnings {
                              lines.emplace_back(text);
                            }};
 };
-
-bool from_cache(const CompileResult& result) {
-  return result.report.stages.size() == 1 && result.report.stages[0].name == "load";
-}
 
 TEST(Sha256, known_answers) {
   EXPECT_EQ(hex(sha256("")), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
@@ -105,11 +85,11 @@ TEST(PlanFile, a_plan_comes_back) {
 }
 
 TEST(PlanFile, saved_and_loaded) {
-  const Folder folder;
+  const tests::TemporaryFolder folder;
   const Small model;
   const CompiledPlan plan = compile_training_graph(model.graph, model.loss, quick()).plan;
-  plan.save(folder.file());
-  EXPECT_EQ(load_plan(folder.file()).launches(), plan.launches());
+  plan.save(folder.file("plan"));
+  EXPECT_EQ(load_plan(folder.file("plan")).launches(), plan.launches());
   EXPECT_THROW(load_plan(folder.file("other")), IoError);
   EXPECT_THROW(plan.save(folder.file("no/folder")), IoError);
 }
@@ -214,15 +194,15 @@ TEST(PlanKey, everything_that_changes_a_plan_changes_the_key) {
 }
 
 TEST(PlanCache, compiles_once) {
-  const Folder folder;
+  const tests::TemporaryFolder folder;
   const Small model;
   const Warnings warnings;
   const CompileResult first =
-      load_or_compile_training(folder.file(), model.graph, model.loss, quick());
-  EXPECT_FALSE(from_cache(first));
+      load_or_compile_training(folder.file("plan"), model.graph, model.loss, quick());
+  EXPECT_FALSE(first.report.cached());
   const CompileResult second =
-      load_or_compile_training(folder.file(), model.graph, model.loss, quick());
-  EXPECT_TRUE(from_cache(second));
+      load_or_compile_training(folder.file("plan"), model.graph, model.loss, quick());
+  EXPECT_TRUE(second.report.cached());
   EXPECT_EQ(second.plan.launches(), first.plan.launches());
   EXPECT_EQ(second.report.peak_bytes, first.report.peak_bytes);
   EXPECT_EQ(second.report.store_bytes, first.report.store_bytes);
@@ -232,25 +212,26 @@ TEST(PlanCache, compiles_once) {
 }
 
 TEST(PlanCache, takes_plain_graphs_as_well) {
-  const Folder folder;
+  const tests::TemporaryFolder folder;
   Small model;
   model.graph.output("hidden", model.hidden);
-  EXPECT_FALSE(from_cache(load_or_compile(folder.file(), model.graph, {.device = "kir"})));
-  EXPECT_TRUE(from_cache(load_or_compile(folder.file(), model.graph, {.device = "kir"})));
-  EXPECT_THROW(load_or_compile(folder.file(), model.graph, quick()), TypeError);
+  EXPECT_FALSE(
+      load_or_compile(folder.file("plan"), model.graph, {.device = "kir"}).report.cached());
+  EXPECT_TRUE(load_or_compile(folder.file("plan"), model.graph, {.device = "kir"}).report.cached());
+  EXPECT_THROW(load_or_compile(folder.file("plan"), model.graph, quick()), TypeError);
 }
 
 TEST(PlanCache, hyper_parameters_are_those_of_the_options) {
-  const Folder folder;
+  const tests::TemporaryFolder folder;
   const Small model;
   CompileOptions options = quick(0.01);
   options.training.clip.norm = 1;
-  load_or_compile_training(folder.file(), model.graph, model.loss, options);
+  load_or_compile_training(folder.file("plan"), model.graph, model.loss, options);
   options.optimizer = optim::adam(0.5, {.beta1 = 0.8});
   options.training.clip.norm = 3;
   const CompileResult result =
-      load_or_compile_training(folder.file(), model.graph, model.loss, options);
-  EXPECT_TRUE(from_cache(result));
+      load_or_compile_training(folder.file("plan"), model.graph, model.loss, options);
+  EXPECT_TRUE(result.report.cached());
   EXPECT_EQ(result.plan.data()->optimizer, options.optimizer);
   const auto value = [&](std::string_view name) {
     for (const CompiledLeaf& leaf : result.plan.data()->leaves)
@@ -264,29 +245,29 @@ TEST(PlanCache, hyper_parameters_are_those_of_the_options) {
 }
 
 TEST(PlanCache, a_file_of_another_graph_or_version_is_replaced_silently) {
-  const Folder folder;
+  const tests::TemporaryFolder folder;
   const Warnings warnings;
   const Small one(3), other(5);
-  load_or_compile_training(folder.file(), one.graph, one.loss, quick());
-  EXPECT_FALSE(
-      from_cache(load_or_compile_training(folder.file(), other.graph, other.loss, quick())));
-  EXPECT_TRUE(
-      from_cache(load_or_compile_training(folder.file(), other.graph, other.loss, quick())));
-  std::string bytes = io::read_file(folder.file());
+  load_or_compile_training(folder.file("plan"), one.graph, one.loss, quick());
+  EXPECT_FALSE(load_or_compile_training(folder.file("plan"), other.graph, other.loss, quick())
+                   .report.cached());
+  EXPECT_TRUE(load_or_compile_training(folder.file("plan"), other.graph, other.loss, quick())
+                  .report.cached());
+  std::string bytes = io::read_file(folder.file("plan"));
   bytes[8] = 77;
-  io::write_file(folder.file(), bytes);
-  EXPECT_FALSE(
-      from_cache(load_or_compile_training(folder.file(), other.graph, other.loss, quick())));
-  EXPECT_TRUE(
-      from_cache(load_or_compile_training(folder.file(), other.graph, other.loss, quick())));
+  io::write_file(folder.file("plan"), bytes);
+  EXPECT_FALSE(load_or_compile_training(folder.file("plan"), other.graph, other.loss, quick())
+                   .report.cached());
+  EXPECT_TRUE(load_or_compile_training(folder.file("plan"), other.graph, other.loss, quick())
+                  .report.cached());
   EXPECT_THAT(warnings.lines, IsEmpty());
 }
 
 TEST(PlanCache, a_damaged_file_is_one_warning_and_is_replaced) {
-  const Folder folder;
+  const tests::TemporaryFolder folder;
   const Small model;
-  load_or_compile_training(folder.file(), model.graph, model.loss, quick());
-  const std::string good = io::read_file(folder.file());
+  load_or_compile_training(folder.file("plan"), model.graph, model.loss, quick());
+  const std::string good = io::read_file(folder.file("plan"));
   std::vector<std::string> damaged = {"", "PANT",
                                       "something else entirely, long enough to be read"};
   for (const std::size_t keep : {good.size() - 1, good.size() / 2, std::size_t{50}})
@@ -297,20 +278,20 @@ TEST(PlanCache, a_damaged_file_is_one_warning_and_is_replaced) {
     damaged.back()[at] = static_cast<char>(damaged.back()[at] ^ 1);
   }
   for (const std::string& bytes : damaged) {
-    io::write_file(folder.file(), bytes);
+    io::write_file(folder.file("plan"), bytes);
     const Warnings warnings;
     const CompileResult result =
-        load_or_compile_training(folder.file(), model.graph, model.loss, quick());
-    EXPECT_FALSE(from_cache(result));
+        load_or_compile_training(folder.file("plan"), model.graph, model.loss, quick());
+    EXPECT_FALSE(result.report.cached());
     ASSERT_EQ(warnings.lines.size(), 1u);
-    EXPECT_THAT(warnings.lines[0], HasSubstr(folder.file()));
-    EXPECT_TRUE(
-        from_cache(load_or_compile_training(folder.file(), model.graph, model.loss, quick())));
+    EXPECT_THAT(warnings.lines[0], HasSubstr(folder.file("plan")));
+    EXPECT_TRUE(load_or_compile_training(folder.file("plan"), model.graph, model.loss, quick())
+                    .report.cached());
   }
 }
 
 TEST(PlanCache, a_place_that_cannot_be_written_is_one_warning) {
-  const Folder folder;
+  const tests::TemporaryFolder folder;
   const Small model;
   io::write_file(folder.file("in_the_way"), "a file");
   std::filesystem::create_directory(folder.file("folder"));
@@ -324,7 +305,7 @@ TEST(PlanCache, a_place_that_cannot_be_written_is_one_warning) {
 }
 
 TEST(PlanCache, a_new_folder_belongs_to_the_user_alone) {
-  const Folder folder;
+  const tests::TemporaryFolder folder;
   const Small model;
   const Warnings warnings;
   load_or_compile_training(folder.file("a/b/plan"), model.graph, model.loss, quick());
@@ -341,10 +322,10 @@ TEST(PlanCache, a_new_folder_belongs_to_the_user_alone) {
 }
 
 TEST(PlanCache, errors_of_the_user_stay_errors) {
-  const Folder folder;
+  const tests::TemporaryFolder folder;
   const Small model;
-  EXPECT_THROW(load_or_compile_training(folder.file(), model.graph, {}, quick()), TypeError);
-  EXPECT_FALSE(std::filesystem::exists(folder.file()));
+  EXPECT_THROW(load_or_compile_training(folder.file("plan"), model.graph, {}, quick()), TypeError);
+  EXPECT_FALSE(std::filesystem::exists(folder.file("plan")));
 }
 
 }  // namespace

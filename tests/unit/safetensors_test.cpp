@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "pantala/error.h"
+#include "support/temporary.h"
 
 namespace pantala::io {
 namespace {
@@ -19,13 +20,6 @@ using testing::HasSubstr;
 
 class SafeTensorsTest : public testing::Test {
  protected:
-  SafeTensorsTest()
-      : folder_(std::filesystem::path(testing::TempDir()) /
-                ("safetensors-" + std::to_string(getpid()))) {
-    std::filesystem::create_directories(folder_);
-  }
-  ~SafeTensorsTest() override { std::filesystem::remove_all(folder_); }
-
   static std::string bytes_of(std::uint64_t value) {
     return std::string(reinterpret_cast<const char*>(&value), 8);
   }
@@ -47,7 +41,8 @@ class SafeTensorsTest : public testing::Test {
     return "no ParseError";
   }
 
-  std::filesystem::path folder_;
+  const tests::TemporaryFolder temporary_;
+  const std::filesystem::path folder_ = temporary_.path();
 };
 
 template <class T>

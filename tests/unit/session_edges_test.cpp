@@ -13,6 +13,7 @@
 #include "pantala/ops.h"
 #include "pantala/session.h"
 #include "pantala/zoo.h"
+#include "support/temporary.h"
 
 namespace pantala {
 namespace {
@@ -77,10 +78,10 @@ TEST(SessionEdges, an_empty_parameter_is_kept_and_saved) {
   Session session = build_inference_session(graph);
   session.step();
   EXPECT_EQ(session.output("twice").numel(), 0);
-  const std::string path = testing::TempDir() + "/pantala_empty_parameter";
+  const tests::TemporaryFolder folder;
+  const std::string path = folder.file("empty.safetensors");
   session.save(path);
   session.load(path);
-  std::filesystem::remove(path);
   EXPECT_EQ(session.parameter("w").shape(), (Shape{0, 2}));
 }
 
@@ -145,15 +146,14 @@ TEST(SessionEdges, inference_plans_are_cached_without_the_updates_of_the_graph) 
   const Tensor count = graph.state("count", {2});
   graph.update(count, count + 1.0);
   graph.output("doubled", count * 2.0);
-  const std::string path = testing::TempDir() + "/pantala_inference_plan";
-  std::filesystem::remove(path);
+  const tests::TemporaryFolder folder;
+  const std::string path = folder.file("plan");
   for (const bool loaded : {false, true}) {
     Session session = build_inference_session_cached(graph, {}, path);
-    EXPECT_EQ(session.report().stages.front().name == "load", loaded);
+    EXPECT_EQ(session.report().cached(), loaded);
     session.step();
     EXPECT_EQ(session.state("count").at(0), 0);
   }
-  std::filesystem::remove(path);
 }
 
 TEST(SessionEdges, without_a_parameter_there_is_nothing_to_train) {

@@ -18,6 +18,7 @@
 #include "pantala/training_step.h"
 #include "pantala/zoo.h"
 #include "support/allocations.h"
+#include "support/temporary.h"
 #include "support/training_data.h"
 
 namespace pantala {
@@ -60,17 +61,6 @@ void train(Session& session, int steps, std::int64_t batch = 8, int first = 0) {
     session.step();
   }
 }
-
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::string& name)
-      : path_(std::filesystem::path(testing::TempDir()) / name) {}
-  ~TemporaryFile() { std::filesystem::remove(path_); }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 TEST(Session, trains_like_the_interpreter) {
   const zoo::Model model = small_mlp(8);
@@ -151,12 +141,13 @@ TEST(Session, a_saved_run_goes_on_with_the_same_bits) {
   Session session = build_session(model.graph, model.loss, options);
   train(session, 4);
   session.set_learning_rate(0.02);
-  const TemporaryFile file("pantala_session_training.safetensors");
-  session.save(file.path(), Saved::training);
+  const tests::TemporaryFolder folder;
+  const std::string file = folder.file("pantala_session_training.safetensors");
+  session.save(file, Saved::training);
   train(session, 4, 8, 4);
 
   Session resumed = build_session(model.graph, model.loss, options, {.seed = 99});
-  resumed.load(file.path(), Saved::training);
+  resumed.load(file, Saved::training);
   EXPECT_EQ(resumed.learning_rate(), 0.02);
   train(resumed, 4, 8, 4);
   EXPECT_EQ(all_parameters(resumed), all_parameters(session));
@@ -167,18 +158,19 @@ TEST(Session, saved_parameters_are_loaded_by_an_inference_session) {
   const zoo::Model model = small_mlp(8);
   Session session = build_session(model.graph, model.loss, {.optimizer = optim::adam(0.01)});
   train(session, 2);
-  const TemporaryFile file("pantala_session_model.safetensors");
+  const tests::TemporaryFolder folder;
+  const std::string file = folder.file("pantala_session_model.safetensors");
   Session inference = build_inference_session(model.graph, {}, {.seed = 5});
   for (const Saved what : {Saved::model, Saved::training}) {
-    session.save(file.path(), what);
+    session.save(file, what);
     if (what == Saved::model) {
-      inference.load(file.path());
+      inference.load(file);
       EXPECT_EQ(all_parameters(inference), all_parameters(session));
       // What training needs is not there.
-      EXPECT_THAT(message<TypeError>([&] { session.load(file.path(), Saved::training); }),
+      EXPECT_THAT(message<TypeError>([&] { session.load(file, Saved::training); }),
                   HasSubstr("'optim.m.fc1.weight' f32[16,20] is missing"));
     } else {
-      session.load(file.path(), Saved::model);  // a larger file of the same session will do
+      session.load(file, Saved::model);  // a larger file of the same session will do
     }
   }
 }
@@ -188,10 +180,11 @@ TEST(Session, a_file_that_does_not_fit_is_refused_with_all_problems) {
   Session session = build_inference_session(model.graph);
   const zoo::Model other =
       zoo::mlp({.batch = 8, .inputs = kInputs, .hidden = {16, 9}, .classes = kClasses});
-  const TemporaryFile file("pantala_session_other.safetensors");
-  build_inference_session(other.graph).save(file.path());
+  const tests::TemporaryFolder folder;
+  const std::string file = folder.file("pantala_session_other.safetensors");
+  build_inference_session(other.graph).save(file);
   const std::vector<Literal> before = all_parameters(session);
-  const std::string text = message<TypeError>([&] { session.load(file.path()); });
+  const std::string text = message<TypeError>([&] { session.load(file); });
   EXPECT_THAT(text, HasSubstr("'fc2.weight' is f32[9,16] in the file, the session has f32[5,16]"));
   EXPECT_THAT(text, HasSubstr("'fc2.bias' is f32[9] in the file, the session has f32[5]"));
   EXPECT_THAT(text, HasSubstr("the session has no 'fc3.weight'"));

@@ -14,6 +14,7 @@
 #include "pantala/interpreter.h"
 #include "runtime/convert.h"
 #include "runtime/placement.h"
+#include "support/temporary.h"
 
 namespace pantala::runtime {
 namespace {
@@ -240,8 +241,8 @@ TEST(Convert, outputs_go_into_wider_buffers_only) {
 }
 
 TEST(SafetensorsWrite, a_file_reads_back_with_its_metadata) {
-  const std::filesystem::path path =
-      std::filesystem::path(testing::TempDir()) / "pantala_store_test.safetensors";
+  const tests::TemporaryFolder folder;
+  const std::filesystem::path path = folder.path() / "values.safetensors";
   std::vector<std::vector<std::byte>> memory;
   std::vector<io::TensorBytes> tensors;
   const std::vector<std::pair<std::string, Literal>> values = {

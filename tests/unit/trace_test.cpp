@@ -10,6 +10,7 @@
 
 #include "io/file.h"
 #include "support/allocations.h"
+#include "support/temporary.h"
 
 namespace pantala::trace {
 namespace {
@@ -153,10 +154,10 @@ TEST(Trace, ManyThreadsMayRecord) {
 TEST(Trace, IsWrittenLikeAnyText) {
   Recorder recorder;
   { const Span span(&recorder, "plan", "compile"); }
-  const std::string path = testing::TempDir() + "pantala_trace_test.json";
+  const tests::TemporaryFolder folder;
+  const std::string path = folder.file("trace.json");
   io::write_file(path, recorder.json());
   EXPECT_EQ(Json::parse(io::read_file(path)).at("traceEvents").size(), 3U);
-  std::remove(path.c_str());
 }
 
 }  // namespace
