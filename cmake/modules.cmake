@@ -1,5 +1,5 @@
 # The modules, bottom up: each may include only what stands behind its DEPENDS (and what those depend on).
-pantala_module(base HEADERS error.h PRIVATE_LIBRARIES spdlog::spdlog)
+pantala_module(base HEADERS error.h host_elements.h PRIVATE_LIBRARIES spdlog::spdlog)
 pantala_module(ir HEADERS dtype.h shape.h literal.h init.h tensor.h graph.h DEPENDS base)
 pantala_module(ops HEADERS ops.h ops/ text.h DEPENDS ir)
 pantala_module(ref HEADERS interpreter.h DEPENDS ops)
@@ -14,7 +14,8 @@ pantala_module(nn HEADERS nn.h DEPENDS ops)
 pantala_module(io DEPENDS ops LIBRARIES nlohmann_json::nlohmann_json ZLIB::ZLIB)
 pantala_module(compiler HEADERS compile.h training_step.h DEPENDS grad optim schedule codegen plan io)
 pantala_module(runtime HEADERS session.h DEPENDS compiler device io)
-pantala_module(train HEADERS accumulation.h DEPENDS compiler ref)
+pantala_module(data HEADERS data.h DEPENDS io)
+pantala_module(train HEADERS accumulation.h metrics.h trainer.h DEPENDS runtime data ref)
 pantala_module(zoo HEADERS zoo.h pantala.h DEPENDS nn)
 
 include(cmake/BuildId.cmake)

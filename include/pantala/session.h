@@ -12,24 +12,15 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "pantala/compile.h"
+#include "pantala/host_elements.h"
 #include "pantala/literal.h"
 
 namespace pantala {
-
-// Elements in row-major order that the caller owns; a std::vector or a std::array of one of these
-// types converts to it.
-using HostElements = std::variant<std::span<const float>, std::span<const double>,
-                                  std::span<const std::int32_t>, std::span<const std::int64_t>,
-                                  std::span<const std::uint8_t>, std::span<const bool>>;
-using HostBuffer = std::variant<std::span<float>, std::span<double>, std::span<std::int32_t>,
-                                std::span<std::int64_t>, std::span<std::uint8_t>, std::span<bool>>;
 
 struct SessionOptions {
   std::string device = "";  // "": the one that the plan was compiled for

@@ -1,0 +1,149 @@
+// Data for training: arrays in their own types, data sets, transforms, and loaders that hand out
+// batches. Files are read by the functions below (IDX, CSV, NPY, NPZ); every mistake in them is a
+// ParseError that names file and place.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "pantala/host_elements.h"
+#include "pantala/shape.h"
+
+namespace pantala::data {
+
+// A dense tensor in its own element type, row-major. The first axis counts the items.
+struct Array {
+  using Values = std::variant<std::vector<float>, std::vector<double>, std::vector<std::int32_t>,
+                              std::vector<std::int64_t>, std::vector<std::uint8_t>>;
+  Shape shape = {0};
+  Values values;
+
+  DType dtype() const;
+  std::int64_t items() const { return shape.rank() == 0 ? 0 : shape[0]; }
+  Shape item_shape() const;  // without the first axis
+  HostElements elements() const;
+  friend bool operator==(const Array&, const Array&) = default;
+};
+
+// What one step reads.
+struct Batch {
+  Array data, labels;
+  std::int64_t items() const { return data.items(); }
+};
+
+// Items with labels, all in memory. Copies share the arrays.
+struct Dataset {
+  std::shared_ptr<const Array> data, labels;
+  std::string name;                  // for messages
+  std::vector<std::string> classes;  // names of the classes, if they have some
+  std::int64_t size() const { return data ? data->items() : 0; }
+};
+// TypeError unless both have the same number of items.
+Dataset make_dataset(Array data, Array labels, std::string name = "data");
+// The items first, first + 1, ..., in a data set of its own.
+Dataset slice(const Dataset& dataset, std::int64_t first, std::int64_t count);
+// A seeded random split: (the rest, `count` items).
+std::pair<Dataset, Dataset> split(const Dataset& dataset, std::int64_t count, std::uint64_t seed);
+
+// --- transforms: applied to each item when a batch is made, in order. Random ones draw from
+// (loader seed, epoch, item), so an item looks the same whoever makes the batch, and when.
+struct Scale {  // to f32, times factor
+  double factor = 1.0 / 255;
+};
+struct Normalize {  // to f32; (x - mean) / std by channel (the first axis of the item), or one for
+                    // all
+  std::vector<double> mean, std;
+};
+struct Reshape {  // of an item; -1 at most once
+  std::vector<std::int64_t> shape;
+};
+struct Pad {  // zeros around the last two axes
+  std::int64_t pixels = 0;
+};
+struct RandomCrop {  // a window of the last two axes
+  std::int64_t height = 0, width = 0;
+};
+struct CenterCrop {
+  std::int64_t height = 0, width = 0;
+};
+struct RandomFlip {  // of the last axis
+  double p = 0.5;
+};
+struct OneHot {  // of the label: a f32 vector
+  std::int64_t classes = 0;
+};
+using Transform =
+    std::variant<Scale, Normalize, Reshape, Pad, RandomCrop, CenterCrop, RandomFlip, OneHot>;
+
+// --- loaders
+class Loader {
+ public:
+  virtual ~Loader() = default;
+  // Orders the next passes by (the loader's own seed, `epoch`), and rewinds.
+  virtual void shuffle(std::uint64_t epoch) = 0;
+  // Back to the first batch of the same order.
+  virtual void reset() = 0;
+  // Empty at the end of the pass.
+  virtual std::optional<Batch> next_batch() = 0;
+  // Back to the state after shuffle(epoch) and `batches` calls of next_batch(). The default makes
+  // and drops them.
+  virtual void seek(std::uint64_t epoch, std::int64_t batches);
+  // Batches a pass, if known.
+  virtual std::optional<std::int64_t> batches() const { return {}; }
+  // Items a pass, if known.
+  virtual std::optional<std::int64_t> items() const { return {}; }
+  // Changes with the data, their order and the batches; a resumed run compares it. "": not known.
+  virtual std::string fingerprint() const { return {}; }
+};
+
+struct LoaderOptions {
+  std::int64_t batch_size = 64;
+  bool shuffle = true;  // false: shuffle() only rewinds
+  bool drop_last = false;
+  std::uint64_t seed = 0;
+  int threads = 1;            // that make batches ahead; 0: the caller's own
+  std::int64_t prefetch = 4;  // at most so many batches wait
+  std::vector<Transform> transforms = {};
+};
+// TypeError for options out of range and for transforms that do not fit the items. An exception in
+// a loading thread is thrown by the next_batch() that would have given its batch.
+std::unique_ptr<Loader> make_loader(const Dataset& dataset, const LoaderOptions& options = {});
+// Batches that are there already, in their order (shuffle() permutes whole batches).
+std::unique_ptr<Loader> make_loader(std::vector<Batch> batches, std::uint64_t seed = 0);
+
+// The type of an item's data after the transforms.
+Type item_type(const Dataset& dataset, const std::vector<Transform>& transforms);
+
+// --- files
+Array read_idx(const std::filesystem::path& path);  // .gz too
+Array read_npy(const std::filesystem::path& path);
+Array read_npz(const std::filesystem::path& path, const std::string& name);
+std::vector<std::string> npz_names(const std::filesystem::path& path);
+void write_npy(const std::filesystem::path& path, const Array& array);
+
+struct CsvOptions {
+  char separator = ',';
+  std::optional<bool> header = {};  // not set: there is one if the first line has a field that is
+                                    // no number
+  std::string label = "";           // column, by name or by number from 0; "": the last one
+};
+// Columns of numbers become f32 data; a column of text becomes its class numbers in order of first
+// appearance (for the label: also names in `classes`). Labels that are whole numbers become i64
+// classes, others f32 [items, 1].
+Dataset read_csv(const std::filesystem::path& path, const CsvOptions& options = {});
+
+// The four IDX files of the MNIST family in a folder, plain or .gz.
+struct TrainTest {
+  Dataset train, test;
+};
+TrainTest read_idx_folder(const std::filesystem::path& folder);
+// From where Debian's package dataset-fashion-mnist puts it, or from $PANTALA_DATA/fashion-mnist;
+// IoError saying how to get it.
+TrainTest fashion_mnist();
+
+}  // namespace pantala::data

@@ -1,0 +1,68 @@
+// Metrics of predictions, summed over batches in double.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace pantala::metrics {
+
+// Rows are the true classes, columns the predicted ones.
+class ConfusionMatrix {
+ public:
+  explicit ConfusionMatrix(std::int64_t classes = 0);
+  void add(std::int64_t truth, std::int64_t predicted);  // TypeError outside of the classes
+  std::int64_t classes() const { return classes_; }
+  std::int64_t at(std::int64_t truth, std::int64_t predicted) const;
+  std::int64_t total() const;
+  double accuracy() const;  // 0 if empty, as all of these
+  // Of one class, and the means over all classes that occur in truth or prediction.
+  double precision(std::int64_t c) const;
+  double recall(std::int64_t c) const;
+  double f1(std::int64_t c) const;
+  double macro_precision() const;
+  double macro_recall() const;
+  double macro_f1() const;
+  // A table for people; with class names if there are any.
+  std::string text(const std::vector<std::string>& names = {}) const;
+  friend bool operator==(const ConfusionMatrix&, const ConfusionMatrix&) = default;
+
+ private:
+  std::int64_t classes_ = 0;
+  std::vector<std::int64_t> counts_;
+};
+
+// Of scores [items, classes] and classes.
+class Classification {
+ public:
+  // Accuracy is counted for the k best scores too, for every k given that is below the number of
+  // classes.
+  explicit Classification(std::int64_t classes, std::vector<std::int64_t> top_k = {5});
+  // Of equal scores the first one is the better. A row with a NaN is counted as wrong.
+  void add(std::span<const float> scores, std::span<const std::int64_t> labels);
+  const ConfusionMatrix& confusion() const { return confusion_; }
+  // ("accuracy", 0.91), ("top5", ...), ("precision", ...), ("recall", ...), ("f1", ...)
+  std::vector<std::pair<std::string, double>> values() const;
+
+ private:
+  ConfusionMatrix confusion_;
+  std::vector<std::int64_t> top_k_, hits_;
+  std::int64_t items_ = 0;
+};
+
+// Of numbers and targets of the same count.
+class Regression {
+ public:
+  void add(std::span<const float> predictions, std::span<const float> targets);
+  // ("mae", ...), ("rmse", ...), ("r2", ...)
+  std::vector<std::pair<std::string, double>> values() const;
+
+ private:
+  std::int64_t count_ = 0;
+  double absolute_ = 0, squared_ = 0;
+  double mean_ = 0, spread_ = 0;  // of the targets: Welford
+};
+
+}  // namespace pantala::metrics

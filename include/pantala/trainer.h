@@ -1,0 +1,239 @@
+// Trainer: runs a session over a loader, epoch after epoch, with schedules, validation, callbacks,
+// early stopping and checkpoints. It decides nothing about the graph: optimizer, clipping, averages
+// of the weights and accumulation are compiled into the session.
+//
+// Two ways to make one:
+//   Trainer(session, config)            a session that is there already; every batch has the size
+//                                       that it was compiled for, and validation needs the next
+//                                       way;
+//   Trainer(model, batch_size, config)  a function that makes the model's graph for any batch size:
+//                                       the trainer compiles the step, a second step where a short
+//                                       last batch is kept, and evaluation.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pantala/data.h"
+#include "pantala/metrics.h"
+#include "pantala/optim.h"
+#include "pantala/schedule.h"
+#include "pantala/session.h"
+
+namespace pantala {
+
+// --- what a run tells
+struct StepMetrics {
+  std::int64_t epoch = 0, step = 0;  // of optimizer steps, from 0 in each epoch
+  double loss = 0;                   // before the step's update; the mean over its micro-batches
+};
+struct EpochStats {
+  std::int64_t epoch = 0;
+  double avg_loss = 0;     // over items
+  std::int64_t steps = 0;  // optimizer updates
+};
+struct Evaluation {
+  std::int64_t items = 0;
+  double loss = 0;
+  // By name: accuracy, top5, precision, recall, f1 (integer labels) or mae, rmse, r2 (others).
+  std::vector<std::pair<std::string, double>> values;
+  std::optional<metrics::ConfusionMatrix> confusion;
+  // "loss" too; TypeError with the nearest name.
+  double value(std::string_view name) const;
+};
+struct TrainHistory {
+  std::vector<EpochStats> epochs;
+  std::vector<std::optional<Evaluation>> evaluations;  // of each epoch, where there was one
+  std::optional<double> final_loss() const;  // the last epoch's average; none without epochs
+};
+
+// The loss or a gradient is not finite. The weights are those before the step.
+class DivergenceError : public Error {
+ public:
+  using Error::Error;
+};
+
+// --- what a run is told
+enum class NonFinite : std::uint8_t {
+  error,      // DivergenceError
+  skip,       // the step (or micro-batch) is left out and counted
+  propagate,  // nothing is looked at; needs a session that was compiled with NonFiniteGuard::none
+};
+struct EarlyStopping {
+  std::string metric = "loss";  // of the validation
+  bool larger_is_better = false;
+  std::int64_t patience = 5;  // epochs without improvement that are allowed
+  double min_delta = 0;       // an improvement is larger than this
+  bool restore_best = true;   // the weights of the best epoch, at the end
+};
+struct TrainConfig {
+  // Of the kind that the session was built with; its scalars are set before the first step.
+  // TypeError for another kind.
+  optim::Optimizer optimizer = optim::sgd(0.01);
+  std::int64_t log_interval = 100;  // log lines of steps; 0: none
+  std::string data_input = "x", label_input = "labels";
+  std::string loss_output = "loss", prediction_output = "logits";  // of the model's graph
+  Schedule schedule = {};                      // of the optimizer's rate, in optimizer steps
+  std::optional<PlateauOptions> plateau = {};  // on `plateau_metric` of the validation, instead
+  std::string plateau_metric = "loss";
+  NonFinite non_finite = NonFinite::error;
+  bool evaluate_average = true;  // validate with the averages of the weights, where there are some
+};
+
+enum class Phase : std::uint8_t { training, evaluation };
+// The graph of the model for a batch size, with the config's inputs and outputs. All sizes and both
+// phases have the same parameters.
+using ModelFactory = std::function<Graph(std::int64_t batch, Phase phase)>;
+
+class Trainer;
+
+// Hooks that do nothing. They may read and change parameters, states and scalars of the session.
+class MetricCallback {
+ public:
+  virtual ~MetricCallback() = default;
+  // At the beginning of train(), train_epoch() and fit(); the reference is good until that returns.
+  virtual void on_start(Trainer& trainer) { static_cast<void>(trainer); }
+  // After the backward pass and before the update, with gradients that can be read and set
+  // (Session::gradient, set_gradient). Only of sessions compiled with `split_update` or
+  // accumulation.
+  virtual void on_gradients(Session& session) { static_cast<void>(session); }
+  virtual void on_step(const StepMetrics& metrics) { static_cast<void>(metrics); }
+  // After the last on_step of the epoch and its validation.
+  virtual void on_epoch(const EpochStats& stats) { static_cast<void>(stats); }
+};
+// All step losses, in order.
+class LossHistory : public MetricCallback {
+ public:
+  void on_step(const StepMetrics& metrics) override { losses.push_back(metrics.loss); }
+  std::vector<double> losses;
+};
+
+// Where a run is, in numbers that a checkpoint keeps. With the session's own state and the loader's
+// order this is everything: a trainer that is given it goes on with the same bits.
+struct TrainerState {
+  std::int64_t epoch = 0;         // that is running, or comes next
+  std::int64_t batches = 0;       // taken from the loader in this epoch
+  std::int64_t epoch_steps = 0;   // optimizer steps in this epoch
+  std::int64_t global_steps = 0;  // since the beginning
+  std::int64_t skipped = 0;       // steps and micro-batches that were not finite
+  double loss_sum = 0;            // of this epoch: loss times items
+  std::int64_t items = 0;         // of this epoch
+  double window_loss = 0;         // of the micro-batches that wait for their update
+  std::int64_t window_items = 0;
+  TrainHistory history;
+  std::optional<Plateau::State> plateau;
+  std::optional<double> best;  // the early-stopping metric
+  std::int64_t best_epoch = -1, bad_epochs = 0;
+  bool stopped_early = false;
+};
+
+// What to do between two batches.
+enum class Request : std::uint8_t {
+  none,
+  save,           // a checkpoint, then go on
+  save_and_stop,  // a checkpoint, then return
+};
+struct CheckpointOptions {
+  std::filesystem::path folder;  // checkpoints are folders in it; "": none are written
+  std::int64_t every_steps = 0;  // 0: not by steps
+  std::int64_t every_epochs = 1;
+  std::int64_t keep_last = 3;   // and the best one, if there is validation
+  std::string metric = "loss";  // that says which is the best
+  bool larger_is_better = false;
+  std::function<std::string()> extra = {};  // what else a checkpoint is to keep
+};
+struct FitOptions {
+  std::int64_t epochs = 1;     // in all: a resumed run does what is left
+  std::int64_t max_steps = 0;  // optimizer steps in all; 0: no limit
+  data::Loader* validation = nullptr;
+  std::optional<EarlyStopping> early_stopping = {};
+  CheckpointOptions checkpoints = {};
+  std::function<Request()> poll = {};  // asked after every batch
+};
+enum class FitEnd : std::uint8_t { finished, stopped_early, interrupted };
+struct FitResult {
+  FitEnd end = FitEnd::finished;
+  TrainHistory history;
+};
+
+// How the running epoch goes, for progress lines.
+struct Progress {
+  std::int64_t epoch = 0, epochs = 0;
+  std::int64_t batch = 0;               // of this epoch, finished
+  std::optional<std::int64_t> batches;  // a pass
+  std::int64_t global_steps = 0;
+  std::int64_t items = 0;   // trained since the run (or its continuation) began
+  double seconds = 0;       // of training alone, since then
+  double wait_seconds = 0;  // of them, waiting for data
+  double learning_rate = 0;
+  std::optional<double> gradient_norm;  // if the session gives one
+  double loss = 0;                      // of the last step
+};
+
+class Trainer {
+ public:
+  // TypeError if the optimizer is of another kind than the session's, or an input is unknown.
+  explicit Trainer(Session session, TrainConfig config = {});
+  // Compiles with the config's optimizer. `options` says the rest (clip, averages, accumulation,
+  // device, threads); its guard follows the config's `non_finite`.
+  Trainer(ModelFactory model, std::int64_t batch_size, TrainConfig config = {},
+          CompileOptions options = {}, const SessionOptions& session = {});
+  ~Trainer();
+  Trainer(Trainer&&) noexcept;
+  Trainer& operator=(Trainer&&) noexcept;
+
+  // n epochs, numbered from 0; parameters, moments and the count of optimizer steps carry on from
+  // whatever was trained before.
+  TrainHistory train(data::Loader& loader, std::int64_t epochs);
+  // One pass. Only the order of the data depends on the number of the epoch.
+  EpochStats train_epoch(data::Loader& loader, std::int64_t epoch);
+  // Everything in one call: continues from state(), validates after every epoch, saves, stops.
+  FitResult fit(data::Loader& loader, const FitOptions& options = {});
+
+  // One batch by hand; with accumulation, one micro-batch. None if no update came out of it.
+  std::optional<StepMetrics> step(const data::Batch& batch);
+  // The update from an unfinished window; none if nothing waits.
+  std::optional<StepMetrics> finish_window();
+  Evaluation evaluate(data::Loader& loader);
+  // The model's predictions for a batch (its labels are not read), [items, ...].
+  data::Array predict(const data::Array& data);
+
+  // Kept as long as the trainer is; callbacks are called in the order in which they were added.
+  void add_callback(std::shared_ptr<MetricCallback> callback);
+
+  Session& session();
+  const Session& session() const;
+  Session into_session() &&;
+  const TrainConfig& config() const;
+  const TrainerState& state() const;
+  Progress progress() const;
+  const std::optional<Evaluation>& last_evaluation() const;
+
+  // --- checkpoints: a folder with model.safetensors, optimizer.safetensors and state.json, which
+  // holds the state, `extra` and the checksums of the other files. Written under a temporary name,
+  // synced, renamed.
+  // IoError if the disk is too full, before anything is written.
+  void save_checkpoint(const std::filesystem::path& folder, const std::string& extra = "") const;
+  // ParseError for a damaged folder, TypeError for one of another model; then nothing has changed.
+  // Returns `extra`.
+  std::string load_checkpoint(const std::filesystem::path& folder);
+  // Loads the newest checkpoint in the folder that is whole; damaged ones are skipped with a
+  // warning each. None if there is no checkpoint at all, IoError if all are damaged.
+  struct Resumed {
+    std::filesystem::path checkpoint;
+    std::string extra;
+  };
+  std::optional<Resumed> resume(const std::filesystem::path& checkpoints);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace pantala
