@@ -1,0 +1,23 @@
+# Installs and moves the prefix: what is used from now on stands where nobody installed it.
+file(REMOVE_RECURSE ${WORK})
+execute_process(COMMAND ${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/first OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+file(RENAME ${WORK}/first ${PREFIX})
+
+file(GLOB_RECURSE files RELATIVE ${PREFIX} ${PREFIX}/*)
+foreach(expected bin/pantala include/pantala/pantala.h include/pantala/ops/conv.h share/man/man1/pantala.1 share/doc/pantala/LICENSE)
+  if(NOT expected IN_LIST files)
+    message(FATAL_ERROR "${expected} was not installed")
+  endif()
+endforeach()
+# No text may name a place of this machine; binaries are tried by the other tests.
+foreach(file ${files})
+  if(file MATCHES "\\.(h|cmake|pc|1)$")
+    file(READ ${PREFIX}/${file} text)
+    foreach(place ${WORK} ${BUILD} ${SOURCE})
+      string(FIND "${text}" "${place}" position)
+      if(NOT position EQUAL -1)
+        message(FATAL_ERROR "${file} names ${place}")
+      endif()
+    endforeach()
+  endif()
+endforeach()
