@@ -21,9 +21,9 @@ constexpr ExitCode kExitCodes[] = {
     {kExitFailed, "A check that the verb makes has failed."},
     {kExitUsage,
      "A mistake in the command line, in a file or in the data; the message says where."},
-    {3, "The training diverged: a loss or gradient was not finite."},
+    {kExitDiverged, "The training diverged: a loss or gradient was not finite."},
     {kExitInternal, "A bug of Pantala."},
-    {75, "Interrupted by a signal, and saved: the same command continues."},
+    {kExitInterrupted, "Interrupted by a signal, and saved: the same command continues."},
 };
 
 struct Entry {
@@ -155,6 +155,7 @@ std::string help_footer() {
 std::string manual_page(const CLI::App& command) {
   std::string text = fmt::format(
       ".TH PANTALA 1 \"\" \"{}\" \"User Commands\"\n"
+      ".nh\n.ad l\n"  // names and numbers are not hyphenated, lines not stretched
       ".SH NAME\npantala \\- train neural networks\n"
       ".SH SYNOPSIS\n\\fBpantala\\fR VERB [OPTIONS]\n"
       ".SH DESCRIPTION\n{}\n",

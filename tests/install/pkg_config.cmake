@@ -1,4 +1,5 @@
 # Builds the consumer with pkg-config and the compiler alone, and runs it.
+cmake_minimum_required(VERSION 3.25)
 include(${CMAKE_CURRENT_LIST_DIR}/run_pkg_config.cmake)
 pantala_pkg_config(version --modversion)
 if(NOT version STREQUAL VERSION)

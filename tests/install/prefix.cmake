@@ -1,4 +1,5 @@
 # Installs and moves the prefix: what is used from now on stands where nobody installed it.
+cmake_minimum_required(VERSION 3.25)
 file(REMOVE_RECURSE ${WORK})
 execute_process(COMMAND ${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/first OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
 file(RENAME ${WORK}/first ${PREFIX})
