@@ -24,7 +24,7 @@ enum class Stroke : std::uint8_t {
 };
 struct Curve {
   std::string label;  // "": not in the legend
-  std::vector<Point> points;
+  std::vector<Point> points = {};
   std::size_t colour = 0;  // a number; colours repeat after kColours
   Stroke stroke = Stroke::plain;
 };
@@ -36,7 +36,7 @@ struct Mark {
 
 struct Chart {
   std::string title, x_label, y_label;
-  std::vector<Curve> curves;
+  std::vector<Curve> curves = {};
   std::vector<Mark> marks = {};
   bool log_x = false, log_y = false;
   bool whole_x = false;      // ticks at whole numbers only: steps, epochs
