@@ -49,8 +49,8 @@ inline constexpr int kChartWidth = 720, kChartHeight = 440;  // higher if the le
 
 std::string svg(const Chart& chart);
 
-// A moving average around every point, with as many neighbours on either side; not finite points
-// are left out.
+// A moving average over a twentieth of the points; those that are not finite are left out, and very
+// many are first averaged in stretches.
 std::vector<Point> smoothed(std::span<const Point> points);
 
 // --- the parts

@@ -146,6 +146,15 @@ TEST(Smoothed, IsTheAverageAroundAPoint) {
   const std::vector<Point> line = smoothed(points);
   for (std::size_t k = 0; k < line.size(); ++k) EXPECT_NEAR(line[k].y, points[k].y, 1e-9);
   EXPECT_TRUE(smoothed({}).empty());
+  // Many points are averaged first; a huge one spoils only what is near.
+  points.clear();
+  for (int k = 0; k < 100000; ++k)
+    points.push_back({static_cast<double>(k), k % 2 == 0 ? 1.0 : 3.0});
+  points[1000].y = 1e300;
+  const std::vector<Point> many = smoothed(points);
+  EXPECT_LE(many.size(), 2 * kMostPoints);
+  EXPECT_NEAR(many.back().y, 2, 0.1);
+  EXPECT_GT(std::ranges::max(many, {}, &Point::y).y, 1e250);
 }
 
 TEST(Chart, DrawsWhatItIsGiven) {
