@@ -32,9 +32,9 @@ struct ProgressOptions {
   ProgressMode mode = ProgressMode::automatic;
   bool terminal = false;  // what is written to understands control characters
   bool colour = false;
-  std::function<int()> width;                   // columns of the terminal; below 1: not known
-  std::function<void(std::string_view)> write;  // must not throw; what it cannot write is lost
-  std::function<double()> clock;                // seconds that never go back
+  std::function<int()> width = {};                   // columns of the terminal; below 1: not known
+  std::function<void(std::string_view)> write = {};  // must not throw; what it cannot write is lost
+  std::function<double()> clock = {};                // seconds that never go back
 };
 // For stderr as it is. The values of the environment variables TERM and NO_COLOR are the program's
 // to read; null: not set.

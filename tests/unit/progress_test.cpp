@@ -1,8 +1,13 @@
 // The progress line, on a terminal that is a string and a clock that is a number.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
+#include <array>
 #include <cmath>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <thread>
@@ -330,6 +335,62 @@ TEST(ProgressLine, TimeLeftKnowsTheStepLimit) {
   }
   EXPECT_THAT(unknown.bytes, Not(HasSubstr("left")));
   EXPECT_THAT(unknown.bytes, HasSubstr("step 2  loss"));
+}
+
+// A terminal of 100 columns as the process's stderr.
+class TerminalAsStderr {
+ public:
+  TerminalAsStderr() : before_(::dup(STDERR_FILENO)), main_(::posix_openpt(O_RDWR | O_NOCTTY)) {
+    if (main_ < 0 || ::grantpt(main_) != 0 || ::unlockpt(main_) != 0)
+      throw std::runtime_error("no terminal");
+    side_ = ::open(::ptsname(main_), O_RDWR | O_NOCTTY);
+    winsize size{};
+    size.ws_col = 100;
+    size.ws_row = 30;
+    ::ioctl(side_, TIOCSWINSZ, &size);
+    ::dup2(side_, STDERR_FILENO);
+  }
+  ~TerminalAsStderr() {
+    ::dup2(before_, STDERR_FILENO);
+    for (const int descriptor : {before_, main_, side_}) ::close(descriptor);
+  }
+  std::string read() const {
+    std::array<char, 4096> bytes{};
+    const ssize_t count = ::read(main_, bytes.data(), bytes.size());
+    return {bytes.data(), static_cast<std::size_t>(std::max<ssize_t>(count, 0))};
+  }
+
+ private:
+  int before_, main_, side_ = -1;
+};
+
+TEST(ProgressLine, KnowsWhatStderrIs) {
+  {
+    const TerminalAsStderr terminal;
+    const ProgressOptions options =
+        progress_on_stderr(ProgressMode::automatic, "xterm-256color", nullptr);
+    EXPECT_TRUE(options.terminal);
+    EXPECT_TRUE(options.colour);
+    EXPECT_EQ(options.width(), 100);
+    EXPECT_LE(options.clock(), options.clock());
+    EXPECT_FALSE(progress_on_stderr(ProgressMode::automatic, "xterm", "1").colour);
+    EXPECT_TRUE(progress_on_stderr(ProgressMode::automatic, "xterm", "").colour);
+    EXPECT_FALSE(progress_on_stderr(ProgressMode::automatic, "dumb", nullptr).terminal);
+    EXPECT_FALSE(progress_on_stderr(ProgressMode::automatic, nullptr, nullptr).terminal);
+    ProgressLine line(progress_on_stderr(ProgressMode::automatic, "xterm", "1"));
+    show(line, 0, 0);
+    EXPECT_THAT(terminal.read(), testing::StartsWith("\r\x1b[Kepoch 1/5  step 1/100  loss 0.5000"));
+  }
+  testing::internal::CaptureStderr();  // a file
+  const ProgressOptions options = progress_on_stderr(ProgressMode::automatic, "xterm", nullptr);
+  EXPECT_FALSE(options.terminal);
+  EXPECT_FALSE(options.colour);
+  {
+    ProgressLine line(options);
+    show(line, 0, 0);
+  }
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              testing::MatchesRegex("epoch 1/5  step 1/100  loss 0.5000  [ -~]*\n"));
 }
 
 TEST(ProgressLine, ModesHaveNames) {
