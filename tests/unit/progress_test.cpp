@@ -372,7 +372,8 @@ TEST(ProgressLine, KnowsWhatStderrIs) {
     EXPECT_TRUE(options.terminal);
     EXPECT_TRUE(options.colour);
     EXPECT_EQ(options.width(), 100);
-    EXPECT_LE(options.clock(), options.clock());
+    const double earlier = options.clock();
+    EXPECT_LE(earlier, options.clock());
     EXPECT_FALSE(progress_on_stderr(ProgressMode::automatic, "xterm", "1").colour);
     EXPECT_TRUE(progress_on_stderr(ProgressMode::automatic, "xterm", "").colour);
     EXPECT_FALSE(progress_on_stderr(ProgressMode::automatic, "dumb", nullptr).terminal);
