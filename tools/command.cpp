@@ -29,6 +29,7 @@ constexpr Verb kVerbs[] = {
     {"fixtures", "Run recorded cases and compare with what they expect", fixtures_verb},
     {"inspect", "Show what the compiler makes of a model or graph", inspect_verb},
     {"ops", "Print the reference of all ops", ops_verb},
+    {"plot", "Draw the numbers of one run, or of several over each other", plot_verb},
 };
 
 // A mistake on the command line.

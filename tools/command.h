@@ -29,6 +29,7 @@ Run devices_verb(CLI::App& verb);
 Run fixtures_verb(CLI::App& verb);
 Run inspect_verb(CLI::App& verb);
 Run ops_verb(CLI::App& verb);
+Run plot_verb(CLI::App& verb);
 
 // The whole command; never throws.
 int run_command(int argc, char** argv);
