@@ -48,7 +48,7 @@ std::vector<std::uint8_t> read_bytes(const fs::path& folder, const std::string& 
                                      const std::function<bool(const pn::Shape&)>& fits) {
   for (const fs::path& path : {folder / (name + ".gz"), folder / name}) {
     if (!fs::exists(path)) continue;
-    pn::io::IdxArray array = pn::io::read_idx(path);
+    pn::io::HostArray array = pn::io::read_idx(path);
     auto* bytes = std::get_if<std::vector<std::uint8_t>>(&array.values);
     if (!bytes || !fits(array.shape))
       throw UsageError(fmt::format("{} holds {}, which is not Fashion-MNIST", path.string(),

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -103,7 +104,8 @@ class Loader {
 
 struct LoaderOptions {
   std::int64_t batch_size = 64;
-  bool shuffle = true;  // false: shuffle() only rewinds
+  bool shuffle = true;  // false: the order of the data set; shuffle() rewinds, and random
+                        // transforms still draw by its epoch
   bool drop_last = false;
   std::uint64_t seed = 0;
   int threads = 1;            // that make batches ahead; 0: the caller's own
@@ -111,7 +113,8 @@ struct LoaderOptions {
   std::vector<Transform> transforms = {};
 };
 // TypeError for options out of range and for transforms that do not fit the items. An exception in
-// a loading thread is thrown by the next_batch() that would have given its batch.
+// a loading thread is thrown by the next_batch() that would have given its batch. Before the first
+// shuffle() the loader is as after shuffle(0). The number of threads changes no batch.
 std::unique_ptr<Loader> make_loader(const Dataset& dataset, const LoaderOptions& options = {});
 // Batches that are there already, in their order (shuffle() permutes whole batches).
 std::unique_ptr<Loader> make_loader(std::vector<Batch> batches, std::uint64_t seed = 0);
@@ -137,7 +140,8 @@ struct CsvOptions {
 // classes, others f32 [items, 1].
 Dataset read_csv(const std::filesystem::path& path, const CsvOptions& options = {});
 
-// The four IDX files of the MNIST family in a folder, plain or .gz.
+// The four IDX files of the MNIST family in a folder, plain or .gz. Images are [items, 1, height,
+// width].
 struct TrainTest {
   Dataset train, test;
 };

@@ -159,12 +159,7 @@ Bytes read_elements(Source& source, std::uint64_t count, const std::string& file
 
 }  // namespace
 
-DType IdxArray::dtype() const {
-  constexpr DType kTypes[] = {u8, i32, f32, f64};
-  return kTypes[values.index()];
-}
-
-IdxArray read_idx(const std::filesystem::path& path, std::uint64_t max_bytes) {
+HostArray read_idx(const std::filesystem::path& path, std::uint64_t max_bytes) {
   const FileReader file(path);
   const std::string name = path.string();
   std::array<char, 2> magic{};
@@ -188,7 +183,7 @@ IdxArray read_idx(const std::filesystem::path& path, std::uint64_t max_bytes) {
                                  name, count, width, max_bytes));
   Bytes bytes = read_elements(*source, count * width, name);
 
-  IdxArray array{.shape = shape, .values = {}};
+  HostArray array{.shape = shape, .values = {}};
   switch (head[2]) {
     case 0x08:
       array.values = std::move(bytes);

@@ -40,7 +40,7 @@ std::string head(unsigned type, const std::vector<std::uint32_t>& sizes) {
 
 class IdxTest : public testing::Test {
  protected:
-  IdxArray read(const std::string& content) const {
+  HostArray read(const std::string& content) const {
     write_file(path_, content);
     return read_idx(path_);
   }
@@ -61,10 +61,11 @@ class IdxTest : public testing::Test {
 TEST_F(IdxTest, ReadsBytesPlainAndCompressed) {
   const std::string content = head(8, {2, 3}) + std::string("\x00\x01\x02\x03\xfe\xff", 6);
   for (const std::string& form : {content, gzip(content)}) {
-    const IdxArray array = read(form);
+    const HostArray array = read(form);
     EXPECT_EQ(array.shape, (Shape{2, 3}));
     EXPECT_EQ(array.dtype(), u8);
-    EXPECT_THAT(std::get<0>(array.values), ElementsAre(0, 1, 2, 3, 254, 255));
+    EXPECT_THAT(std::get<std::vector<std::uint8_t>>(array.values),
+                ElementsAre(0, 1, 2, 3, 254, 255));
   }
 }
 

@@ -1,0 +1,29 @@
+// Items of arrays as bytes: what moves them does not care for their type.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "pantala/data.h"
+
+namespace pantala::data {
+
+// TypeError, beginning with `what`, unless there is an axis of items and the shape has as many
+// elements as there are.
+void check_array(const Array& array, std::string_view what);
+// The same for both arrays of a data set, which have equally many items.
+void check_dataset(const Dataset& dataset);
+// Zeros.
+Array make_array(DType dtype, const Shape& shape);
+
+std::span<const std::byte> bytes_of(const Array& array);
+std::span<std::byte> bytes_of(Array& array);
+// Of one item.
+std::size_t item_bytes(const Array& array);
+
+// The items with these numbers, in this order.
+Array take_items(const Array& array, std::span<const std::int64_t> numbers);
+
+}  // namespace pantala::data
