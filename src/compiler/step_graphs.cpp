@@ -115,7 +115,7 @@ StepGraph apply_step(const TrainingGraph& training, const CompileOptions& option
 }  // namespace
 
 TrainingGraph differentiate_training(const LossGraph& given, const CompileOptions& options) {
-  if (options.accumulation_steps == 1)
+  if (!splits_update(options))
     return {
         differentiate_loss(given.graph, given.graph.value(given.loss), options.training), {}, {}};
   const Graph copy = given.graph;  // the parts of a mean are new nodes
@@ -129,7 +129,7 @@ TrainingGraph differentiate_training(const LossGraph& given, const CompileOption
 
 std::vector<StepGraph> training_steps(const TrainingGraph& training,
                                       const CompileOptions& options) {
-  if (options.accumulation_steps == 1) return {plain_step(training, options)};
+  if (!splits_update(options)) return {plain_step(training, options)};
   return {accumulate_step(training, options), apply_step(training, options)};
 }
 

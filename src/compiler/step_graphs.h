@@ -1,5 +1,5 @@
 // From a loss to the graphs that a training session runs: `step`, or `accumulate` and `apply` where
-// an update takes several micro-batches.
+// an update takes several micro-batches or is to be split from its gradients.
 //
 // `accumulate` runs once a micro-batch: it adds the gradients of the *sum* of the losses to states
 // `accum.<parameter>`, the sum itself to `accum.loss` and the weight by which it would be divided
@@ -22,14 +22,19 @@ namespace pantala::compiler {
 inline constexpr std::string_view kStep = "step", kAccumulate = "accumulate", kApply = "apply",
                                   kFirstMicroBatch = "accum.first";
 
+// Whether there are `accumulate` and `apply` instead of `step`.
+inline bool splits_update(const CompileOptions& options) {
+  return options.split_update || options.accumulation_steps > 1;
+}
+
 // A graph with a loss that is one of its values.
 struct LossGraph {
   Graph graph;
   ValueId loss;
 };
 
-// A differentiated loss. Under accumulation it was seeded with `weight`, where loss = sum / weight,
-// so that the gradients are those of the sum; otherwise sum and weight are empty.
+// A differentiated loss. Where the update is split it was seeded with `weight`, where loss = sum /
+// weight, so that the gradients are those of the sum; otherwise sum and weight are empty.
 struct TrainingGraph : Differentiated {
   Tensor sum, weight;
 };
