@@ -124,20 +124,25 @@ Type item_type(const Dataset& dataset, const std::vector<Transform>& transforms)
 
 // --- files
 Array read_idx(const std::filesystem::path& path);  // .gz too
+// NumPy's types f4, f8, i4, i8 and u1 as they are, i1 and i2 as i32, b1 as u8; UnsupportedError for
+// others.
 Array read_npy(const std::filesystem::path& path);
+// TypeError with the nearest name if there is no such array.
 Array read_npz(const std::filesystem::path& path, const std::string& name);
 std::vector<std::string> npz_names(const std::filesystem::path& path);
 void write_npy(const std::filesystem::path& path, const Array& array);
 
 struct CsvOptions {
   char separator = ',';
-  std::optional<bool> header = {};  // not set: there is one if the first line has a field that is
-                                    // no number
-  std::string label = "";           // column, by name or by number from 0; "": the last one
+  // Not set: there is one if a name stands above a number, or if the first line has only names.
+  std::optional<bool> header = {};
+  std::string label = "";  // column, by name or by number from 0; "": the last one
 };
 // Columns of numbers become f32 data; a column of text becomes its class numbers in order of first
-// appearance (for the label: also names in `classes`). Labels that are whole numbers become i64
-// classes, others f32 [items, 1].
+// appearance (for the label: also names in `classes`). The first field of a column decides. Labels
+// that are all whole numbers, written with digits alone, become i64 classes [items], others f32
+// [items, 1]. ParseError with line and column for anything that is neither; TypeError for a label
+// column that is not there.
 Dataset read_csv(const std::filesystem::path& path, const CsvOptions& options = {});
 
 // The four IDX files of the MNIST family in a folder, plain or .gz. Images are [items, 1, height,

@@ -1,0 +1,143 @@
+// CSV files as data sets: rows are items, one column is the label.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/text.h"
+#include "data/csv_table.h"
+#include "io/file.h"
+#include "pantala/data.h"
+#include "pantala/error.h"
+
+namespace pantala::data {
+
+namespace {
+
+constexpr std::uint64_t kMaxCsvBytes = std::uint64_t{4} << 30;
+
+// Whether the first record names the columns: a name stands above a number, or all are names.
+bool begins_with_header(io::CsvReader reader) {
+  reader.next();
+  std::vector<FieldKind> first;
+  for (const io::CsvField& field : reader.fields()) first.push_back(classify(field.text).kind);
+  if (reader.next()) {
+    const std::size_t columns = std::min(first.size(), reader.fields().size());
+    for (std::size_t k = 0; k < columns; ++k)
+      if (first[k] == FieldKind::text &&
+          classify(reader.fields()[k].text).kind == FieldKind::number)
+        return true;
+  }
+  return std::all_of(first.begin(), first.end(), [](FieldKind k) { return k == FieldKind::text; });
+}
+
+// For messages: all names, or the first ones.
+std::string listed(const std::vector<std::string>& names) {
+  constexpr std::size_t kShown = 20;
+  const std::size_t count = std::min(names.size(), kShown);
+  return fmt::format(
+      "{}{}", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(count), ", "),
+      count < names.size() ? ", ..." : "");
+}
+
+// The column that `label` means: by name, by number from 0, or the last one.
+std::size_t find_label(const std::string& label, const std::vector<std::string>& names,
+                       std::size_t columns, const std::string& file) {
+  if (label.empty()) return columns - 1;
+  const auto found = std::find(names.begin(), names.end(), label);
+  if (found != names.end()) {
+    if (std::find(found + 1, names.end(), label) != names.end())
+      throw TypeError(
+          fmt::format("{}: two columns have the name of the label, '{}'; give its "
+                      "number, from 0",
+                      file, label));
+    return static_cast<std::size_t>(found - names.begin());
+  }
+  std::size_t number = 0;
+  const auto [end, status] = std::from_chars(label.data(), label.data() + label.size(), number);
+  if (status == std::errc{} && end == label.data() + label.size() && number < columns)
+    return number;
+  const std::string hint =
+      names.empty() ? "; the file has no header, so give its number" : did_you_mean(label, names);
+  throw TypeError(fmt::format("{}: there is no label column '{}'{} (columns 0 to {}{})", file,
+                              label, hint, columns - 1, names.empty() ? "" : ": " + listed(names)));
+}
+
+class TableBuilder {
+ public:
+  TableBuilder(std::string file, const std::vector<std::string>& names, std::size_t columns,
+               std::size_t label)
+      : file_(std::move(file)), label_(label) {
+    columns_.reserve(columns);
+    for (std::size_t k = 0; k < columns; ++k)
+      columns_.emplace_back(
+          file_, names.empty() ? fmt::format("{} (from 0)", k) : fmt::format("'{}'", names[k]));
+  }
+
+  void add(std::span<const io::CsvField> fields, std::int64_t line) {
+    if (fields.size() != columns_.size())
+      throw ParseError(fmt::format("{}: line {}: {}; the lines before have {}", file_, line,
+                                   counted(fields.size(), "field"), columns_.size()));
+    for (std::size_t k = 0; k < fields.size(); ++k) {
+      if (k == label_) continue;
+      data_.push_back(static_cast<float>(columns_[k].take(fields[k], line)));
+    }
+    const io::CsvField& label = fields[label_];
+    if (label.text.empty()) columns_[label_].fail(line, "the label is empty");
+    labels_.push_back(columns_[label_].take(label, line));
+    classes_ = classes_ && (columns_[label_].holds_names() || is_whole_number(label.text));
+  }
+
+  Dataset finish() && {
+    if (labels_.empty()) throw ParseError(file_ + ": there are no lines of data");
+    for (const Column& column : columns_) column.finish();
+    const auto items = static_cast<std::int64_t>(labels_.size());
+    const auto width = static_cast<std::int64_t>(columns_.size()) - 1;
+    Dataset dataset = make_dataset({.shape = {items, width}, .values = std::move(data_)},
+                                   make_labels(), base_name(file_));
+    dataset.classes = columns_[label_].names();
+    return dataset;
+  }
+
+ private:
+  Array make_labels() const {
+    const auto items = static_cast<std::int64_t>(labels_.size());
+    if (classes_)
+      return {.shape = {items},
+              .values = std::vector<std::int64_t>(labels_.begin(), labels_.end())};
+    return {.shape = {items, 1}, .values = std::vector<float>(labels_.begin(), labels_.end())};
+  }
+
+  std::string file_;
+  std::size_t label_;
+  std::vector<Column> columns_;
+  std::vector<float> data_;
+  std::vector<double> labels_;
+  bool classes_ = true;  // all labels are names, or whole numbers
+};
+
+}  // namespace
+
+Dataset read_csv(const std::filesystem::path& path, const CsvOptions& options) {
+  const std::string file = path.string();
+  const std::string text = io::read_file(path, kMaxCsvBytes);
+  io::CsvReader reader(file, text, options.separator);
+  if (!reader.next()) throw ParseError(file + ": line 1: the file is empty");
+  const std::size_t columns = reader.fields().size();
+  if (columns < 2)
+    throw ParseError(
+        fmt::format("{}: line 1: a single column; expected data and a label, separated "
+                    "by '{}'",
+                    file, options.separator));
+  std::vector<std::string> names;
+  if (options.header ? *options.header : begins_with_header({file, text, options.separator}))
+    for (const io::CsvField& field : reader.fields()) names.emplace_back(field.text);
+
+  TableBuilder table(file, names, columns, find_label(options.label, names, columns, file));
+  if (names.empty()) table.add(reader.fields(), reader.line());
+  while (reader.next()) table.add(reader.fields(), reader.line());
+  return std::move(table).finish();
+}
+
+}  // namespace pantala::data

@@ -1,0 +1,106 @@
+#include "data/csv_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "base/text.h"
+#include "pantala/error.h"
+
+namespace pantala::data {
+
+namespace {
+
+constexpr std::size_t kShown = 40;                       // characters of a field in messages
+constexpr std::size_t kMaxNames = std::size_t{1} << 24;  // exact in f32
+constexpr std::size_t kMaxWholeDigits = 15;              // exact in f64
+
+std::string shown(std::string_view text) {
+  return text.size() <= kShown ? quoted(text) : quoted(text.substr(0, kShown)) + "...";
+}
+
+}  // namespace
+
+Field classify(std::string_view text) {
+  if (text.empty()) return {};
+  if (text.front() == '+' && text.size() > 1 && text[1] != '-') text.remove_prefix(1);
+  double value = 0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (end != text.data() + text.size() || status == std::errc::invalid_argument)
+    return {.kind = FieldKind::text};
+  if (status == std::errc::result_out_of_range)
+    return {.kind = FieldKind::number, .out_of_range = true};
+  if (!std::isfinite(value)) return {.kind = FieldKind::not_finite};
+  return {.kind = FieldKind::number,
+          .number = value,
+          .out_of_range = !std::isfinite(static_cast<float>(value))};
+}
+
+bool is_whole_number(std::string_view text) {
+  return !text.empty() && text.size() <= kMaxWholeDigits &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+void Column::fail(std::int64_t line, std::string_view why) const {
+  throw ParseError(fmt::format("{}: line {}, column {}: {}", file_, line, name_, why));
+}
+
+double Column::take(const io::CsvField& from, std::int64_t line) {
+  const std::string_view text = from.text;
+  const Field field = classify(text);
+  if (kind_ == FieldKind::empty) {
+    if (field.kind == FieldKind::empty) {
+      if (empty_line_ == 0) empty_line_ = line;
+      return 0;
+    }
+    decide(field.kind == FieldKind::not_finite ? FieldKind::number : field.kind, text, line);
+  }
+  if (holds_names()) {
+    if (field.kind == FieldKind::number && !from.quoted)
+      fail(line, fmt::format("{} in a column of names (line {} has {}); put it in quotes if it is "
+                             "one",
+                             text, first_line_, first_));
+    return name_number(text);
+  }
+  switch (field.kind) {
+    case FieldKind::empty:
+      fail(line, "an empty field in a column of numbers");
+    case FieldKind::text:
+      fail(line, fmt::format("{} in a column of numbers (line {} has {})", shown(text), first_line_,
+                             first_));
+    case FieldKind::not_finite:
+      fail(line, shown(text) + " is not a finite number");
+    case FieldKind::number:
+      if (field.out_of_range) fail(line, shown(text) + " is out of the range of f32");
+  }
+  return field.number;
+}
+
+void Column::decide(FieldKind kind, std::string_view text, std::int64_t line) {
+  kind_ = kind;
+  first_ = shown(text);
+  first_line_ = line;
+  if (empty_line_ == 0) return;
+  if (kind == FieldKind::number) fail(empty_line_, "an empty field in a column of numbers");
+  name_number("");  // the fields before this one
+}
+
+double Column::name_number(std::string_view text) {
+  const auto [at, added] = numbers_.try_emplace(std::string(text), names_.size());
+  if (added) {
+    if (names_.size() == kMaxNames)
+      throw ParseError(
+          fmt::format("{}: column {}: more than {} different names", file_, name_, kMaxNames));
+    names_.emplace_back(text);
+  }
+  return static_cast<double>(at->second);
+}
+
+void Column::finish() const {
+  if (kind_ == FieldKind::empty) fail(empty_line_, "all fields of the column are empty");
+}
+
+}  // namespace pantala::data
