@@ -11,10 +11,13 @@ class App;
 
 namespace pantala::tools {
 
-// 0 success, 1 the verb's own "no" (a failed check), 2 a mistake of the user, 70 a bug of Pantala.
+// 0 success, 1 the verb's own "no" (a failed check), 2 a mistake of the user, 3 the numbers of a
+// training stopped being finite, 70 a bug of Pantala, 75 interrupted and saved: run it again.
 inline constexpr int kExitFailed = 1;
 inline constexpr int kExitUsage = 2;
+inline constexpr int kExitDiverged = 3;
 inline constexpr int kExitInternal = 70;
+inline constexpr int kExitInterrupted = 75;
 
 // Does the verb's work once its options have been read; returns the exit code.
 using Run = std::function<int()>;
@@ -23,9 +26,15 @@ using Run = std::function<int()>;
 // tools/verb_NAME.cpp.
 Run bench_verb(CLI::App& verb);
 Run devices_verb(CLI::App& verb);
+Run doctor_verb(CLI::App& verb);
+Run eval_verb(CLI::App& verb);
 Run fixtures_verb(CLI::App& verb);
 Run inspect_verb(CLI::App& verb);
+Run lr_find_verb(CLI::App& verb);
 Run ops_verb(CLI::App& verb);
+Run predict_verb(CLI::App& verb);
+Run train_verb(CLI::App& verb);
+Run verify_resume_verb(CLI::App& verb);
 
 // The whole command; never throws.
 int run_command(int argc, char** argv);

@@ -24,9 +24,9 @@ constexpr std::string_view kMark = "# The config of this run, as pantala train h
 constexpr std::string_view kLockFile = "run.lock";
 
 bool is_ours(const std::string& name) {
-  for (const char* known : {"config.toml", "data.json", "environment.json", "metrics.jsonl",
-                            "metrics.csv", "result.json", "model.safetensors", "checkpoints",
-                            "plots", "diverged"})
+  for (const char* known :
+       {"config.toml", "data.json", "environment.json", "metrics.jsonl", "metrics.csv",
+        "result.json", "model.safetensors", "checkpoints", "plots", "diverged"})
     if (name == known) return true;
   return name.starts_with("events.out.tfevents.");
 }
@@ -87,9 +87,9 @@ RunFolder open_run_folder(const std::string& path) {
   RunFolder folder(path);
   const RunFolder::Content content = folder.content();
   if (content == RunFolder::Content::run) return folder;
-  throw IoError(fmt::format("{} is {}; a run folder is what pantala train --out makes", path,
-                            content == RunFolder::Content::nothing ? "empty or not there"
-                                                                   : "not the folder of a run"));
+  throw IoError(fmt::format(
+      "{} is {}; a run folder is what pantala train --out makes", path,
+      content == RunFolder::Content::nothing ? "empty or not there" : "not the folder of a run"));
 }
 
 FolderLock::FolderLock(const RunFolder& folder) {
@@ -97,8 +97,7 @@ FolderLock::FolderLock(const RunFolder& folder) {
   fs::create_directories(folder.root(), error);
   const fs::path path = folder.root() / kLockFile;
   descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (descriptor_ < 0)
-    throw IoError(fmt::format("{}: {}", path.string(), std::strerror(errno)));
+  if (descriptor_ < 0) throw IoError(fmt::format("{}: {}", path.string(), std::strerror(errno)));
   if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
   ::close(descriptor_);
   throw IoError(

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <system_error>
 
 #include "base/log.h"
@@ -21,18 +22,6 @@ namespace fs = std::filesystem;
 NonFinite non_finite_of(const RunConfig& config) {
   if (config.non_finite == "skip") return NonFinite::skip;
   return config.non_finite == "propagate" ? NonFinite::propagate : NonFinite::error;
-}
-
-CompileOptions compile_options(const RunConfig& config) {
-  CompileOptions options;
-  options.device = config.device;
-  options.threads = compute_threads(config);
-  options.accumulation_steps = config.accumulate;
-  if (config.clip.norm > 0) options.training.clip.norm = config.clip.norm;
-  if (config.clip.value > 0) options.training.clip.value = config.clip.value;
-  if (config.ema.decay > 0) options.training.ema_decay = config.ema.decay;
-  options.training.global_norm = true;  // for the progress line and the logs
-  return options;
 }
 
 fs::path user_cache() {
@@ -64,6 +53,19 @@ RunLength run_length(const RunConfig& config, const data::Loader& training) {
   return length;
 }
 
+CompileOptions compile_options(const RunConfig& config) {
+  CompileOptions options;
+  options.device = config.device;
+  options.threads = compute_threads(config);
+  options.optimizer = optimizer_of(config);
+  options.accumulation_steps = config.accumulate;
+  if (config.clip.norm > 0) options.training.clip.norm = config.clip.norm;
+  if (config.clip.value > 0) options.training.clip.value = config.clip.value;
+  if (config.ema.decay > 0) options.training.ema_decay = config.ema.decay;
+  options.training.global_norm = true;  // for the progress line and the logs
+  return options;
+}
+
 Trainer make_trainer(const RunConfig& config, const ModelShape& shape, std::int64_t total_steps) {
   RateRule rate = rate_of(config, total_steps);
   TrainConfig train{.optimizer = optimizer_of(config),
@@ -81,8 +83,7 @@ Trainer make_trainer(const RunConfig& config, const ModelShape& shape, std::int6
 fs::path cache_folder() {
   const fs::path user = user_cache();
   if (user.empty()) {
-    logging::warning(
-        "neither XDG_CACHE_HOME nor HOME names a folder: compiled plans are not kept");
+    logging::warning("neither XDG_CACHE_HOME nor HOME names a folder: compiled plans are not kept");
     return {};
   }
   const fs::path folder = user / "pantala";
@@ -95,13 +96,19 @@ fs::path cache_folder() {
   return {};
 }
 
+std::vector<std::string> command_words() {
+  std::vector<std::string> words;
+  std::ifstream in("/proc/self/cmdline", std::ios::binary);
+  for (std::string word; std::getline(in, word, '\0');) words.push_back(word);
+  return words;
+}
+
 int compute_threads(const RunConfig& config) {
   return config.threads > 0 ? static_cast<int>(config.threads) : device::cpu::default_workers();
 }
 
 std::string device_line(const RunConfig& config) {
-  const std::string threads =
-      counted(static_cast<std::size_t>(compute_threads(config)), "thread");
+  const std::string threads = counted(static_cast<std::size_t>(compute_threads(config)), "thread");
   if (config.device == "kir")
     return "device kir: the interpreter of kernels, which checks everything and is slow";
   return fmt::format("device cpu: {}, {}; no other device is built in",

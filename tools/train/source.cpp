@@ -153,8 +153,8 @@ data::Dataset with_classes(const data::Dataset& set, const std::vector<std::stri
     const std::string& name = set.classes.at(static_cast<std::size_t>(label));
     const auto found = number.find(name);
     if (found == number.end())
-      throw TypeError(fmt::format("{}: the model knows no class {}{}", set.name, pantala::quoted(name),
-                                  did_you_mean(name, names)));
+      throw TypeError(fmt::format("{}: the model knows no class {}{}", set.name,
+                                  pantala::quoted(name), did_you_mean(name, names)));
     label = found->second;
   }
   data::Dataset result = set;
@@ -265,14 +265,13 @@ std::unique_ptr<data::Loader> open_loader(const data::Dataset& dataset, const Ru
                                           const DataProfile& profile, Use use) {
   const bool training = use == Use::training;
   return data::make_loader(
-      dataset,
-      {.batch_size = training ? config.batch_size : evaluation_batch(dataset.size()),
-       .shuffle = training,
-       .drop_last = training && config.data.drop_last,
-       .seed = static_cast<std::uint64_t>(config.seed),
-       .threads = static_cast<int>(config.data.threads),
-       .prefetch = config.data.prefetch,
-       .transforms = transforms(dataset, config, profile, use)});
+      dataset, {.batch_size = training ? config.batch_size : evaluation_batch(dataset.size()),
+                .shuffle = training,
+                .drop_last = training && config.data.drop_last,
+                .seed = static_cast<std::uint64_t>(config.seed),
+                .threads = static_cast<int>(config.data.threads),
+                .prefetch = config.data.prefetch,
+                .transforms = transforms(dataset, config, profile, use)});
 }
 
 }  // namespace pantala::tools

@@ -61,17 +61,17 @@ void RunWatch::on_start(Trainer& trainer) {
 
 monitor::StepRecord RunWatch::record(const StepMetrics& metrics, const Progress& now) const {
   const double seconds = now.seconds - last_record_.seconds;
-  monitor::StepRecord record{.epoch = metrics.epoch,
-                             .step = metrics.step,
-                             .global_step = now.global_steps,
-                             .loss = metrics.loss,
-                             .learning_rate = now.learning_rate,
-                             .gradient_norm = now.gradient_norm,
-                             .items_per_second = per_second(now.items - last_record_.items, seconds),
-                             .wait_share = {},
-                             .memory_bytes = monitor::resident_bytes()};
-  if (seconds > 0)
-    record.wait_share = (now.wait_seconds - last_record_.wait_seconds) / seconds;
+  monitor::StepRecord record{
+      .epoch = metrics.epoch,
+      .step = metrics.step,
+      .global_step = now.global_steps,
+      .loss = metrics.loss,
+      .learning_rate = now.learning_rate,
+      .gradient_norm = now.gradient_norm,
+      .items_per_second = per_second(now.items - last_record_.items, seconds),
+      .wait_share = {},
+      .memory_bytes = monitor::resident_bytes()};
+  if (seconds > 0) record.wait_share = (now.wait_seconds - last_record_.wait_seconds) / seconds;
   return record;
 }
 
@@ -94,15 +94,16 @@ void RunWatch::on_step(const StepMetrics& metrics) {
 void RunWatch::on_epoch(const EpochStats& stats) {
   const Progress now = trainer_->progress();
   const double seconds = now.seconds - epoch_begin_.seconds;
-  monitor::EpochRecord record{.epoch = stats.epoch,
-                              .steps = stats.steps,
-                              .global_step = now.global_steps,
-                              .avg_loss = stats.avg_loss,
-                              .learning_rate = now.learning_rate,
-                              .seconds = seconds,
-                              .items_per_second = per_second(now.items - epoch_begin_.items, seconds),
-                              .validation_loss = {},
-                              .metrics = {}};
+  monitor::EpochRecord record{
+      .epoch = stats.epoch,
+      .steps = stats.steps,
+      .global_step = now.global_steps,
+      .avg_loss = stats.avg_loss,
+      .learning_rate = now.learning_rate,
+      .seconds = seconds,
+      .items_per_second = per_second(now.items - epoch_begin_.items, seconds),
+      .validation_loss = {},
+      .metrics = {}};
   if (const std::optional<Evaluation>& evaluation = trainer_->last_evaluation()) {
     record.validation_loss = evaluation->loss;
     record.metrics = evaluation->values;

@@ -26,8 +26,8 @@ class RunWatch : public MetricCallback {
   std::string extra();
   void finish() { progress_.finish(); }
 
-  double seconds() const;        // of training, since the run began
-  std::int64_t items() const;    // trained since then
+  double seconds() const;      // of training, since the run began
+  std::int64_t items() const;  // trained since then
 
   void on_start(Trainer& trainer) override;
   void on_step(const StepMetrics& metrics) override;
