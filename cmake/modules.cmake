@@ -16,6 +16,7 @@ pantala_module(compiler HEADERS compile.h training_step.h DEPENDS grad optim sch
 pantala_module(runtime HEADERS session.h DEPENDS compiler device io)
 pantala_module(data HEADERS data.h DEPENDS io)
 pantala_module(train HEADERS accumulation.h metrics.h trainer.h DEPENDS runtime data ref)
+pantala_module(monitor DEPENDS train)
 pantala_module(zoo HEADERS zoo.h pantala.h DEPENDS nn)
 
 include(cmake/BuildId.cmake)

@@ -32,6 +32,7 @@ Run fixtures_verb(CLI::App& verb);
 Run inspect_verb(CLI::App& verb);
 Run lr_find_verb(CLI::App& verb);
 Run ops_verb(CLI::App& verb);
+Run plot_verb(CLI::App& verb);
 Run predict_verb(CLI::App& verb);
 Run train_verb(CLI::App& verb);
 Run verify_resume_verb(CLI::App& verb);

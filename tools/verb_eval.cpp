@@ -27,8 +27,9 @@ data::Dataset open_data(const EvalOptions& options, const Trained& trained) {
   }
   RunData data = open_run_data(trained.config);
   if (data.profile != trained.profile)
-    throw TypeError(fmt::format("{} has changed since the run; name the data to evaluate with --data",
-                                trained.config.data.source));
+    throw TypeError(
+        fmt::format("{} has changed since the run; name the data to evaluate with --data",
+                    trained.config.data.source));
   if (!data.validation)
     throw TypeError("the run had no validation; name the data to evaluate with --data");
   return *data.validation;

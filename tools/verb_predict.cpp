@@ -35,9 +35,8 @@ data::Dataset open_data(const PredictOptions& options, const Trained& trained) {
   data::Dataset set =
       options.data.ends_with(".npy") && options.data.find(':') == std::string::npos
           ? unlabeled(data::read_npy(options.data), trained.profile, options.data)
-          : open_for_model(
-                make_config({{"data.source", options.data, "--data"}}).data.source,
-                trained.config, trained.profile);
+          : open_for_model(make_config({{"data.source", options.data, "--data"}}).data.source,
+                           trained.config, trained.profile);
   if (options.limit > 0 && options.limit < set.size()) return data::slice(set, 0, options.limit);
   return set;
 }
@@ -75,8 +74,7 @@ std::string line_of(const Prediction& p, const PredictOptions& options) {
   }
   if (options.csv)
     return fmt::format("{},{},{},{}\n", p.item, p.klass, csv_field(p.name), exact(p.probability));
-  return fmt::format("{:6}  {:3} {:<16} {:6.2f} %\n", p.item, p.klass, p.name,
-                     100 * p.probability);
+  return fmt::format("{:6}  {:3} {:<16} {:6.2f} %\n", p.item, p.klass, p.name, 100 * p.probability);
 }
 
 std::string predict(const PredictOptions& options) {
@@ -101,9 +99,10 @@ std::string predict(const PredictOptions& options) {
 Run predict_verb(CLI::App& verb) {
   const auto options = std::make_shared<PredictOptions>();
   verb.add_option("RUN", options->run, "The folder of a run")->required();
-  verb.add_option("--data", options->data,
-                  "fashion-mnist, idx:DIR, csv:FILE or npz:FILE (a test set if there is one, labels "
-                  "are not looked at), or FILE.npy with items alone")
+  verb.add_option(
+          "--data", options->data,
+          "fashion-mnist, idx:DIR, csv:FILE or npz:FILE (a test set if there is one, labels "
+          "are not looked at), or FILE.npy with items alone")
       ->required();
   verb.add_option("--checkpoint", options->checkpoint,
                   "last, best (by the run's checkpoint.metric), or the name of one")

@@ -36,10 +36,10 @@ void print_result(const RunOutcome& outcome, bool json) {
 
 int train(const RunConfig& config, const TrainOptions& options) {
   const SignalWatch signals;
-  const RunOutcome outcome =
-      run_training(config, {.resume = options.resume,
-                            .restart = options.restart,
-                            .poll = [&](const Trainer&) { return signals.poll(); }});
+  const RunOutcome outcome = run_training(
+      config, {.resume = options.resume, .restart = options.restart, .poll = [&](const Trainer&) {
+                 return signals.poll();
+               }});
   if (outcome.end == RunOutcome::End::interrupted) {
     fmt::print(stderr,
                "pantala: {}: saved after {} updates in {}; the same command goes on from there\n",

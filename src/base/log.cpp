@@ -30,6 +30,7 @@ struct Output {
       std::make_shared<spdlog::sinks::stderr_color_sink_st>(spdlog::color_mode::never);
   spdlog::logger logger{"pantala", terminal};
   Capture::Sink capture;
+  Detour::Sink detour;
 
   Output() {
     logger.set_level(spdlog::level::trace);
@@ -75,11 +76,27 @@ Level level() noexcept { return current_level.load(std::memory_order_relaxed); }
 void write(Level level, std::string_view text) {
   Output& out = output();
   const std::lock_guard lock(out.mutex);
-  if (out.capture)
-    out.capture(level, text);
-  else
+  const auto to_terminal = [&] {
     out.logger.log(static_cast<spdlog::level::level_enum>(level),
                    spdlog::string_view_t(text.data(), text.size()));
+  };
+  if (out.capture)
+    out.capture(level, text);
+  else if (out.detour)
+    out.detour(level, text, to_terminal);
+  else
+    to_terminal();
+}
+
+Detour::Detour(Sink sink) {
+  const std::lock_guard lock(output().mutex);
+  if (output().detour) throw InternalError("log lines make two detours");
+  output().detour = std::move(sink);
+}
+
+Detour::~Detour() {
+  const std::lock_guard lock(output().mutex);
+  output().detour = nullptr;
 }
 
 Capture::Capture(Level level, Sink sink) {

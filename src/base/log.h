@@ -1,5 +1,5 @@
 // Log lines for whoever watches a run: progress and oddities, never results. They go to stderr, or
-// to a function while a Capture stands.
+// to a function while a Capture or a Detour stands.
 //
 // The state is the process's: lines of all threads go to one place, whole and in order. A line that
 // is below the level costs one load and no formatting.
@@ -57,6 +57,20 @@ template <class... Args>
 void trace(fmt::format_string<Args...> format, Args&&... args) {
   if (enabled(Level::trace)) write(Level::trace, fmt::format(format, std::forward<Args>(args)...));
 }
+
+// While it stands, lines that would go to stderr go to the function instead (one at a time; it must
+// not log itself). It calls `write` to have the line written as usual, with whatever must be done
+// before and after: a line of progress that is redrawn in place would be torn otherwise. One at a
+// time: InternalError for a second.
+class Detour {
+ public:
+  using Sink =
+      std::function<void(Level level, std::string_view text, const std::function<void()>& write)>;
+  explicit Detour(Sink sink);
+  ~Detour();
+  Detour(const Detour&) = delete;
+  Detour& operator=(const Detour&) = delete;
+};
 
 // While it stands, lines from `level` on go to the function (one at a time; it must not log itself)
 // and not to stderr. One at a time: InternalError for a second.

@@ -82,6 +82,29 @@ TEST(Log, ACaptureEndsWithItsScope) {
   EXPECT_EQ(level(), Level::warning);
 }
 
+TEST(Log, ADetourDecidesWhetherALineIsWritten) {
+  testing::internal::CaptureStderr();
+  std::vector<std::string> texts;
+  {
+    const Detour detour(
+        [&](Level level, std::string_view text, const std::function<void()>& write) {
+          texts.push_back(fmt::format("{} {}", level_name(level), text));
+          if (level == Level::warning) write();
+        });
+    EXPECT_THROW(Detour([](Level, std::string_view, const std::function<void()>&) {}),
+                 InternalError);
+    warning("first");
+    error("second");
+    const Lines captured(Level::info);
+    info("captured");
+    EXPECT_EQ(captured.lines.size(), 1U);
+  }
+  warning("after");
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              testing::MatchesRegex("\\[[^\n]*\\] first\n\\[[^\n]*\\] after\n"));
+  EXPECT_THAT(texts, testing::ElementsAre("warning first", "error second"));
+}
+
 TEST(Log, OptionsComeFromTheEnvironmentsWords) {
   EXPECT_EQ(options_of(nullptr, nullptr).level, Level::warning);
   EXPECT_EQ(options_of("", nullptr).level, Level::warning);

@@ -55,8 +55,8 @@ std::string dry_run(const RunConfig& config, bool json) {
   const RunData data = open_run_data(config);
   const auto loader = open_loader(data.train, config, data.profile, Use::training);
   const RunLength length = run_length(config, *loader);
-  const Trainer trainer = make_trainer(config, model_shape(config, data.profile),
-                                       length.total_steps);
+  const Trainer trainer =
+      make_trainer(config, model_shape(config, data.profile), length.total_steps);
   const SessionMemory memory = trainer.session().memory_summary();
   const OrderedJson parameters = parameters_json(trainer.session());
   const std::int64_t validation = data.validation ? data.validation->size() : 0;
@@ -75,15 +75,15 @@ std::string dry_run(const RunConfig& config, bool json) {
                .dump() +
            "\n";
   std::string summary = device_line(config) + "\n";
-  summary += fmt::format("data: {} for training, {} for validation, {} classes, items {}\n",
-                         data.train.size(), validation, data.profile.classes,
-                         data.profile.item.str());
+  summary +=
+      fmt::format("data: {} for training, {} for validation, {} classes, items {}\n",
+                  data.train.size(), validation, data.profile.classes, data.profile.item.str());
   summary += fmt::format("model: {} parameters\n", count(parameters));
   for (const OrderedJson& parameter : parameters)
     summary += fmt::format("  {} {}\n", parameter.at("name").get<std::string>(),
                            Shape(parameter.at("shape").get<std::vector<std::int64_t>>()).str());
-  summary += fmt::format("steps: {} an epoch, {} in all\n", length.steps_per_epoch,
-                         length.total_steps);
+  summary +=
+      fmt::format("steps: {} an epoch, {} in all\n", length.steps_per_epoch, length.total_steps);
   summary += fmt::format("optimizer: {}\nschedule: {}\n", optimizer_of(config).str(),
                          trainer.config().schedule.str());
   summary += "memory of a step:\n" + memory.text();

@@ -57,12 +57,9 @@ std::vector<SweepPoint> measure(Trainer& trainer, data::Loader& loader,
       std::optional<StepMetrics> step;
       try {
         step = trainer.step(*batch);
-      } catch (const DivergenceError&) {
-        return points;
-      }
+      } catch (const DivergenceError&) { return points; }
       if (!step) continue;
-      const double lr =
-          options.from * std::pow(10.0, growth * static_cast<double>(points.size()));
+      const double lr = options.from * std::pow(10.0, growth * static_cast<double>(points.size()));
       points.push_back({lr, step->loss});
       if (std::ssize(points) == options.steps || exploded(step->loss)) return points;
     }

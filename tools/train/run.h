@@ -15,8 +15,8 @@
 namespace pantala::tools {
 
 struct RunOptions {
-  bool resume = false;                    // there must be a checkpoint
-  bool restart = false;                   // what an earlier run left in the folder is removed
+  bool resume = false;   // there must be a checkpoint
+  bool restart = false;  // what an earlier run left in the folder is removed
   std::function<Request(const Trainer&)> poll = {};  // asked after every batch
 };
 

@@ -72,8 +72,7 @@ fs::path find_named(const fs::path& folder, const std::string& name,
 
 std::string load(Trainer& trainer, const RunFolder& folder, const RunConfig& config,
                  const std::string& checkpoint) {
-  const std::vector<train::NumberedCheckpoint> list =
-      train::list_checkpoints(folder.checkpoints());
+  const std::vector<train::NumberedCheckpoint> list = train::list_checkpoints(folder.checkpoints());
   if (list.empty())
     throw IoError(fmt::format("there is no checkpoint in {} yet", folder.root().string()));
   if (checkpoint == "last") {

@@ -1,0 +1,115 @@
+#include "monitor/records.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "base/text.h"
+#include "io/json.h"
+
+namespace pantala::monitor {
+
+namespace {
+
+class FieldList {
+ public:
+  FieldList& add(std::string_view name, FieldValue value) {
+    fields_.push_back({std::string(name), value});
+    return *this;
+  }
+  template <class T>
+  FieldList& add(std::string_view name, const std::optional<T>& value) {
+    return value ? add(name, FieldValue(*value)) : *this;
+  }
+  std::vector<Field> take() { return std::move(fields_); }
+
+ private:
+  std::vector<Field> fields_;
+};
+
+// The length of the well-formed UTF-8 character at the beginning of the text, or 0.
+std::size_t character_bytes(std::string_view text) {
+  const auto byte = [&](std::size_t k) { return static_cast<unsigned char>(text[k]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return 1;
+  const std::size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4 || text.size() < length) return 0;
+  for (std::size_t k = 1; k < length; ++k)
+    if ((byte(k) & 0xc0) != 0x80) return 0;
+  // Too long a form, a surrogate, or beyond the last character.
+  if ((first == 0xe0 && byte(1) < 0xa0) || (first == 0xed && byte(1) > 0x9f) ||
+      (first == 0xf0 && byte(1) < 0x90) || (first == 0xf4 && byte(1) > 0x8f))
+    return 0;
+  // U+0080 to U+009f are control characters too.
+  if (first == 0xc2 && byte(1) < 0xa0) return 0;
+  return length;
+}
+
+}  // namespace
+
+std::vector<Field> fields_of(const StepRecord& record) {
+  return FieldList()
+      .add("epoch", FieldValue(record.epoch))
+      .add("step", FieldValue(record.step))
+      .add("global_step", FieldValue(record.global_step))
+      .add("loss", FieldValue(record.loss))
+      .add("learning_rate", FieldValue(record.learning_rate))
+      .add("gradient_norm", record.gradient_norm)
+      .add("items_per_second", record.items_per_second)
+      .add("wait_share", record.wait_share)
+      .add("memory_bytes", record.memory_bytes)
+      .take();
+}
+
+std::vector<Field> fields_of(const EpochRecord& record) {
+  FieldList fields;
+  fields.add("epoch", FieldValue(record.epoch))
+      .add("steps", FieldValue(record.steps))
+      .add("global_step", FieldValue(record.global_step))
+      .add("loss", FieldValue(record.avg_loss))
+      .add("learning_rate", record.learning_rate)
+      .add("items_per_second", record.items_per_second)
+      .add("seconds", record.seconds)
+      .add(fmt::format("{}loss", kValidationPrefix), record.validation_loss);
+  for (const auto& [name, value] : record.metrics)
+    fields.add(fmt::format("{}{}", kValidationPrefix, name), FieldValue(value));
+  return fields.take();
+}
+
+bool is_place(std::string_view field) {
+  return field == "epoch" || field == "step" || field == "steps" || field == "global_step";
+}
+
+std::string number_text(const FieldValue& value) {
+  if (const auto* whole = std::get_if<std::int64_t>(&value)) return fmt::format("{}", *whole);
+  return exact(std::get<double>(value));
+}
+
+std::string json_members(const std::vector<Field>& fields) {
+  std::string text;
+  for (const Field& field : fields) {
+    const auto* number = std::get_if<double>(&field.value);
+    const char* quote = number && !std::isfinite(*number) ? "\"" : "";
+    text +=
+        fmt::format("{}{}:{}{}{}", text.empty() ? "" : ",", io::Json(printable(field.name)).dump(),
+                    quote, number_text(field.value), quote);
+  }
+  return text;
+}
+
+std::string printable(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t length = character_bytes(text);
+    if (length == 0 || static_cast<unsigned char>(text[0]) < 0x20 || text[0] == '\x7f') {
+      out += '?';
+      text.remove_prefix(1);
+    } else {
+      out += text.substr(0, length);
+      text.remove_prefix(length);
+    }
+  }
+  return out;
+}
+
+}  // namespace pantala::monitor

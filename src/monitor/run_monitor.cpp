@@ -1,0 +1,127 @@
+#include "monitor/run_monitor.h"
+
+#include "io/json.h"
+#include "monitor/environment.h"
+
+namespace pantala::monitor {
+
+namespace {
+
+constexpr double kWindowSeconds = 1;
+constexpr std::string_view kWhere = "position of the run's monitor";
+
+}  // namespace
+
+RunMonitor::RunMonitor(RunMonitorOptions options)
+    : max_steps_(options.max_steps), line_(std::move(options.progress)) {
+  std::string log_positions;
+  if (!options.resumed.empty()) {
+    const auto document = io::parse_json(options.resumed, kWhere, 4);
+    io::extract(kWhere, [&] {
+      epoch_before_.items = document.at("epoch_items").get<std::int64_t>();
+      epoch_before_.seconds = document.at("epoch_seconds").get<double>();
+      if (document.contains("log")) log_positions = document.at("log").dump();
+    });
+  }
+  if (options.folder.empty()) return;
+  if (log_positions.empty())
+    log_.emplace(options.folder, std::move(options.log));
+  else
+    log_.emplace(options.folder, log_positions, std::move(options.log));
+}
+
+RunMonitor::Pace RunMonitor::pace_of(const Progress& progress) {
+  return {progress.items, progress.seconds, progress.wait_seconds};
+}
+
+void RunMonitor::on_start(Trainer& trainer) {
+  trainer_ = &trainer;
+  seen_ = trainer.last_evaluation();
+  epoch_begin_ = window_begin_ = pace_of(trainer.progress());
+}
+
+// Rates are those of the last window of a second or more: the whole run's would hide changes, a
+// single step's scatter.
+void RunMonitor::measure(const Progress& progress) {
+  const Pace now = pace_of(progress);
+  const double seconds = now.seconds - window_begin_.seconds;
+  const bool first = !memory_bytes_;
+  if (seconds > 0 && (first || seconds >= kWindowSeconds)) {
+    items_per_second_ = static_cast<double>(now.items - window_begin_.items) / seconds;
+    wait_share_ = (now.wait_seconds - window_begin_.wait_seconds) / seconds;
+  }
+  if (first || seconds >= kWindowSeconds) memory_bytes_ = resident_bytes();
+  if (seconds >= kWindowSeconds) window_begin_ = now;
+}
+
+void RunMonitor::on_step(const StepMetrics& metrics) {
+  line_.observe(metrics.loss);
+  if (!trainer_) return;
+  const std::int64_t global_step = trainer_->state().global_steps;
+  const bool logged = log_ && log_->step_is_due(global_step);
+  if (!logged && !line_.is_due()) return;
+  const Progress progress = trainer_->progress();
+  measure(progress);
+  const StepRecord record{.epoch = metrics.epoch,
+                          .step = metrics.step,
+                          .global_step = global_step,
+                          .loss = metrics.loss,
+                          .learning_rate = progress.learning_rate,
+                          .gradient_norm = progress.gradient_norm,
+                          .items_per_second = items_per_second_,
+                          .wait_share = wait_share_,
+                          .memory_bytes = memory_bytes_};
+  if (logged) log_->step(record);
+  line_.step(record, {.epochs = progress.epochs,
+                      .batch = progress.batch,
+                      .batches = progress.batches,
+                      .max_steps = max_steps_});
+}
+
+// The evaluation that came after the epoch, if there was one.
+std::optional<Evaluation> RunMonitor::evaluation_of(const EpochStats& stats) const {
+  const TrainHistory& history = trainer_->state().history;
+  if (!history.epochs.empty() && history.epochs.back() == stats &&
+      history.epochs.size() == history.evaluations.size())
+    return history.evaluations.back();
+  // An epoch that the history does not have: the step limit ended it, or it was trained alone.
+  return trainer_->last_evaluation() == seen_ ? std::nullopt : trainer_->last_evaluation();
+}
+
+void RunMonitor::on_epoch(const EpochStats& stats) {
+  if (!trainer_) return;
+  const Progress progress = trainer_->progress();
+  const double seconds = progress.seconds - epoch_begin_.seconds + epoch_before_.seconds;
+  const auto items = static_cast<double>(progress.items - epoch_begin_.items + epoch_before_.items);
+  EpochRecord record{.epoch = stats.epoch,
+                     .steps = stats.steps,
+                     .global_step = progress.global_steps,
+                     .avg_loss = stats.avg_loss,
+                     .learning_rate = progress.learning_rate,
+                     .seconds = seconds,
+                     .items_per_second = {},
+                     .validation_loss = {},
+                     .metrics = {}};
+  if (seconds > 0) record.items_per_second = items / seconds;
+  if (const std::optional<Evaluation> evaluation = evaluation_of(stats)) {
+    record.validation_loss = evaluation->loss;
+    record.metrics = evaluation->values;
+  }
+  seen_ = trainer_->last_evaluation();
+  epoch_begin_ = pace_of(progress);
+  epoch_before_ = {};
+  if (log_) log_->epoch(record);
+  line_.epoch(record, progress.epochs);
+}
+
+std::string RunMonitor::position() {
+  Pace now = epoch_begin_;
+  if (trainer_) now = pace_of(trainer_->progress());
+  io::Json document = {
+      {"epoch_items", now.items - epoch_begin_.items + epoch_before_.items},
+      {"epoch_seconds", now.seconds - epoch_begin_.seconds + epoch_before_.seconds}};
+  if (log_) document["log"] = io::parse_json(log_->positions(), kWhere);
+  return document.dump();
+}
+
+}  // namespace pantala::monitor

@@ -1,0 +1,82 @@
+// pantala plot RUN...: draws the numbers that runs have left behind.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "io/file.h"
+#include "monitor/run_plots.h"
+#include "pantala/error.h"
+#include "tools/command.h"
+
+namespace pantala::tools {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct PlotOptions {
+  std::vector<std::string> runs, metrics;
+  std::string out;
+  bool json = false;
+};
+
+// Runs of the same name in different folders are told apart by their paths.
+void make_names_different(std::vector<monitor::RunSeries>& runs,
+                          const std::vector<std::string>& paths) {
+  std::multiset<std::string> names;
+  for (const monitor::RunSeries& run : runs) names.insert(run.name);
+  for (std::size_t k = 0; k < runs.size(); ++k)
+    if (names.count(runs[k].name) > 1) runs[k].name = paths[k];
+}
+
+std::vector<fs::path> draw(const PlotOptions& options) {
+  std::vector<monitor::RunSeries> runs;
+  for (const std::string& folder : options.runs) runs.push_back(monitor::read_run(folder));
+  make_names_different(runs, options.runs);
+  const fs::path out = options.out;
+  if (out.extension() == ".svg") {
+    if (options.metrics.size() > 1)
+      throw TypeError(fmt::format("{} is one file for {} metrics; expected a folder", out.string(),
+                                  options.metrics.size()));
+    const std::string metric = options.metrics.empty() ? "loss" : options.metrics[0];
+    io::write_file(out, monitor::svg(monitor::plot_runs(runs, metric)));
+    return {out};
+  }
+  const fs::path folder = !options.out.empty() ? out
+                          : runs.size() == 1   ? fs::path(options.runs[0]) / "plots"
+                                               : fs::path("plots");
+  return monitor::write_plots(runs, folder, options.metrics);
+}
+
+}  // namespace
+
+Run plot_verb(CLI::App& verb) {
+  const auto options = std::make_shared<PlotOptions>();
+  verb.add_option("RUN", options->runs, "Folders of runs; several are drawn over each other")
+      ->required();
+  verb.add_option("--out", options->out,
+                  "A folder, or one file NAME.svg (without it: RUN/plots, for several runs plots)");
+  verb.add_option("--metric", options->metrics,
+                  "What to draw: loss, accuracy, learning_rate, ... (without it: the loss, and the "
+                  "accuracy if there is one)")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  verb.add_flag("--json", options->json, "The files as a JSON object");
+  return [options] {
+    const std::vector<fs::path> files = draw(*options);
+    if (options->json) {
+      auto list = nlohmann::ordered_json::array();
+      for (const fs::path& file : files) list.push_back(file.string());
+      fmt::print("{}\n", nlohmann::ordered_json{{"plots", list}}.dump());
+    } else {
+      for (const fs::path& file : files) fmt::print("{}\n", file.string());
+    }
+    return 0;
+  };
+}
+
+}  // namespace pantala::tools
