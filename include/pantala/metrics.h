@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <utility>
@@ -10,7 +11,8 @@
 namespace pantala::metrics {
 
 // Rows are the true classes, columns the predicted ones; an item for which nothing could be
-// predicted is counted as wrong without a column.
+// predicted is counted as wrong without a column. Only cells that are not 0 take memory, so that
+// there may be very many classes.
 class ConfusionMatrix {
  public:
   explicit ConfusionMatrix(std::int64_t classes = 0);
@@ -20,6 +22,10 @@ class ConfusionMatrix {
   std::int64_t classes() const { return classes_; }
   std::int64_t at(std::int64_t truth, std::int64_t predicted) const;
   std::int64_t undecided(std::int64_t truth) const;
+  struct Cell {
+    std::int64_t truth = 0, predicted = 0, count = 0;
+  };
+  std::vector<Cell> cells() const;  // that are not 0, row by row
   std::int64_t total() const;
   double accuracy() const;  // 0 if empty, as all of these
   // Of one class, and the means over all classes that occur in truth or prediction.
@@ -34,13 +40,11 @@ class ConfusionMatrix {
   friend bool operator==(const ConfusionMatrix&, const ConfusionMatrix&) = default;
 
  private:
-  std::int64_t in_truth(std::int64_t c) const;
-  std::int64_t in_prediction(std::int64_t c) const;
   double macro(double (ConfusionMatrix::*of_class)(std::int64_t) const) const;
 
   std::int64_t classes_ = 0;
-  std::vector<std::int64_t> counts_;     // [truth, predicted]
-  std::vector<std::int64_t> undecided_;  // [truth]
+  std::map<std::int64_t, std::int64_t> counts_;  // by truth * classes + predicted
+  std::vector<std::int64_t> in_truth_, in_prediction_, undecided_;  // by class
 };
 
 // Of scores [items, classes] and classes.

@@ -197,6 +197,8 @@ class Session {
   void load(const std::filesystem::path& path, Saved what = Saved::model);
 
   // --- looking inside
+  // The plan that the session was made from.
+  CompiledPlan compiled() const;
   const Report& report() const;
   SessionMemory memory_summary() const;
   std::vector<KernelInfo> kernels() const;

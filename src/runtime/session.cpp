@@ -171,6 +171,7 @@ void Session::set_learning_rate_factor(std::string_view pattern, double factor) 
 void Session::save(const std::filesystem::path& path, Saved what) const { data_->save(path, what); }
 void Session::load(const std::filesystem::path& path, Saved what) { data_->load(path, what); }
 
+CompiledPlan Session::compiled() const { return CompiledPlan(data_->main_data()); }
 const Report& Session::report() const { return data_->report(); }
 SessionMemory Session::memory_summary() const { return data_->memory(); }
 std::vector<KernelInfo> Session::kernels() const {

@@ -41,6 +41,7 @@ class SessionData {
   Store& store() { return store_; }
   device::Device& device() { return *device_; }
   Report& report() { return report_; }
+  const PlanData& main_data() const { return main_data_; }
 
   // What a run means depends on the plan's part in the session.
   void run(std::size_t index);

@@ -61,7 +61,7 @@ class Metrics {
     if (shape.rank() < 2) return;
     const std::int64_t classes = shape[1];
     std::int64_t inner = 1;
-    for (std::int64_t axis = 2; axis < shape.rank(); ++axis) inner *= shape[axis];
+    for (int axis = 2; axis < shape.rank(); ++axis) inner *= shape[axis];
     if (std::ssize(labels) != shape[0] * inner) return;
     if (!classification_) classification_.emplace(classes);
     row_.resize(static_cast<std::size_t>(classes));

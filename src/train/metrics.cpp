@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "pantala/error.h"
 
@@ -17,11 +18,11 @@ double share(std::int64_t part, std::int64_t whole) {
   return ratio(static_cast<double>(part), static_cast<double>(whole));
 }
 
-std::int64_t checked_class(std::int64_t c, std::int64_t classes, std::string_view what) {
+std::size_t checked_class(std::int64_t c, std::int64_t classes, std::string_view what) {
   if (c < 0 || c >= classes)
     throw TypeError(
         fmt::format("metrics: the {} class is {}, but there are {} classes", what, c, classes));
-  return c;
+  return static_cast<std::size_t>(c);
 }
 
 }  // namespace
@@ -31,46 +32,45 @@ ConfusionMatrix::ConfusionMatrix(std::int64_t classes) : classes_(classes) {
     throw TypeError(
         fmt::format("metrics: the number of classes is {}, must be 0 or more", classes));
   const auto count = static_cast<std::size_t>(classes);
-  counts_.resize(count * count);
+  in_truth_.resize(count);
+  in_prediction_.resize(count);
   undecided_.resize(count);
 }
 
 void ConfusionMatrix::add(std::int64_t truth, std::int64_t predicted, std::int64_t count) {
-  const std::int64_t row = checked_class(truth, classes_, "true");
-  counts_[static_cast<std::size_t>(row * classes_ +
-                                   checked_class(predicted, classes_, "predicted"))] += count;
+  const std::size_t row = checked_class(truth, classes_, "true"),
+                    column = checked_class(predicted, classes_, "predicted");
+  counts_[truth * classes_ + predicted] += count;
+  in_truth_[row] += count;
+  in_prediction_[column] += count;
 }
 
 void ConfusionMatrix::add_undecided(std::int64_t truth, std::int64_t count) {
-  undecided_[static_cast<std::size_t>(checked_class(truth, classes_, "true"))] += count;
+  const std::size_t row = checked_class(truth, classes_, "true");
+  in_truth_[row] += count;
+  undecided_[row] += count;
 }
 
 std::int64_t ConfusionMatrix::at(std::int64_t truth, std::int64_t predicted) const {
-  const std::int64_t row = checked_class(truth, classes_, "true");
-  return counts_[static_cast<std::size_t>(row * classes_ +
-                                          checked_class(predicted, classes_, "predicted"))];
+  checked_class(truth, classes_, "true");
+  checked_class(predicted, classes_, "predicted");
+  const auto found = counts_.find(truth * classes_ + predicted);
+  return found == counts_.end() ? 0 : found->second;
 }
 
 std::int64_t ConfusionMatrix::undecided(std::int64_t truth) const {
-  return undecided_[static_cast<std::size_t>(checked_class(truth, classes_, "true"))];
+  return undecided_[checked_class(truth, classes_, "true")];
 }
 
-std::int64_t ConfusionMatrix::in_truth(std::int64_t c) const {
-  std::int64_t sum = undecided(c);
-  for (std::int64_t k = 0; k < classes_; ++k) sum += at(c, k);
-  return sum;
-}
-
-std::int64_t ConfusionMatrix::in_prediction(std::int64_t c) const {
-  std::int64_t sum = 0;
-  for (std::int64_t k = 0; k < classes_; ++k) sum += at(k, c);
-  return sum;
+std::vector<ConfusionMatrix::Cell> ConfusionMatrix::cells() const {
+  std::vector<Cell> cells;
+  for (const auto& [place, count] : counts_)
+    cells.push_back({place / classes_, place % classes_, count});
+  return cells;
 }
 
 std::int64_t ConfusionMatrix::total() const {
-  std::int64_t sum = 0;
-  for (std::int64_t c = 0; c < classes_; ++c) sum += in_truth(c);
-  return sum;
+  return std::accumulate(in_truth_.begin(), in_truth_.end(), std::int64_t{0});
 }
 
 double ConfusionMatrix::accuracy() const {
@@ -80,18 +80,22 @@ double ConfusionMatrix::accuracy() const {
 }
 
 double ConfusionMatrix::precision(std::int64_t c) const {
-  return share(at(c, c), in_prediction(c));
+  return share(at(c, c), in_prediction_[static_cast<std::size_t>(c)]);
 }
-double ConfusionMatrix::recall(std::int64_t c) const { return share(at(c, c), in_truth(c)); }
+double ConfusionMatrix::recall(std::int64_t c) const {
+  return share(at(c, c), in_truth_[static_cast<std::size_t>(c)]);
+}
 double ConfusionMatrix::f1(std::int64_t c) const {
-  return share(2 * at(c, c), in_prediction(c) + in_truth(c));
+  const auto k = static_cast<std::size_t>(c);
+  return share(2 * at(c, c), in_prediction_[k] + in_truth_[k]);
 }
 
 double ConfusionMatrix::macro(double (ConfusionMatrix::*of_class)(std::int64_t) const) const {
   double sum = 0;
   std::int64_t present = 0;
   for (std::int64_t c = 0; c < classes_; ++c) {
-    if (in_truth(c) + in_prediction(c) == 0) continue;
+    const auto k = static_cast<std::size_t>(c);
+    if (in_truth_[k] + in_prediction_[k] == 0) continue;
     sum += (this->*of_class)(c);
     ++present;
   }
@@ -114,7 +118,7 @@ std::string ConfusionMatrix::text(const std::vector<std::string>& names) const {
     label = std::max(label, name(c).size());
     cell = std::max(cell, std::to_string(c).size());
   }
-  for (const std::int64_t count : counts_) cell = std::max(cell, std::to_string(count).size());
+  for (const auto& [place, count] : counts_) cell = std::max(cell, std::to_string(count).size());
   // Columns are headed by the number of the class: names are long, and the rows have both.
   std::string text = fmt::format("{:<{}}      ", "true", label);
   for (std::int64_t c = 0; c < classes_; ++c) text += fmt::format(" {:>{}}", c, cell);

@@ -1,0 +1,46 @@
+// The files of checkpoints, whatever they hold. A checkpoint is a folder NAME; it is written as
+// `.tmp-NAME` beside it and renamed, and one that it replaces is called `.old-NAME` for the moment
+// between. Whatever a crash leaves behind is put right by the next put_right().
+//
+// state.json begins with the SHA-256 of all that follows: {"checksum": "...", <rest>}.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "io/json.h"
+
+namespace pantala::train {
+
+inline constexpr const char* kStateFile = "state.json";
+
+// IoError naming both numbers if there is less space than needed.
+void check_space(const std::filesystem::path& folder, std::uint64_t needed,
+                 std::uint64_t available);
+
+// Makes the folder, replacing one that is there, by filling a temporary one. IoError if `folder`
+// is something else than a checkpoint, or if fewer than `needed` bytes are free.
+void write_checkpoint(const std::filesystem::path& folder, std::uint64_t needed,
+                      const std::function<void(const std::filesystem::path& temporary)>& fill);
+// Removes what a crash has left of this checkpoint, and brings back the one that it was to replace.
+void put_right(const std::filesystem::path& folder);
+
+std::string file_checksum(const std::filesystem::path& path);
+// TypeError for text that is not UTF-8.
+std::string state_text(const io::Json& document);
+// ParseError unless the text is whole.
+io::Json parse_state(const std::string& text, const std::string& file);
+
+// The name of a run's checkpoint, "step-000000123".
+std::string checkpoint_name(std::int64_t steps);
+struct NumberedCheckpoint {
+  std::int64_t steps = 0;
+  std::filesystem::path path;
+};
+// Those with such names, by number; after a crash has been put right.
+std::vector<NumberedCheckpoint> list_checkpoints(const std::filesystem::path& folder);
+
+}  // namespace pantala::train
