@@ -31,14 +31,12 @@ struct Prediction {
   double probability = 0;
 };
 
-data::Dataset open_data(const PredictOptions& options, const Trained& trained) {
-  data::Dataset set =
-      options.data.ends_with(".npy") && options.data.find(':') == std::string::npos
-          ? unlabeled(data::read_npy(options.data), trained.profile, options.data)
-          : open_for_model(make_config({{"data.source", options.data, "--data"}}).data.source,
-                           trained.config, trained.profile);
-  if (options.limit > 0 && options.limit < set.size()) return data::slice(set, 0, options.limit);
-  return set;
+data::Dataset open_items(const PredictOptions& options, const Trained& trained) {
+  const bool items_alone =
+      options.data.ends_with(".npy") && options.data.find(':') == std::string::npos;
+  if (items_alone) return unlabeled(data::read_npy(options.data), trained.profile, options.data);
+  const RunConfig named = make_config({{"data.source", options.data, "--data"}});
+  return open_for_model(named.data.source, trained.config, trained.profile);
 }
 
 // The most likely class; of equal ones the first. A row with a NaN has none.
@@ -79,7 +77,8 @@ std::string line_of(const Prediction& p, const PredictOptions& options) {
 
 std::string predict(const PredictOptions& options) {
   Trained trained = open_trained(open_run_folder(options.run), options.checkpoint, options.threads);
-  const data::Dataset set = open_data(options, trained);
+  data::Dataset set = open_items(options, trained);
+  if (options.limit > 0 && options.limit < set.size()) set = data::slice(set, 0, options.limit);
   const auto loader = open_loader(set, trained.config, trained.profile, Use::evaluation);
   std::string text = options.csv ? "item,class,name,probability\n" : "";
   std::int64_t item = 0;

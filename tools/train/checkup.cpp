@@ -127,7 +127,7 @@ std::vector<double> small_training(int threads) {
 }
 
 Finding check_training() {
-  // The losses of small_training(), by the reference interpreter in double precision.
+  // The losses of small_training() as they should be; the last digits depend on the processor.
   constexpr double kExpected[] = {0, 0, 0, 0, 0};
   constexpr double kTolerance = 1e-4;
   try {

@@ -77,7 +77,7 @@ std::string evaluation_text(const OrderedJson& evaluation, const std::string& wh
       for (const std::string name : evaluation.at("classes"))
         names.push_back(monitor::printable(name));
     if (const OrderedJson& rows = evaluation.at("confusion"); rows.size() <= kMostShownClasses)
-      text += "\n" + confusion_of(rows).text(names);
+      text.append(1, '\n').append(confusion_of(rows).text(names));
     return text;
   });
 }

@@ -3,19 +3,19 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cstdlib>
 #include <system_error>
 
 #include "base/log.h"
 #include "io/file.h"
 #include "monitor/environment.h"
-#include "monitor/run_log.h"
+#include "monitor/run_monitor.h"
 #include "monitor/run_plots.h"
 #include "pantala/error.h"
 #include "tools/train/diverged.h"
 #include "tools/train/run_folder.h"
 #include "tools/train/setup.h"
 #include "tools/train/source.h"
-#include "tools/train/watch.h"
 
 namespace pantala::tools {
 
@@ -71,7 +71,6 @@ class TrainingRun {
       : config_(config),
         options_(options),
         folder_(config.output.folder),
-        watch_(std::make_shared<RunWatch>(config)),
         data_(open_run_data(config)),
         training_(open_loader(data_.train, config, data_.profile, Use::training)),
         validation_(data_.validation
@@ -81,14 +80,12 @@ class TrainingRun {
         shape_(model_shape(config, data_.profile)) {}
 
   RunOutcome run() {
-    watch_->message(device_line(config_));
     check_validation_is_there();
     const FolderLock lock(folder_);
     Trainer trainer = make_trainer(config_, shape_, length_.total_steps);
-    trainer.add_callback(watch_);
     open_folder(trainer);
     const FitResult fit = this->fit(trainer);
-    watch_->finish();
+    monitor_->line().finish();
     if (fit.end == FitEnd::interrupted)
       return {.end = RunOutcome::End::interrupted,
               .result = {},
@@ -112,18 +109,50 @@ class TrainingRun {
     if (run_is_there && folder_.has_checkpoint()) {
       check_same_data();
       if (const std::optional<Trainer::Resumed> resumed = trainer.resume(folder_.checkpoints())) {
-        watch_->open_log(folder_.root(), resumed->extra);
         begin(Start::continued);
-        watch_->message(fmt::format("continues {} from {}", folder_.root().string(),
-                                    place_text(trainer.state())));
+        open_monitor(trainer, read_notes(resumed->extra));
+        monitor_->line().message(fmt::format("continues {} from {}", folder_.root().string(),
+                                             place_text(trainer.state())));
         return;
       }
     }
     if (folder_.content() == RunFolder::Content::run) folder_.clear();
-    fs::create_directories(folder_.root());
     begin(Start::anew);
-    watch_->open_log(folder_.root(), {});
-    watch_->message(fmt::format("begins in {}", folder_.root().string()));
+    open_monitor(trainer, "");
+    monitor_->line().message(fmt::format("begins in {}", folder_.root().string()));
+  }
+
+  void open_monitor(Trainer& trainer, std::string position) {
+    monitor::RunMonitorOptions options;
+    options.progress =
+        monitor::progress_on_stderr(monitor::parse_progress_mode(config_.output.progress),
+                                    std::getenv("TERM"), std::getenv("NO_COLOR"));
+    options.folder = folder_.root();
+    options.log.log_interval = config_.output.log_interval;
+    options.log.tensorboard = config_.output.tensorboard;
+    options.max_steps = config_.max_steps;
+    options.resumed = std::move(position);
+    monitor_ = std::make_shared<monitor::RunMonitor>(std::move(options));
+    trainer.add_callback(monitor_);
+    monitor_->line().message(device_line(config_));
+  }
+
+  // What a checkpoint keeps for the run: the monitor's position, and what was spent so far.
+  std::string notes(const Trainer& trainer) {
+    const Progress now = trainer.progress();
+    return io::Json{{"monitor", monitor_->position()},
+                    {"seconds", earlier_seconds_ + now.seconds},
+                    {"items", earlier_items_ + now.items}}
+        .dump();
+  }
+  std::string read_notes(const std::string& extra) {
+    constexpr std::string_view kWhere = "the notes in the checkpoint";
+    const io::Json json = io::parse_json(extra, kWhere);
+    return io::extract(kWhere, [&] {
+      earlier_seconds_ = json.at("seconds");
+      earlier_items_ = json.at("items");
+      return json.at("monitor").get<std::string>();
+    });
   }
 
   std::string place_text(const TrainerState& state) const {
@@ -169,7 +198,7 @@ class TrainingRun {
                        .keep_last = config_.checkpoint.keep,
                        .metric = config_.checkpoint.metric,
                        .larger_is_better = larger_is_better(config_.checkpoint.metric),
-                       .extra = [this] { return watch_->extra(); }};
+                       .extra = [this, &trainer] { return notes(trainer); }};
     if (options_.poll) fit.poll = [this, &trainer] { return options_.poll(trainer); };
     return fit;
   }
@@ -178,7 +207,7 @@ class TrainingRun {
     try {
       return trainer.fit(*training_, fit_options(trainer));
     } catch (const DivergenceError& error) {
-      watch_->finish();
+      monitor_->line().finish();
       throw DivergenceError(save_divergence(folder_, config_, shape_, trainer, error.what()));
     }
   }
@@ -205,8 +234,8 @@ class TrainingRun {
     RunSummary summary{.end = fit.end,
                        .state = trainer.state(),
                        .parameters = parameter_count(trainer.session()),
-                       .seconds = watch_->seconds(),
-                       .items = watch_->items(),
+                       .seconds = earlier_seconds_ + trainer.progress().seconds,
+                       .items = earlier_items_ + trainer.progress().items,
                        .plots = draw_plots()};
     summary.state.history = fit.history;
     RunOutcome outcome{.end = RunOutcome::End::finished,
@@ -220,11 +249,13 @@ class TrainingRun {
   const RunConfig& config_;
   const RunOptions& options_;
   RunFolder folder_;
-  std::shared_ptr<RunWatch> watch_;
   RunData data_;
   std::unique_ptr<data::Loader> training_, validation_;
   RunLength length_;
   ModelShape shape_;
+  std::shared_ptr<monitor::RunMonitor> monitor_;
+  double earlier_seconds_ = 0;  // of training, before the run was interrupted
+  std::int64_t earlier_items_ = 0;
 };
 
 }  // namespace
