@@ -1,5 +1,6 @@
 // Bad configs and bad command lines, each with the exact message that it gets. All of them are
 // found before any data is opened.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -157,6 +158,73 @@ TEST(ConfigErrors, DeepNestingAndBytesThatAreNoTextAreParseErrors) {
   EXPECT_THROW(config_of("[" + std::string(100000, 'a') + "]\n"), Error);
   EXPECT_THROW(config_of("a = \"\xff\xfe\"\n"), ParseError);
   EXPECT_THROW(config_of(std::string("a = 1\0", 6)), ParseError);
+}
+
+struct BadLine {
+  std::vector<std::string> words;
+  const char* message;
+};
+const BadLine kBadLines[] = {
+    {{"train", "--epoch", "3"}, "unknown option '--epoch'; did you mean '--epochs'?"},
+    {{"train", "--batchsize=3"}, "unknown option '--batchsize'; did you mean '--batch-size'?"},
+    {{"trian"}, "unknown verb 'trian'; did you mean 'train'?"},
+    {{"train", "--epochs", "none"}, "--epochs: epochs must be a whole number from 1, got \"none\""},
+    {{"train", "--epochs", "0"}, "--epochs: epochs must be a whole number from 1, got 0"},
+    {{"train", "--max-steps", "-1"},
+     "--max-steps: max_steps must be a whole number from 0, got -1"},
+    {{"train", "--model", "lent"},
+     "--model: model.name must be lenet or mlp, got \"lent\"; did you mean 'lenet'?"},
+    {{"train", "--data", "fashion"},
+     "--data: data.source must be fashion-mnist, idx:DIR, csv:FILE or npz:FILE, got \"fashion\""},
+    {{"train", "--lr", "fast"}, "--lr: adam: lr must be a number, got \"fast\""},
+    {{"train", "--lr", "-1"}, "--lr: adam: lr must be finite and not negative, got -1"},
+    {{"train", "--optimizer", "sdg"},
+     "--optimizer: there is no optimizer 'sdg'; did you mean 'sgd'?"},
+    {{"train", "--optimizer", "sgd", "--set", "optimizer.beta1=0.5"},
+     "--set: sgd has no option 'beta1'"},
+    {{"train", "--schedule", "cosin"},
+     "--schedule: there is no schedule 'cosin'; did you mean 'cosine'?"},
+    {{"train", "--accumulate", "0"},
+     "--accumulate: accumulate must be a whole number from 1 to 1048576, got 0"},
+    {{"train", "--clip", "-1"}, "--clip: clip.norm must be a number from 0, got -1"},
+    {{"train", "--ema", "1"}, "--ema: ema.decay must be a number from 0 to below 1, got 1"},
+    {{"train", "--seed", "x"}, "--seed: seed must be a whole number from 0, got \"x\""},
+    {{"train", "--threads", "-2"},
+     "--threads: threads must be a whole number from 0 to 1024, got -2"},
+    {{"train", "--device", "gpu"},
+     "--device: device must be cpu or kir, got \"gpu\"; did you mean "
+     "'cpu'?"},
+    {{"train", "--progress", "loud"},
+     "--progress: output.progress must be auto, plain, json or none, got \"loud\""},
+    {{"train", "--set", "epochs"}, "--set must be KEY=VALUE, got \"epochs\""},
+    {{"train", "--set", "=3"}, "--set must be KEY=VALUE, got \"=3\""},
+    {{"train", "--set", "epoch=3"}, "--set: unknown key 'epoch'; did you mean 'epochs'?"},
+    {{"train", "--set", "data.flip=1"}, "--set: data.flip must be true or false, got 1"},
+    {{"train", "--set", "output.folder=\xff"}, "--set: output.folder must be text in UTF-8"},
+    {{"train", "--resume", "--restart"}, "--resume and --restart are opposites: give one of them"},
+    {{"train", "nowhere.toml"}, "nowhere.toml: cannot open: No such file or directory"},
+    {{"train", "a.toml", "--config", "b.toml"},
+     "two config files are given: a.toml and --config b.toml"},
+    {{"train", "a.toml", "b.toml"}, "train: unexpected argument 'b.toml'"},
+    {{"train", "--epochs"}, "--epochs: 1 required VALUE missing"},
+    {{"eval"}, "RUN is required"},
+    {{"lr-find", "--steps", "3"}, "--steps: Value 3 not in range 10 to 10000"},
+    {{"verify-resume", "--interruption", "3"},
+     "unknown option '--interruption'; did you mean '--interruptions'?"},
+    {{"doctor", "me"}, "doctor: unexpected argument 'me'"},
+};
+
+TEST(ConfigErrors, EveryBadCommandLineGetsItsMessage) {
+  for (const BadLine& bad : kBadLines) {
+    std::vector<std::string> words = {"pantala"};
+    words.insert(words.end(), bad.words.begin(), bad.words.end());
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    testing::internal::CaptureStderr();
+    const int code = tools::run_command(static_cast<int>(argv.size()), argv.data());
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), fmt::format("pantala: {}\n", bad.message));
+    EXPECT_EQ(code, tools::kExitUsage) << bad.message;
+  }
 }
 
 TEST(Config, TheResolvedConfigReadsBackToTheSameText) {

@@ -52,7 +52,7 @@ std::shared_ptr<ConfigFlags> add_config_flags(CLI::App& verb) {
             flag.flag,
             [flags, name = flag.flag](const std::string& text) { flags->of[name] = text; },
             help_of(flag))
-        ->type_name("");
+        ->type_name("VALUE");
   return flags;
 }
 
