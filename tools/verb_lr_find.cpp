@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "io/file.h"
 #include "monitor/chart.h"
+#include "monitor/records.h"
 #include "tools/command.h"
 #include "tools/train/flags.h"
 #include "tools/train/lr_sweep.h"
@@ -54,7 +55,7 @@ int find(const RunConfig& config, const LrFindOptions& options) {
   const std::string suggestion = exact(std::stod(fmt::format("{:.1e}", sweep.suggestion)));
   io::write_file(options.plot, draw(sweep, config));
   if (options.json) {
-    OrderedJson json{{"lr", std::stod(suggestion)}, {"plot", options.plot}};
+    OrderedJson json{{"lr", std::stod(suggestion)}, {"plot", monitor::printable(options.plot)}};
     for (const SweepPoint& point : sweep.smoothed)
       json["points"].push_back({{"lr", point.lr}, {"loss", point.loss}});
     fmt::print("{}\n", json.dump());

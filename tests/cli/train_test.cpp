@@ -15,6 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
+using testing::AllOf;
 using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -309,7 +310,10 @@ TEST_F(Train, DivergenceStopsBeforeTheWeightsChangeAndNamesTheOp) {
   for (const char* name : {"diagnosis.txt", "batch-data.npy", "batch-labels.npy",
                            "state/model.safetensors", "state/state.json"})
     EXPECT_TRUE(exists(std::string("wild/diverged/") + name)) << name;
-  EXPECT_THAT(bytes("wild/diverged/diagnosis.txt"), HasSubstr("epoch 1, batch "));
+  EXPECT_THAT(bytes("wild/diverged/diagnosis.txt"),
+              AllOf(StartsWith("epoch 0, step "),
+                    HasSubstr("The first number that is not finite is made in "),
+                    HasSubstr("parameter 'fc")));
   EXPECT_FALSE(exists("wild/result.json"));
 }
 
@@ -320,6 +324,49 @@ TEST_F(Train, ImagesFromAnNpzOrFashionMnistNeedTheRightModel) {
   EXPECT_EQ(outcome.err,
             "pantala: model lenet takes square images [size, size] or [channels, size, size] from "
             "4 x 4 pixels on; the items of the data set are [4]; mlp takes any\n");
+}
+
+TEST_F(Train, MistakesInTheDataAreNamed) {
+  const auto complaint = [&](std::vector<std::string> more) {
+    const Outcome outcome = run_pantala(train("run", std::move(more)));
+    EXPECT_EQ(outcome.exit_code, 2);
+    EXPECT_FALSE(exists("run"));
+    return outcome.err;
+  };
+  EXPECT_EQ(complaint({"--set", "data.subset=1000"}),
+            "pantala: data.subset is 1000, but points.csv has 150 items only\n");
+  EXPECT_EQ(complaint({"--set", "data.subset=1"}),
+            "pantala: points.csv has 1 item; that is too few to keep 1 back for validation "
+            "(data.validation)\n");
+  EXPECT_EQ(complaint({"--set", "data.validation=test"}),
+            "pantala: " + points() +
+                " has no test set; data.validation can be a share of the training set such as "
+                "0.1, or none\n");
+  EXPECT_EQ(complaint({"--set", "data.flip=true"}),
+            "pantala: data.flip and data.crop_pad are for images; the items of points.csv are "
+            "[4]\n");
+  EXPECT_EQ(complaint({"--set", "data.subset=12", "--set", "data.drop_last=true"}),
+            "pantala: an epoch has no batch: 11 items are not one of 16 (batch_size), and the "
+            "short last batch is left out (data.drop_last)\n");
+  EXPECT_EQ(complaint({"--set", "data.validation=none", "--set", "early_stopping.patience=2"}),
+            "pantala: early_stopping.patience needs a validation, but data.validation is none\n");
+  const auto of_file = [&](const std::string& content) {
+    std::ofstream(file("bad.csv")) << content;
+    std::vector<std::string> words = train("run");
+    *std::find(words.begin(), words.end(), points()) = "csv:" + file("bad.csv");
+    const Outcome outcome = run_pantala(words);
+    EXPECT_EQ(outcome.exit_code, 2);
+    return outcome.err;
+  };
+  EXPECT_EQ(of_file("1,2,0\n2,3,999999999999\n"),
+            "pantala: bad.csv: the label of item 1 is 999999999999; classes are numbered from 0 to "
+            "1048575\n");
+  EXPECT_EQ(of_file("1,2,0.5\n2,3,1.5\n"),
+            "pantala: bad.csv: the labels are f32[2,1]; the models here tell classes apart, which "
+            "are whole numbers, one per item\n");
+  EXPECT_EQ(of_file("1,2,a\n2,3,a\n"), "pantala: bad.csv: all items are of one class\n");
+  EXPECT_EQ(of_file("1,2,a\n2,3,\xff\n"),
+            "pantala: bad.csv: the name of a class is not text in UTF-8\n");
 }
 
 TEST_F(Train, TheReferenceOfKeysIsInTheDocs) {

@@ -46,13 +46,6 @@ std::string key_hint(const std::string& name) {
   return did_you_mean(name, names);
 }
 
-bool is_utf8(const std::string& text) {
-  try {
-    static_cast<void>(nlohmann::json(text).dump());
-    return true;
-  } catch (const nlohmann::json::type_error&) { return false; }
-}
-
 OptionValue option_value(const ConfigValue& value) {
   if (const auto* flag = std::get_if<bool>(&value)) return *flag;
   if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
@@ -160,6 +153,13 @@ RateRule plateau_of(const RunConfig& config) {
 }
 
 }  // namespace
+
+bool is_utf8(const std::string& text) {
+  try {
+    static_cast<void>(nlohmann::json(text).dump());
+    return true;
+  } catch (const nlohmann::json::type_error&) { return false; }
+}
 
 optim::Optimizer optimizer_of(const RunConfig& config) {
   return optim::from_options(config.optimizer.name, config.optimizer.options);

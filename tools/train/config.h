@@ -78,6 +78,7 @@ struct RunConfig {
 // A value as TOML has it.
 using ConfigValue = std::variant<bool, std::int64_t, double, std::string, std::vector<double>>;
 std::string value_text(const ConfigValue& value);  // as TOML
+bool is_utf8(const std::string& text);             // what TOML and JSON can hold
 
 // What a key changes. A run can be continued with other values of all but `numbers`; another
 // `length` is only the same run if no schedule is stretched over the whole of it.

@@ -40,9 +40,7 @@ std::string save_divergence(const RunFolder& folder, const RunConfig& config,
   fs::remove_all(folder.diverged(), ignored);
   fs::create_directories(folder.diverged(), ignored);
   trainer.save_checkpoint(folder.diverged() / "state");
-  const TrainerState& state = trainer.state();
-  std::string text = fmt::format("{}\nepoch {}, batch {} of the epoch, after {} updates\n", message,
-                                 state.epoch + 1, state.batches + 1, state.global_steps);
+  std::string text = message + "\n";
   if (const data::Batch* batch = trainer.failed_batch()) {
     data::write_npy(folder.diverged() / "batch-data.npy", batch->data);
     data::write_npy(folder.diverged() / "batch-labels.npy", batch->labels);

@@ -12,7 +12,7 @@
 namespace pantala::tools {
 
 // Writes RUN/diverged: batch-data.npy, batch-labels.npy, state/ (a checkpoint) and diagnosis.txt.
-// Returns the text of the diagnosis with where the batch was in the run.
+// Returns `message`, which says where the batch was in the run, with the text of the diagnosis.
 std::string save_divergence(const RunFolder& folder, const RunConfig& config,
                             const ModelShape& shape, const Trainer& trainer,
                             const std::string& message);

@@ -221,6 +221,9 @@ Source open_source(const std::string& source, const std::string& label) {
     if (!set) continue;
     if (set->size() == 0) throw TypeError(fmt::format("{}: there are no items", set->name));
     check_labels(*set);
+    for (const std::string& name : set->classes)
+      if (!is_utf8(name))
+        throw TypeError(fmt::format("{}: the name of a class is not text in UTF-8", set->name));
   }
   if (result.test) check_same_items(*result.test, result.train.data->item_shape());
   return result;
