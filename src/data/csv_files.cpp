@@ -56,10 +56,12 @@ std::size_t find_label(const std::string& label, const std::vector<std::string>&
   }
   std::size_t number = 0;
   const auto [end, status] = std::from_chars(label.data(), label.data() + label.size(), number);
-  if (status == std::errc{} && end == label.data() + label.size() && number < columns)
-    return number;
-  const std::string hint =
-      names.empty() ? "; the file has no header, so give its number" : did_you_mean(label, names);
+  const bool is_number = status == std::errc{} && end == label.data() + label.size();
+  if (is_number && number < columns) return number;
+  std::string hint;
+  if (!is_number)
+    hint =
+        names.empty() ? "; the file has no header, so give its number" : did_you_mean(label, names);
   throw TypeError(fmt::format("{}: there is no label column '{}'{} (columns 0 to {}{})", file,
                               label, hint, columns - 1, names.empty() ? "" : ": " + listed(names)));
 }

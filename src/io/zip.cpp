@@ -157,7 +157,8 @@ class CheckedSource : public ByteSource {
     const std::size_t old = out.size();
     inner_->read(count, out);
     const std::size_t got = out.size() - old;
-    checksum_ = crc32(checksum_, out.data() + old, static_cast<uInt>(got));
+    // Without a buffer crc32 would begin anew.
+    if (got > 0) checksum_ = crc32(checksum_, out.data() + old, static_cast<uInt>(got));
     done_ += got;
     if (done_ > entry_.bytes || (got < count && done_ < entry_.bytes))
       fail(fmt::format("{} {} bytes, but the directory says {}",

@@ -4,10 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include "io/file.h"
 #include "pantala/error.h"
+#include "support/data_files.h"
 #include "support/temporary.h"
 
 namespace pantala::io {
@@ -15,28 +15,8 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-std::string gzip(const std::string& text) {
-  z_stream stream{};
-  deflateInit2(&stream, 9, Z_DEFLATED, MAX_WBITS + 16, 8, Z_DEFAULT_STRATEGY);
-  std::string out(deflateBound(&stream, text.size()) + 64, '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-  stream.avail_in = static_cast<uInt>(text.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  deflate(&stream, Z_FINISH);
-  out.resize(stream.total_out);
-  deflateEnd(&stream);
-  return out;
-}
-
-// An IDX header: type, rank, sizes.
-std::string head(unsigned type, const std::vector<std::uint32_t>& sizes) {
-  std::string text{'\0', '\0', static_cast<char>(type), static_cast<char>(sizes.size())};
-  for (const std::uint32_t size : sizes)
-    for (int shift = 24; shift >= 0; shift -= 8) text += static_cast<char>(size >> shift & 255);
-  return text;
-}
+using tests::gzip;
+using tests::idx_head;
 
 class IdxTest : public testing::Test {
  protected:
@@ -59,7 +39,7 @@ class IdxTest : public testing::Test {
 };
 
 TEST_F(IdxTest, ReadsBytesPlainAndCompressed) {
-  const std::string content = head(8, {2, 3}) + std::string("\x00\x01\x02\x03\xfe\xff", 6);
+  const std::string content = idx_head(8, {2, 3}) + std::string("\x00\x01\x02\x03\xfe\xff", 6);
   for (const std::string& form : {content, gzip(content)}) {
     const HostArray array = read(form);
     EXPECT_EQ(array.shape, (Shape{2, 3}));
@@ -71,36 +51,36 @@ TEST_F(IdxTest, ReadsBytesPlainAndCompressed) {
 
 TEST_F(IdxTest, ReadsOtherTypesBigEndian) {
   EXPECT_THAT(std::get<std::vector<std::int32_t>>(
-                  read(head(0x09, {2}) + std::string("\x01\xff", 2)).values),
+                  read(idx_head(0x09, {2}) + std::string("\x01\xff", 2)).values),
               ElementsAre(1, -1));
   EXPECT_THAT(std::get<std::vector<std::int32_t>>(
-                  read(head(0x0B, {2}) + std::string("\x01\x02\xff\xff", 4)).values),
+                  read(idx_head(0x0B, {2}) + std::string("\x01\x02\xff\xff", 4)).values),
               ElementsAre(258, -1));
   EXPECT_THAT(std::get<std::vector<std::int32_t>>(
-                  read(head(0x0C, {1}) + std::string("\x00\x01\x00\x02", 4)).values),
+                  read(idx_head(0x0C, {1}) + std::string("\x00\x01\x00\x02", 4)).values),
               ElementsAre(65538));
   EXPECT_THAT(std::get<std::vector<float>>(
-                  read(head(0x0D, {1}) + std::string("\x3f\xc0\x00\x00", 4)).values),
+                  read(idx_head(0x0D, {1}) + std::string("\x3f\xc0\x00\x00", 4)).values),
               ElementsAre(1.5f));
   EXPECT_THAT(
       std::get<std::vector<double>>(
-          read(head(0x0E, {1}) + std::string("\xc0\x04\x00\x00\x00\x00\x00\x00", 8)).values),
+          read(idx_head(0x0E, {1}) + std::string("\xc0\x04\x00\x00\x00\x00\x00\x00", 8)).values),
       ElementsAre(-2.5));
 }
 
 TEST_F(IdxTest, EmptyArraysAndScalars) {
-  EXPECT_EQ(read(head(8, {0, 28, 28})).shape.numel(), 0);
-  EXPECT_EQ(read(gzip(head(8, {0}))).shape.numel(), 0);
-  EXPECT_EQ(read(head(8, {}) + "x").shape, Shape{});
+  EXPECT_EQ(read(idx_head(8, {0, 28, 28})).shape.numel(), 0);
+  EXPECT_EQ(read(gzip(idx_head(8, {0}))).shape.numel(), 0);
+  EXPECT_EQ(read(idx_head(8, {}) + "x").shape, Shape{});
 }
 
 TEST_F(IdxTest, RefusesDamagedHeaders) {
   EXPECT_THAT(refusal(""), HasSubstr("not an IDX file"));
   EXPECT_THAT(refusal("PNG and so on"), HasSubstr("not an IDX file"));
-  EXPECT_THAT(refusal(head(7, {1}) + "x"), HasSubstr("unknown IDX element type 0x07"));
-  EXPECT_THAT(refusal(head(8, {1, 2}).substr(0, 10)), HasSubstr("ends within the 2 sizes"));
-  EXPECT_THAT(refusal(head(8, {1, 1, 1, 1, 1, 1, 1, 1, 1}) + "x"), HasSubstr("byte 4"));
-  EXPECT_THAT(refusal(head(8, {0xffffffff, 0xffffffff, 0xffffffff})), HasSubstr("byte 4"));
+  EXPECT_THAT(refusal(idx_head(7, {1}) + "x"), HasSubstr("unknown IDX element type 0x07"));
+  EXPECT_THAT(refusal(idx_head(8, {1, 2}).substr(0, 10)), HasSubstr("ends within the 2 sizes"));
+  EXPECT_THAT(refusal(idx_head(8, {1, 1, 1, 1, 1, 1, 1, 1, 1}) + "x"), HasSubstr("byte 4"));
+  EXPECT_THAT(refusal(idx_head(8, {0xffffffff, 0xffffffff, 0xffffffff})), HasSubstr("byte 4"));
 }
 
 TEST_F(IdxTest, RefusesOtherAmountsThanPromised) {
@@ -108,30 +88,31 @@ TEST_F(IdxTest, RefusesOtherAmountsThanPromised) {
     const auto form = [&](const std::string& content) {
       return compressed ? gzip(content) : content;
     };
-    EXPECT_THAT(refusal(form(head(8, {4}) + "abc")),
+    EXPECT_THAT(refusal(form(idx_head(8, {4}) + "abc")),
                 HasSubstr("promises 4 bytes of elements, the file has 3"));
-    EXPECT_THAT(refusal(form(head(8, {4}) + "abcde")), HasSubstr("more than the 4 bytes"));
+    EXPECT_THAT(refusal(form(idx_head(8, {4}) + "abcde")), HasSubstr("more than the 4 bytes"));
     // Four gigabytes are promised, hardly anything is there: no such memory is taken.
-    EXPECT_THAT(refusal(form(head(8, {0xffffffff}) + "abc")), HasSubstr("the file has 3"));
+    EXPECT_THAT(refusal(form(idx_head(8, {0xffffffff}) + "abc")), HasSubstr("the file has 3"));
   }
 }
 
 TEST_F(IdxTest, RefusesMoreThanTheLimit) {
-  write_file(path_, head(0x0E, {0xffffffff}));
+  write_file(path_, idx_head(0x0E, {0xffffffff}));
   EXPECT_THROW(read_idx(path_), ParseError);
-  write_file(path_, head(8, {100}) + std::string(100, 'x'));
+  write_file(path_, idx_head(8, {100}) + std::string(100, 'x'));
   EXPECT_THROW(read_idx(path_, 99), ParseError);
   EXPECT_EQ(read_idx(path_, 100).shape.numel(), 100);
 }
 
 TEST_F(IdxTest, StopsInflatingWhereTheHeaderSays) {
   // A bomb: a megabyte of zeros behind a promise of four bytes.
-  EXPECT_THAT(refusal(gzip(head(8, {4}) + std::string(1 << 20, '\0'))),
+  EXPECT_THAT(refusal(gzip(idx_head(8, {4}) + std::string(1 << 20, '\0'))),
               HasSubstr("more than the 4 bytes"));
 }
 
 TEST_F(IdxTest, RefusesDamagedStreams) {
-  const std::string good = gzip(head(8, {1000}) + std::string(500, 'a') + std::string(500, 'b'));
+  const std::string good =
+      gzip(idx_head(8, {1000}) + std::string(500, 'a') + std::string(500, 'b'));
   EXPECT_EQ(read(good).shape.numel(), 1000);
   for (std::size_t length = 2; length < good.size(); ++length)
     EXPECT_THAT(refusal(good.substr(0, length)), HasSubstr("gzip")) << length;
