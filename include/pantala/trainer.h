@@ -179,7 +179,7 @@ enum class Request : std::uint8_t {
 struct CheckpointOptions {
   // Checkpoints are folders in it, `step-000000123` by the number of optimizer steps; "": none are
   // written.
-  std::filesystem::path folder;
+  std::filesystem::path folder = {};
   std::int64_t every_steps = 0;   // 0: not by steps
   std::int64_t every_epochs = 1;  // 0: not by epochs; the end of the run is saved in any case
   std::int64_t keep_last = 3;     // and the best one, if there is validation; 0: all

@@ -20,10 +20,11 @@ namespace {
 
 namespace fs = std::filesystem;
 using io::Json;
+using train::kBestFile;
+using train::kModelFile;
+using train::kOptimizerFile;
 using train::kStateFile;
 
-constexpr const char *kModel = "model.safetensors", *kOptimizer = "optimizer.safetensors",
-                     *kBest = "best.safetensors";
 constexpr std::int64_t kFormat = 1;
 
 std::string_view guard_name(NonFiniteGuard guard) {
@@ -76,10 +77,10 @@ Checkpoint read_checkpoint(const fs::path& folder) {
     checkpoint.config = document.at("config");
     return document.at("files").get<std::map<std::string, std::string>>();
   });
-  for (const char* name : {kModel, kOptimizer})
+  for (const char* name : {kModelFile, kOptimizerFile})
     if (!files.contains(name))
       throw ParseError(fmt::format("{}: the checksum of {} is missing", file, name));
-  for (const char* name : {kModel, kOptimizer, kBest}) {
+  for (const char* name : {kModelFile, kOptimizerFile, kBestFile}) {
     const auto listed = files.find(name);
     if (listed == files.end()) continue;
     const fs::path path = need(name);
@@ -87,7 +88,7 @@ Checkpoint read_checkpoint(const fs::path& folder) {
       throw ParseError(
           fmt::format("{}: damaged: its checksum is not the one in {}", path.string(), kStateFile));
   }
-  checkpoint.has_best = files.contains(kBest);
+  checkpoint.has_best = files.contains(kBestFile);
   checkpoint.state = train::decode_state(
       io::extract(file, [&]() -> const Json& { return document.at("state"); }), file);
   return checkpoint;
@@ -109,11 +110,11 @@ void Trainer::Impl::save_checkpoint(const fs::path& folder, const std::string& e
   const std::int64_t needed =
       memory.parameters + memory.states + (best_weights_ ? best_weights_->bytes() : 0) + kMargin;
   train::write_checkpoint(folder, static_cast<std::uint64_t>(needed), [&](const fs::path& into) {
-    session().save(into / kModel, Saved::model);
-    session().save(into / kOptimizer, Saved::optimizer);
-    if (best_weights_) best_weights_->save(into / kBest);
+    session().save(into / kModelFile, Saved::model);
+    session().save(into / kOptimizerFile, Saved::optimizer);
+    if (best_weights_) best_weights_->save(into / kBestFile);
     Json files;
-    for (const char* name : {kModel, kOptimizer, kBest})
+    for (const char* name : {kModelFile, kOptimizerFile, kBestFile})
       if (fs::exists(into / name)) files[name] = train::file_checksum(into / name);
     io::write_file(into / kStateFile, train::state_text({{"format", kFormat},
                                                          {"config", config_summary(config, plans)},
@@ -128,15 +129,15 @@ std::string Trainer::Impl::load_checkpoint(const fs::path& folder) {
   train::put_right(folder);
   Checkpoint checkpoint = read_checkpoint(folder);
   std::optional<train::Weights> best;
-  if (checkpoint.has_best) best = train::Weights::load(folder / kBest, session());
+  if (checkpoint.has_best) best = train::Weights::load(folder / kBestFile, session());
   if (checkpoint.state.plateau.has_value() != config.plateau.has_value())
     throw TypeError(fmt::format("{}: it was saved {} plateau, this trainer is {} one",
                                 folder.string(), checkpoint.state.plateau ? "with a" : "without",
                                 config.plateau ? "with" : "without"));
   const train::Weights before = train::Weights::of(session(), false);
-  session().load(folder / kModel, Saved::model);
+  session().load(folder / kModelFile, Saved::model);
   try {
-    session().load(folder / kOptimizer, Saved::optimizer);
+    session().load(folder / kOptimizerFile, Saved::optimizer);
   } catch (...) {
     before.restore(session());
     throw;

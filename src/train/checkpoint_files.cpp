@@ -41,6 +41,19 @@ auto try_to(const fs::path& path, std::string_view action, F&& f) {
   }
 }
 
+// Nothing is in it but the files of a checkpoint and what a crash leaves of them.
+bool may_be_replaced(const fs::path& folder) {
+  if (!fs::is_directory(folder)) return false;
+  constexpr std::string_view kFiles[] = {kModelFile, kOptimizerFile, kBestFile, kStateFile};
+  return std::all_of(fs::directory_iterator(folder), fs::directory_iterator(),
+                     [&](const fs::directory_entry& entry) {
+                       const std::string name = entry.path().filename().string();
+                       return std::find(std::begin(kFiles), std::end(kFiles), name) !=
+                                  std::end(kFiles) ||
+                              (name.starts_with('.') && name.ends_with(".tmp"));
+                     });
+}
+
 // The number of "step-000000123".
 std::optional<std::int64_t> number_of(std::string_view name) {
   if (!name.starts_with(kStep)) return {};
@@ -83,7 +96,7 @@ void write_checkpoint(const fs::path& folder, std::uint64_t needed,
   put_right(folder);
   const bool replaces = try_to(folder, "write", [&] {
     if (!fs::exists(folder)) return false;
-    if (!fs::is_directory(folder) || (!fs::exists(folder / kStateFile) && !fs::is_empty(folder)))
+    if (!may_be_replaced(folder))
       throw IoError(
           fmt::format("{}: is there and is no checkpoint: it is not replaced", folder.string()));
     return true;

@@ -15,14 +15,17 @@
 
 namespace pantala::train {
 
-inline constexpr const char* kStateFile = "state.json";
+inline constexpr const char *kModelFile = "model.safetensors",
+                            *kOptimizerFile = "optimizer.safetensors",
+                            *kBestFile = "best.safetensors", *kStateFile = "state.json";
 
 // IoError naming both numbers if there is less space than needed.
 void check_space(const std::filesystem::path& folder, std::uint64_t needed,
                  std::uint64_t available);
 
 // Makes the folder, replacing one that is there, by filling a temporary one. IoError if `folder`
-// is something else than a checkpoint, or if fewer than `needed` bytes are free.
+// holds anything else than the files of a checkpoint, whole or damaged, or if fewer than `needed`
+// bytes are free.
 void write_checkpoint(const std::filesystem::path& folder, std::uint64_t needed,
                       const std::function<void(const std::filesystem::path& temporary)>& fill);
 // Removes what a crash has left of this checkpoint, and brings back the one that it was to replace.

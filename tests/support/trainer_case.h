@@ -29,7 +29,7 @@ inline Graph dropout_graph(std::int64_t batch, Phase phase) {
   const bool training = phase == Phase::training;
   Graph g;
   const Tensor x = g.input("x", {batch, kInputs}), labels = g.input("labels", {batch}, i64);
-  const Tensor h = relu(nn::linear("fc1", x, 8));
+  const Tensor h = relu(nn::batch_norm("norm", nn::linear("fc1", x, 8), {.training = training}));
   const Tensor logits = nn::linear("fc2", nn::dropout(h, 0.25, training), kClasses);
   g.output("logits", logits);
   g.output("loss", cross_entropy(logits, labels));
