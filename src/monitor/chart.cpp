@@ -249,9 +249,10 @@ class Drawing {
         "stroke-dasharray=\"3 3\"/>\n"
         "<circle cx=\"{0:.1f}\" cy=\"{3:.1f}\" r=\"5\" fill=\"#ffffff\" stroke=\"#333333\" "
         "stroke-width=\"2\"/>\n"
-        "<text x=\"{4:.1f}\" y=\"{5:.1f}\" text-anchor=\"{6}\" font-weight=\"600\" "
-        "fill=\"#222222\" stroke=\"#ffffff\" stroke-width=\"3\" paint-order=\"stroke\">{7}"
-        "</text>\n",
+        // Twice: with a white rim, so that it can be read over lines, and itself.
+        "<g font-weight=\"600\" text-anchor=\"{6}\" fill=\"#222222\">\n"
+        "<text x=\"{4:.1f}\" y=\"{5:.1f}\" stroke=\"#ffffff\" stroke-width=\"3\">{7}</text>\n"
+        "<text x=\"{4:.1f}\" y=\"{5:.1f}\">{7}</text>\n</g>\n",
         x, top_, bottom_, y, on_the_right ? x - 9 : x + 9, top_ + 14,
         on_the_right ? "end" : "start", xml_text(shortened(mark.label, kMostLabel)));
   }
@@ -265,23 +266,52 @@ class Drawing {
   std::string out_;
 };
 
+// The finite points, or of very many the means of as many stretches as can be told apart.
+std::vector<Point> stretch_means(std::span<const Point> points) {
+  constexpr double kMostSummed = 1e280;  // sums of products must stay finite
+  std::vector<Point> finite;
+  for (const Point& point : points)
+    if (std::isfinite(point.x) && std::isfinite(point.y))
+      finite.push_back({std::clamp(point.x, -kMostSummed, kMostSummed),
+                        std::clamp(point.y, -kMostSummed, kMostSummed)});
+  const std::size_t stretches = std::min(finite.size(), 2 * kMostPoints);
+  std::vector<Point> means;
+  for (std::size_t k = 0; k < stretches; ++k) {
+    const std::size_t begin = k * finite.size() / stretches,
+                      end = (k + 1) * finite.size() / stretches;
+    Point sum;
+    for (std::size_t i = begin; i < end; ++i) sum = {sum.x + finite[i].x, sum.y + finite[i].y};
+    const auto count = static_cast<double>(end - begin);
+    means.push_back({sum.x / count, sum.y / count});
+  }
+  return means;
+}
+
 }  // namespace
 
 std::string svg(const Chart& chart) { return Drawing(chart).text(); }
 
 std::vector<Point> smoothed(std::span<const Point> points) {
-  std::vector<Point> finite;
-  for (const Point& point : points)
-    if (std::isfinite(point.x) && std::isfinite(point.y)) finite.push_back(point);
-  const std::size_t count = finite.size(), widest = std::max<std::size_t>(1, count / 40);
-  std::vector<double> sums(count + 1, 0.0);
-  for (std::size_t k = 0; k < count; ++k)
-    sums[k + 1] = sums[k] + std::clamp(finite[k].y, -1e290, 1e290);
-  std::vector<Point> out = finite;
-  for (std::size_t k = 0; k < count; ++k) {
-    // As wide on both sides: at the ends a one-sided average would lag behind the curve.
-    const std::size_t half = std::min({k, count - 1 - k, widest});
-    out[k].y = (sums[k + half + 1] - sums[k - half]) / static_cast<double>(2 * half + 1);
+  const std::vector<Point> means = stretch_means(points);
+  const auto count = static_cast<std::ptrdiff_t>(means.size());
+  const std::ptrdiff_t reach = std::max<std::ptrdiff_t>(1, count / 40);
+  std::vector<Point> out = means;
+  for (std::ptrdiff_t k = 0; k < count; ++k) {
+    // The line through the neighbours; in the middle that is their mean, and at the ends, where
+    // there are none on one side, it neither lags behind nor follows a single point.
+    double n = 0, x = 0, xx = 0, y = 0, xy = 0;
+    for (std::ptrdiff_t i = std::max<std::ptrdiff_t>(0, k - reach);
+         i <= std::min(count - 1, k + reach); ++i) {
+      const auto distance = static_cast<double>(i - k);
+      const double value = means[static_cast<std::size_t>(i)].y;
+      n += 1;
+      x += distance;
+      xx += distance * distance;
+      y += value;
+      xy += distance * value;
+    }
+    if (const double determinant = n * xx - x * x; determinant > 0)
+      out[static_cast<std::size_t>(k)].y = (y * xx - x * xy) / determinant;
   }
   return out;
 }

@@ -24,7 +24,7 @@ enum class Stroke : std::uint8_t {
 };
 struct Curve {
   std::string label;  // "": not in the legend
-  std::vector<Point> points;
+  std::vector<Point> points = {};
   std::size_t colour = 0;  // a number; colours repeat after kColours
   Stroke stroke = Stroke::plain;
 };
@@ -36,7 +36,7 @@ struct Mark {
 
 struct Chart {
   std::string title, x_label, y_label;
-  std::vector<Curve> curves;
+  std::vector<Curve> curves = {};
   std::vector<Mark> marks = {};
   bool log_x = false, log_y = false;
   bool whole_x = false;      // ticks at whole numbers only: steps, epochs
@@ -49,8 +49,8 @@ inline constexpr int kChartWidth = 720, kChartHeight = 440;  // higher if the le
 
 std::string svg(const Chart& chart);
 
-// A moving average around every point, with as many neighbours on either side; not finite points
-// are left out.
+// A moving average over a twentieth of the points; those that are not finite are left out, and very
+// many are first averaged in stretches.
 std::vector<Point> smoothed(std::span<const Point> points);
 
 // --- the parts

@@ -42,10 +42,10 @@ ProgressOptions progress_on_stderr(ProgressMode mode, const char* term, const ch
 
 // Where in the run a step is.
 struct RunPlace {
-  std::int64_t epochs = 0;              // in all; 0: not known
-  std::int64_t batch = 0;               // of this epoch, finished
-  std::optional<std::int64_t> batches;  // of an epoch
-  std::int64_t max_steps = 0;           // in all; 0: no limit
+  std::int64_t epochs = 0;                   // in all; 0: not known
+  std::int64_t batch = 0;                    // of this epoch, finished
+  std::optional<std::int64_t> batches = {};  // of an epoch
+  std::int64_t max_steps = 0;                // in all; 0: no limit
 };
 
 class ProgressLine {

@@ -82,7 +82,9 @@ bool is_place(std::string_view field) {
 
 std::string number_text(const FieldValue& value) {
   if (const auto* whole = std::get_if<std::int64_t>(&value)) return fmt::format("{}", *whole);
-  return exact(std::get<double>(value));
+  const double number = std::get<double>(value);
+  if (number == 0 && std::signbit(number)) return "-0.0";  // "-0" would be read as a whole number
+  return exact(number);
 }
 
 std::string json_members(const std::vector<Field>& fields) {

@@ -19,10 +19,10 @@ struct StepRecord {
   std::int64_t global_step = 0;      // optimizer steps of the run so far, this one included
   double loss = 0;
   double learning_rate = 0;
-  std::optional<double> gradient_norm;
-  std::optional<double> items_per_second;  // of late
-  std::optional<double> wait_share;        // of the time: waiting for data, 0 to 1
-  std::optional<std::int64_t> memory_bytes;
+  std::optional<double> gradient_norm = {};
+  std::optional<double> items_per_second = {};  // of late
+  std::optional<double> wait_share = {};        // of the time: waiting for data, 0 to 1
+  std::optional<std::int64_t> memory_bytes = {};
   friend bool operator==(const StepRecord&, const StepRecord&) = default;
 };
 
@@ -30,11 +30,11 @@ struct EpochRecord {
   std::int64_t epoch = 0, steps = 0;
   std::int64_t global_step = 0;  // after the epoch
   double avg_loss = 0;
-  std::optional<double> learning_rate;
-  std::optional<double> seconds;  // of training alone
-  std::optional<double> items_per_second;
-  std::optional<double> validation_loss;
-  Metrics metrics;  // of the validation
+  std::optional<double> learning_rate = {};
+  std::optional<double> seconds = {};  // of training alone
+  std::optional<double> items_per_second = {};
+  std::optional<double> validation_loss = {};
+  Metrics metrics = {};  // of the validation
   friend bool operator==(const EpochRecord&, const EpochRecord&) = default;
 };
 

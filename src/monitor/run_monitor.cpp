@@ -10,6 +10,11 @@ namespace {
 constexpr double kWindowSeconds = 1;
 constexpr std::string_view kWhere = "position of the run's monitor";
 
+bool is_same(const std::optional<Evaluation>& a, const std::optional<Evaluation>& b) {
+  if (!a || !b) return a.has_value() == b.has_value();
+  return a->items == b->items && a->loss == b->loss && a->values == b->values;
+}
+
 }  // namespace
 
 RunMonitor::RunMonitor(RunMonitorOptions options)
@@ -81,11 +86,11 @@ void RunMonitor::on_step(const StepMetrics& metrics) {
 // The evaluation that came after the epoch, if there was one.
 std::optional<Evaluation> RunMonitor::evaluation_of(const EpochStats& stats) const {
   const TrainHistory& history = trainer_->state().history;
-  if (!history.epochs.empty() && history.epochs.back() == stats &&
+  if (!history.epochs.empty() && history.epochs.back().epoch == stats.epoch &&
       history.epochs.size() == history.evaluations.size())
     return history.evaluations.back();
   // An epoch that the history does not have: the step limit ended it, or it was trained alone.
-  return trainer_->last_evaluation() == seen_ ? std::nullopt : trainer_->last_evaluation();
+  return is_same(trainer_->last_evaluation(), seen_) ? std::nullopt : trainer_->last_evaluation();
 }
 
 void RunMonitor::on_epoch(const EpochStats& stats) {

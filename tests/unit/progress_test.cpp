@@ -1,0 +1,365 @@
+// The progress line, on a terminal that is a string and a clock that is a number.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <thread>
+
+#include "base/log.h"
+#include "monitor/progress_line.h"
+#include "pantala/error.h"
+
+namespace pantala::monitor {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+// What a terminal shows after the bytes were written: finished lines, and the one with the cursor.
+// Knows \r, \n, \x1b[K and colours.
+struct Screen {
+  std::vector<std::string> lines{""};
+  std::size_t column = 0;
+  void write(std::string_view text) {
+    for (std::size_t k = 0; k < text.size(); ++k) {
+      std::string& line = lines.back();
+      if (text[k] == '\r') {
+        column = 0;
+      } else if (text[k] == '\n') {
+        lines.emplace_back();
+        column = 0;
+      } else if (text.substr(k, 3) == "\x1b[K") {
+        line.resize(column);
+        k += 2;
+      } else if (text[k] == '\x1b') {
+        k = text.find('m', k);
+      } else {
+        line.resize(std::max(line.size(), column + 1), ' ');
+        line[column++] = text[k];
+      }
+    }
+  }
+};
+
+struct Watched {
+  std::string bytes;
+  Screen screen;
+  double now = 1000;
+  int width = 200;
+
+  ProgressOptions options(ProgressMode mode, bool terminal, bool colour = false) {
+    return {.mode = mode,
+            .terminal = terminal,
+            .colour = colour,
+            .width = [this] { return width; },
+            .write =
+                [this](std::string_view text) {
+                  bytes += text;
+                  screen.write(text);
+                },
+            .clock = [this] { return now; }};
+  }
+  std::vector<std::string> lines() const {
+    std::istringstream in(bytes);
+    std::vector<std::string> all;
+    for (std::string line; std::getline(in, line);) all.push_back(line);
+    return all;
+  }
+};
+
+StepRecord step_record(std::int64_t epoch, std::int64_t step) {
+  return {.epoch = epoch,
+          .step = step,
+          .global_step = epoch * 100 + step + 1,
+          .loss = 0.5,
+          .learning_rate = 0.001,
+          .gradient_norm = 1.5,
+          .items_per_second = 41234.4,
+          .wait_share = 0.034,
+          .memory_bytes = std::int64_t{412} << 20};
+}
+RunPlace place(std::int64_t batch) { return {.epochs = 5, .batch = batch, .batches = 100}; }
+
+EpochRecord epoch_record(std::int64_t epoch) {
+  return {.epoch = epoch,
+          .steps = 100,
+          .global_step = 100 * (epoch + 1),
+          .avg_loss = 0.5312,
+          .learning_rate = 0.001,
+          .seconds = 13.21,
+          .items_per_second = 4545,
+          .validation_loss = 0.4012,
+          .metrics = {{"accuracy", 0.85314}, {"top5", 0.99}}};
+}
+
+void show(ProgressLine& line, std::int64_t epoch, std::int64_t step) {
+  line.observe(0.5);
+  line.step(step_record(epoch, step), place(step + 1));
+}
+
+TEST(ProgressLine, IsOneLiveLineOnATerminal) {
+  Watched watched;
+  ProgressLine line(watched.options(ProgressMode::automatic, true));
+  show(line, 1, 10);
+  EXPECT_THAT(watched.screen.lines,
+              ElementsAre("epoch 2/5  step 11/100  loss 0.5000  lr 0.001  41,234 items/s  data 3%  "
+                          "mem 412 MiB"));
+  watched.now += 10;
+  show(line, 1, 20);
+  // 10 steps took 10 s; 379 are left.
+  EXPECT_THAT(watched.screen.lines,
+              ElementsAre("epoch 2/5  step 21/100  loss 0.5000  lr 0.001  41,234 items/s  data 3%  "
+                          "mem 412 MiB  left 6:19"));
+  line.epoch(epoch_record(1), 5);
+  ASSERT_EQ(watched.screen.lines.size(), 2U);
+  EXPECT_EQ(watched.screen.lines[0],
+            "epoch 2/5  loss 0.5312  validation loss 0.4012  accuracy 0.8531  top5 0.9900  13.2 s  "
+            "4,545 items/s");
+  EXPECT_THAT(watched.screen.lines[1], HasSubstr("step 21/100"));
+  watched.now += 1;
+  show(line, 2, 0);
+  EXPECT_THAT(watched.screen.lines[1], HasSubstr("epoch 3/5  step 1/100  loss 0.5000  accuracy "
+                                                 "0.8531  lr 0.001"));
+  line.finish();
+  EXPECT_EQ(watched.screen.lines[1], "");
+  EXPECT_EQ(watched.screen.lines.size(), 2U);
+}
+
+TEST(ProgressLine, IsRedrawnTenTimesASecondAtMost) {
+  Watched watched;
+  ProgressLine line(watched.options(ProgressMode::automatic, true));
+  for (int k = 0; k < 1000; ++k) {
+    show(line, 0, k % 100);
+    watched.now += 0.001;
+  }
+  const auto redrawn = std::ranges::count(watched.bytes, '\r');
+  EXPECT_GE(redrawn, 9);
+  EXPECT_LE(redrawn, 11);
+}
+
+TEST(ProgressLine, FitsIntoAnyWidth) {
+  for (const bool colour : {false, true})
+    for (int width = 1; width < 130; ++width) {
+      Watched watched;
+      watched.width = width;
+      ProgressLine line(watched.options(ProgressMode::automatic, true, colour));
+      line.epoch(epoch_record(0), 5);
+      show(line, 1, 10);
+      watched.now += 1;
+      show(line, 1, 11);
+      EXPECT_LE(watched.screen.lines.back().size(), static_cast<std::size_t>(width - 1));
+      EXPECT_FALSE(width > 10 && watched.screen.lines.back().empty());
+      // Whole parts only, the ones that matter most.
+      EXPECT_TRUE(width <= 60 || watched.screen.lines.back().ends_with("left 6:28"));
+      EXPECT_TRUE(width <= 36 ||
+                  watched.screen.lines.back().find("loss 0.5000") != std::string::npos);
+    }
+  Watched unknown;
+  unknown.width = 0;
+  ProgressLine line(unknown.options(ProgressMode::automatic, true));
+  show(line, 0, 0);
+  EXPECT_LE(unknown.screen.lines.back().size(), 79U);
+}
+
+TEST(ProgressLine, ColoursOnlyIfAskedFor) {
+  Watched without, with;
+  ProgressLine(without.options(ProgressMode::automatic, true, false)).epoch(epoch_record(0), 5);
+  EXPECT_THAT(without.bytes, Not(HasSubstr("\x1b[1m")));
+  ProgressLine line(with.options(ProgressMode::automatic, true, true));
+  show(line, 0, 0);
+  EXPECT_THAT(with.bytes, HasSubstr("\x1b[1m"));
+  EXPECT_THAT(with.screen.lines.back(), HasSubstr("epoch 1/5  step 1/100"));
+}
+
+TEST(ProgressLine, LogLinesDoNotTearIt) {
+  Watched watched;
+  testing::internal::CaptureStderr();
+  {
+    ProgressLine line(watched.options(ProgressMode::automatic, true));
+    show(line, 0, 0);
+    const std::string before = watched.screen.lines.back();
+    watched.bytes.clear();
+    logging::warning("something odd");
+    // Erased, then (the log's line, and) drawn again.
+    EXPECT_EQ(watched.bytes, "\r\x1b[K\r\x1b[K" + before);
+    line.message("saved\nand going on\x1b[2J");
+    ASSERT_EQ(watched.screen.lines.size(), 3U);
+    EXPECT_EQ(watched.screen.lines[0], "saved");
+    EXPECT_EQ(watched.screen.lines[1], "and going on?[2J");
+    EXPECT_EQ(watched.screen.lines[2], before);
+  }
+  logging::warning("afterwards");
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              testing::MatchesRegex(".*something odd\n.*afterwards\n"));
+}
+
+TEST(ProgressLine, LogLinesOfOtherThreadsDoNotTearIt) {
+  Watched watched;
+  testing::internal::CaptureStderr();
+  ProgressLine line(watched.options(ProgressMode::automatic, true));
+  {
+    const std::jthread other([] {
+      for (int k = 0; k < 200; ++k) logging::warning("odd");
+    });
+    for (int k = 0; k < 200; ++k) {
+      watched.now += 1;
+      show(line, 0, k % 100);
+    }
+  }
+  testing::internal::GetCapturedStderr();
+  EXPECT_EQ(watched.screen.lines.size(), 1U);
+  EXPECT_THAT(watched.screen.lines[0], testing::StartsWith("epoch 1/5  step 100/100"));
+}
+
+TEST(ProgressLine, PlainLinesComeAtIntervalsWithoutControlCharacters) {
+  Watched watched;
+  {
+    ProgressLine line(watched.options(ProgressMode::automatic, false, true));
+    for (int k = 0; k < 3600; ++k) {
+      line.observe(0.5);
+      line.step(step_record(k / 100, k % 100), place(k % 100 + 1));
+      watched.now += 1;
+    }
+    EpochRecord odd = epoch_record(0);
+    odd.metrics = {{"acc\x1b[31m\r\n\x80\t", 0.5}};
+    line.epoch(odd, 5);
+    line.message("a\rb\x07");
+  }
+  for (const char c : watched.bytes) {
+    const bool plain = c == '\n' || (c >= 0x20 && c != 0x7f);
+    EXPECT_TRUE(plain) << static_cast<int>(c);
+  }
+  // Every 10 s at first, every minute in the end.
+  const std::vector<std::string> lines = watched.lines();
+  EXPECT_THAT(lines.at(0), testing::StartsWith("epoch 1/5  step 1/100"));
+  EXPECT_THAT(lines.at(1), testing::StartsWith("epoch 1/5  step 11/100"));
+  EXPECT_GT(lines.size(), 60U);
+  EXPECT_LT(lines.size(), 120U);
+  EXPECT_THAT(lines.at(lines.size() - 2), HasSubstr("acc?[31m???? 0.5000"));
+  EXPECT_EQ(lines.back(), "a?b?");
+}
+
+TEST(ProgressLine, PlainIsPlainOnATerminalToo) {
+  Watched watched;
+  ProgressLine line(watched.options(ProgressMode::plain, true, true));
+  show(line, 0, 0);
+  line.epoch(epoch_record(0), 0);
+  EXPECT_THAT(watched.bytes, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(watched.bytes, Not(HasSubstr("\r")));
+  EXPECT_THAT(watched.lines().at(1), testing::StartsWith("epoch 1  loss 0.5312"));
+}
+
+TEST(ProgressLine, JsonIsAnObjectALine) {
+  Watched watched;
+  ProgressLine line(watched.options(ProgressMode::json, true, true));
+  show(line, 1, 10);
+  watched.now += 2;
+  StepRecord second = step_record(1, 12);
+  second.loss = std::nan("");
+  second.gradient_norm.reset();
+  line.step(second, place(13));
+  line.epoch(epoch_record(1), 5);
+  logging::warning("odd \"thing\" {}", 1);
+  line.message("bye\xff");
+  std::vector<nlohmann::json> events;
+  for (const std::string& text : watched.lines()) events.push_back(nlohmann::json::parse(text));
+  ASSERT_EQ(events.size(), 5U);
+  EXPECT_EQ(events[0].at("event"), "step");
+  EXPECT_EQ(events[0].at("global_step"), 111);
+  EXPECT_EQ(events[0].at("batches"), 100);
+  EXPECT_EQ(events[0].at("gradient_norm"), 1.5);
+  EXPECT_FALSE(events[0].contains("seconds_left"));
+  EXPECT_EQ(events[1].at("loss"), "nan");
+  EXPECT_FALSE(events[1].contains("gradient_norm"));
+  EXPECT_EQ(events[1].at("seconds_left"), 387.0);
+  EXPECT_EQ(events[2].at("event"), "epoch");
+  EXPECT_EQ(events[2].at("validation_accuracy"), 0.85314);
+  EXPECT_EQ(events[3].at("event"), "log");
+  EXPECT_EQ(events[3].at("level"), "warning");
+  EXPECT_EQ(events[3].at("text"), "odd \"thing\" 1");
+  EXPECT_EQ(events[4].at("event"), "message");
+}
+
+TEST(ProgressLine, NoneWritesNothing) {
+  Watched watched;
+  {
+    ProgressLine line(watched.options(ProgressMode::none, true));
+    EXPECT_FALSE(line.is_due());
+    show(line, 0, 0);
+    line.epoch(epoch_record(0), 5);
+    line.message("text");
+  }
+  EXPECT_THAT(watched.bytes, IsEmpty());
+}
+
+TEST(ProgressLine, ShowsTheAverageOfTheLosses) {
+  Watched watched;
+  ProgressLine line(watched.options(ProgressMode::plain, false));
+  line.observe(4.0);
+  line.observe(std::nan(""));
+  for (int k = 0; k < 1000; ++k) line.observe(k % 2 == 0 ? 0.9 : 1.1);
+  line.step(step_record(0, 0), place(1));
+  EXPECT_THAT(watched.bytes, HasSubstr("loss 1.00"));
+  watched.now += 100;
+  StepRecord broken = step_record(0, 1);
+  broken.loss = std::nan("");
+  line.step(broken, place(2));
+  EXPECT_THAT(watched.bytes, HasSubstr("loss nan"));
+}
+
+TEST(ProgressLine, TimeLeftKnowsTheStepLimit) {
+  Watched watched;
+  ProgressLine line(watched.options(ProgressMode::plain, false));
+  RunPlace limited = place(1);
+  limited.max_steps = 31;
+  line.step(step_record(0, 0), limited);
+  watched.now += 10;
+  limited.batch = 11;
+  line.step(step_record(0, 10), limited);
+  EXPECT_THAT(watched.bytes, HasSubstr("left 0:20"));
+  // Without a number of batches: by steps alone, or not at all.
+  Watched unknown;
+  ProgressLine other(unknown.options(ProgressMode::plain, false));
+  for (int k = 0; k < 2; ++k, unknown.now += 10) {
+    const RunPlace open{.epochs = 5, .batch = k + 1, .max_steps = 0};
+    other.step(step_record(0, k), open);
+  }
+  EXPECT_THAT(unknown.bytes, Not(HasSubstr("left")));
+  EXPECT_THAT(unknown.bytes, HasSubstr("step 2  loss"));
+}
+
+TEST(ProgressLine, ModesHaveNames) {
+  EXPECT_EQ(parse_progress_mode("auto"), ProgressMode::automatic);
+  EXPECT_EQ(parse_progress_mode("none"), ProgressMode::none);
+  try {
+    parse_progress_mode("plian");
+    FAIL();
+  } catch (const TypeError& error) {
+    EXPECT_STREQ(error.what(),
+                 "there is no progress 'plian'; did you mean 'plain'?; there are: auto, plain, "
+                 "json, none");
+  }
+}
+
+TEST(ProgressLine, NumbersAreForPeople) {
+  EXPECT_EQ(duration_text(7.4), "0:07");
+  EXPECT_EQ(duration_text(59.6), "1:00");
+  EXPECT_EQ(duration_text(754), "12:34");
+  EXPECT_EQ(duration_text(3723), "1:02:03");
+  EXPECT_EQ(duration_text(3 * 86400 + 4 * 3600 + 5 * 60), "3 d 04:05");
+  EXPECT_EQ(duration_text(std::nan("")), "?");
+  EXPECT_EQ(duration_text(1e300), "?");
+  EXPECT_EQ(memory_text(950 << 10), "950 KiB");
+  EXPECT_EQ(memory_text(std::int64_t{5} << 28), "1.2 GiB");
+  EXPECT_EQ(rate_text(12.345), "12.3");
+  EXPECT_EQ(rate_text(999), "999");
+  EXPECT_EQ(rate_text(1234567.2), "1,234,567");
+  EXPECT_EQ(rate_text(std::nan("")), "?");
+}
+
+}  // namespace
+}  // namespace pantala::monitor
