@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "pantala/error.h"
+#include "pantala/trainer.h"
 #include "tools/manual.h"
 
 namespace pantala::tools {
@@ -26,10 +27,16 @@ struct Verb {
 constexpr Verb kVerbs[] = {
     {"bench", "Measure a step of a workload", bench_verb},
     {"devices", "List the devices of this machine", devices_verb},
+    {"doctor", "Check whether this machine can train", doctor_verb},
+    {"eval", "Evaluate the model of a run", eval_verb},
     {"fixtures", "Run recorded cases and compare with what they expect", fixtures_verb},
     {"inspect", "Show what the compiler makes of a model or graph", inspect_verb},
+    {"lr-find", "Find a learning rate", lr_find_verb},
     {"ops", "Print the reference of all ops", ops_verb},
     {"plot", "Draw the numbers of one run, or of several over each other", plot_verb},
+    {"predict", "Predict classes with the model of a run", predict_verb},
+    {"train", "Train a model, or continue a run", train_verb},
+    {"verify-resume", "Prove that an interrupted run ends with the same bits", verify_resume_verb},
 };
 
 // A mistake on the command line.
@@ -107,6 +114,9 @@ int run_command(int argc, char** argv) {
   } catch (const InternalError& error) {
     fmt::print(stderr, "pantala: internal error: {}\n", error.what());
     return kExitInternal;
+  } catch (const DivergenceError& error) {
+    fmt::print(stderr, "pantala: {}\n", error.what());
+    return kExitDiverged;
   } catch (const Error& error) {
     fmt::print(stderr, "pantala: {}\n", error.what());
     return kExitUsage;

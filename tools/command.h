@@ -26,10 +26,16 @@ using Run = std::function<int()>;
 // tools/verb_NAME.cpp.
 Run bench_verb(CLI::App& verb);
 Run devices_verb(CLI::App& verb);
+Run doctor_verb(CLI::App& verb);
+Run eval_verb(CLI::App& verb);
 Run fixtures_verb(CLI::App& verb);
 Run inspect_verb(CLI::App& verb);
+Run lr_find_verb(CLI::App& verb);
 Run ops_verb(CLI::App& verb);
 Run plot_verb(CLI::App& verb);
+Run predict_verb(CLI::App& verb);
+Run train_verb(CLI::App& verb);
+Run verify_resume_verb(CLI::App& verb);
 
 // The whole command; never throws.
 int run_command(int argc, char** argv);

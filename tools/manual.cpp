@@ -36,6 +36,9 @@ constexpr Entry kEnvironment[] = {
      "The least important messages that are written to standard error: trace, debug, info, warning "
      "(the default), error or off."},
     {"NO_COLOR", "If set: no colours on a terminal."},
+    {"PANTALA_DATA", "A folder with data sets: fashion-mnist is looked for there first."},
+    {"XDG_CACHE_HOME",
+     "Compiled plans are kept in its folder pantala; not set: in ~/.cache/pantala."},
 };
 
 constexpr Entry kFiles[] = {
@@ -46,6 +49,8 @@ constexpr Entry kFiles[] = {
      "What was measured, as JSON lines, as a table, and for TensorBoard."},
     {"runs/MODEL-DATA/checkpoints/",
      "A folder per checkpoint; the same command continues from the newest whole one."},
+    {"runs/MODEL-DATA/data.json", "Shape, classes and normalisation of the data."},
+    {"runs/MODEL-DATA/model.safetensors", "The trained model."},
     {"runs/MODEL-DATA/plots/", "Loss and accuracy as SVG."},
     {"runs/MODEL-DATA/result.json", "The result, written at the end."},
     {"runs/MODEL-DATA/diverged/",

@@ -155,6 +155,7 @@ std::string Trainer::Impl::load_checkpoint(const fs::path& given) {
   last_evaluation.reset();
   if (!state.history.evaluations.empty()) last_evaluation = state.history.evaluations.back();
   last_plan_ = nullptr;
+  has_updated_ = false;
   saved_at_ = place(folder.parent_path());
   return std::move(checkpoint.extra);
 }

@@ -159,6 +159,7 @@ std::optional<StepMetrics> Trainer::Impl::apply_window(const data::Batch* last) 
 }
 
 StepMetrics Trainer::Impl::finish_step(double loss) {
+  has_updated_ = true;
   const StepMetrics metrics{state.epoch, state.epoch_steps, loss};
   ++state.epoch_steps;
   ++state.global_steps;
@@ -209,7 +210,7 @@ Progress Trainer::Impl::progress() const {
   progress.wait_seconds = seconds(wait_time_);
   progress.learning_rate = session().learning_rate();
   progress.loss = last_loss_;
-  if (state.global_steps > 0 && last_plan_) {
+  if (has_updated_) {
     const SessionPlan updated = session().splits_update() ? session().plan("apply") : *last_plan_;
     const std::vector<std::string> outputs = updated.outputs();
     if (std::find(outputs.begin(), outputs.end(), "grad_norm") != outputs.end())

@@ -106,6 +106,7 @@ class Trainer::Impl {
   Clock::duration run_time_{}, wait_time_{};
   double last_loss_ = 0;
   const SessionPlan* last_plan_ = nullptr;
+  bool has_updated_ = false;  // since the state was made or loaded: there is a gradient norm
 };
 
 }  // namespace pantala

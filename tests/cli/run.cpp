@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <memory>
 #include <stdexcept>
@@ -37,8 +38,11 @@ std::string Outcome::last_line() const {
   return std::string(text.substr(text.find_last_of('\n') + 1));
 }
 
-Outcome run_pantala(const std::vector<std::string>& arguments) {
-  const File out = temporary_file(), err = temporary_file();
+struct Running::Files {
+  File out = temporary_file(), err = temporary_file();
+};
+
+Running::Running(const std::vector<std::string>& arguments) : files_(std::make_unique<Files>()) {
   std::vector<std::string> words = {PANTALA_COMMAND};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
@@ -47,16 +51,37 @@ Outcome run_pantala(const std::vector<std::string>& arguments) {
 
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, fileno(out.get()), STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, fileno(err.get()), STDERR_FILENO);
-  pid_t child = 0;
-  const int error = posix_spawn(&child, PANTALA_COMMAND, &actions, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_adddup2(&actions, fileno(files_->out.get()), STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, fileno(files_->err.get()), STDERR_FILENO);
+  const int error = posix_spawn(&child_, PANTALA_COMMAND, &actions, nullptr, argv.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) throw std::runtime_error("cannot start " PANTALA_COMMAND);
-  int status = 0;
-  waitpid(child, &status, 0);
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), content(out.get()),
-          content(err.get())};
 }
+
+Running::~Running() {
+  if (status_) return;
+  send(SIGKILL);
+  wait();
+}
+
+void Running::send(int signal) const { ::kill(child_, signal); }
+
+bool Running::ended() {
+  int status = 0;
+  if (!status_ && waitpid(child_, &status, WNOHANG) == child_) status_ = status;
+  return status_.has_value();
+}
+
+Outcome Running::wait() {
+  if (!status_) {
+    int status = 0;
+    waitpid(child_, &status, 0);
+    status_ = status;
+  }
+  return {WIFEXITED(*status_) ? WEXITSTATUS(*status_) : 128 + WTERMSIG(*status_),
+          content(files_->out.get()), content(files_->err.get())};
+}
+
+Outcome run_pantala(const std::vector<std::string>& arguments) { return Running(arguments).wait(); }
 
 }  // namespace pantala::tests

@@ -1,6 +1,10 @@
 // Runs the real command as a user would.
 #pragma once
 
+#include <sys/types.h>
+
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,5 +18,24 @@ struct Outcome {
 
 // Arguments are passed as they are: no shell is involved.
 Outcome run_pantala(const std::vector<std::string>& arguments);
+
+// The command while it runs, for tests that interfere. It is killed if nobody waits for it.
+class Running {
+ public:
+  explicit Running(const std::vector<std::string>& arguments);
+  ~Running();
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+  void send(int signal) const;
+  bool ended();  // does not wait
+  Outcome wait();
+
+ private:
+  struct Files;
+  std::unique_ptr<Files> files_;  // of stdout and stderr
+  pid_t child_ = 0;
+  std::optional<int> status_;
+};
 
 }  // namespace pantala::tests

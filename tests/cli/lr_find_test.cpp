@@ -1,0 +1,67 @@
+// pantala lr-find: the number, the plot, and the judgement behind them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "cli/training.h"
+#include "pantala/error.h"
+#include "tools/train/lr_sweep.h"
+
+namespace pantala::tests {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+TEST(LrSweep, TheSuggestionIsWhereTheLossFallsFastest) {
+  // A step down around 1e-2, then an explosion; with noise.
+  std::vector<tools::SweepPoint> points;
+  for (int k = 0; k < 200; ++k) {
+    const double decade = -7 + 0.035 * k;
+    const double noise = 0.02 * std::sin(37.0 * k);
+    const double fall = 1 / (1 + std::exp((decade + 2) * 4));
+    points.push_back({std::pow(10, decade), 0.5 + 1.8 * fall + noise});
+  }
+  const double found = tools::steepest(tools::smooth(points));
+  EXPECT_NEAR(std::log10(found), -2, 0.15);
+}
+
+TEST(LrSweep, ALossThatNeverFallsHasNoSuggestion) {
+  std::vector<tools::SweepPoint> points;
+  for (int k = 0; k < 50; ++k) points.push_back({std::pow(10, -7 + 0.1 * k), 1 + 0.1 * k});
+  EXPECT_THROW(tools::steepest(tools::smooth(points)), ValueError);
+}
+
+using LrFind = TrainingTest;
+
+TEST_F(LrFind, PrintsOneNumberAndDrawsAPlot) {
+  const std::vector<std::string> words = {"lr-find",         "--model",      "mlp", "--data",
+                                          points(),          "--batch-size", "16",  "--plot",
+                                          file("rates.svg"), "--threads",    "1"};
+  const Outcome outcome = run_pantala(words);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const double rate = std::stod(outcome.out);
+  EXPECT_GT(rate, 1e-5);
+  EXPECT_LT(rate, 1);
+  EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 1);
+  EXPECT_THAT(outcome.err, HasSubstr("device cpu: "));
+  EXPECT_THAT(bytes("rates.svg"), StartsWith("<svg"));
+  std::vector<std::string> more = words;
+  more.push_back("--json");
+  const nlohmann::json json = nlohmann::json::parse(run_pantala(more).out);
+  EXPECT_EQ(json.at("lr"), rate);
+  EXPECT_GT(json.at("points").size(), 50U);
+}
+
+TEST_F(LrFind, ARangeThatIsNoneIsAMistake) {
+  const Outcome outcome =
+      run_pantala({"lr-find", "--model", "mlp", "--data", points(), "--from", "1", "--to", "0.1"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_EQ(outcome.err.substr(outcome.err.find("pantala: ")),
+            "pantala: --from must be above 0 and below --to, got 1 and 0.1\n");
+}
+
+}  // namespace
+}  // namespace pantala::tests

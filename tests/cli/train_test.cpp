@@ -1,0 +1,389 @@
+// pantala train: runs from the command line, their folders, interruptions and continuations.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "cli/training.h"
+
+namespace pantala::tests {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using testing::AllOf;
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::StartsWith;
+
+bool has_control_characters(const std::string& text) {
+  return std::any_of(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) < 0x20 && c != '\n') || c == 0x7f;
+  });
+}
+
+// The newest checkpoint of a run: "step-000000123", or "".
+std::string newest_checkpoint(const fs::path& run) {
+  std::string newest;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(run / "checkpoints", error))
+    if (const std::string name = entry.path().filename().string(); name.starts_with("step-"))
+      newest = std::max(newest, name);
+  return newest;
+}
+
+using Train = TrainingTest;
+
+// A run that does not end by itself, until it has saved something.
+std::unique_ptr<Running> endless_run(const std::vector<std::string>& words, const fs::path& run) {
+  auto running = std::make_unique<Running>(words);
+  while (newest_checkpoint(run).empty() && !running->ended())
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_FALSE(running->ended()) << running->wait().err;
+  return running;
+}
+
+TEST_F(Train, TrainsAndLeavesARunFolder) {
+  const Outcome outcome = run_pantala(train("run"));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, ContainsRegex("^accuracy [0-9.]+ %, loss [0-9.]+ over 15 items\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("wide"));  // the confusion matrix has the names
+  EXPECT_THAT(outcome.out, HasSubstr("36 steps in "));
+  EXPECT_THAT(outcome.out, HasSubstr("device cpu: "));
+  EXPECT_THAT(outcome.out, HasSubstr("run folder: " + file("run") + "\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("plot: " + file("run/plots/loss.svg") + "\n"));
+  for (const char* name : {"config.toml", "data.json", "environment.json", "metrics.jsonl",
+                           "metrics.csv", "result.json", "model.safetensors", "plots/loss.svg",
+                           "plots/accuracy.svg", "checkpoints/step-000000036/state.json"})
+    EXPECT_TRUE(exists(std::string("run/") + name)) << name;
+  EXPECT_THAT(bytes("run/config.toml"), HasSubstr("\nhidden = [12]\n"));
+}
+
+TEST_F(Train, ProgressGoesToStderrWithoutControlCharacters) {
+  const Outcome outcome = run_pantala(train("run"));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("device cpu: "));
+  EXPECT_THAT(outcome.err, HasSubstr("no other device is built in"));
+  EXPECT_THAT(outcome.err, HasSubstr("begins in "));
+  EXPECT_FALSE(has_control_characters(outcome.err)) << outcome.err;
+  EXPECT_FALSE(has_control_characters(outcome.out)) << outcome.out;
+}
+
+TEST_F(Train, JsonIsOneObjectAndProgressCanBeSilent) {
+  const Outcome outcome = run_pantala(train("run", {"--json", "--progress", "none"}));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, IsEmpty());
+  const json result = json::parse(outcome.out);
+  EXPECT_EQ(result.at("end"), "finished");
+  EXPECT_EQ(result.at("steps"), 36);
+  EXPECT_EQ(result.at("evaluation").at("items"), 15);
+  EXPECT_EQ(result.at("evaluation").at("classes").size(), 3U);
+  EXPECT_EQ(result.at("evaluation").at("confusion").size(), 3U);
+  EXPECT_GT(result.at("items_per_second"), 0);
+  EXPECT_EQ(result, json::parse(bytes("run/result.json")));
+}
+
+TEST_F(Train, ProgressAsJsonIsAnObjectALine) {
+  const Outcome outcome = run_pantala(train("run", {"--progress", "json"}));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  std::istringstream lines(outcome.err);
+  int count = 0;
+  for (std::string line; std::getline(lines, line); ++count)
+    EXPECT_TRUE(json::parse(line).is_object()) << line;
+  EXPECT_GE(count, 4);
+}
+
+TEST_F(Train, TheSameCommandAgainSaysThatTheRunIsFinished) {
+  const Outcome first = run_pantala(train("run"));
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  const std::string model = bytes("run/model.safetensors");
+  const Outcome second = run_pantala(train("run"));
+  EXPECT_EQ(second.exit_code, 0);
+  EXPECT_EQ(second.out, first.out);
+  EXPECT_EQ(second.err, file("run") + ": this run is finished already; --restart trains anew\n");
+  EXPECT_EQ(bytes("run/model.safetensors"), model);
+}
+
+TEST_F(Train, MoreEpochsContinueAFinishedRunWithTheSameBits) {
+  ASSERT_EQ(run_pantala(train("run", {"--epochs", "2"})).exit_code, 2);  // given twice
+  std::vector<std::string> shorter = train("run");
+  *std::find(shorter.begin(), shorter.end(), "4") = "2";
+  ASSERT_EQ(run_pantala(shorter).exit_code, 0);
+  const Outcome longer = run_pantala(train("run"));
+  ASSERT_EQ(longer.exit_code, 0) << longer.err;
+  EXPECT_THAT(longer.err, HasSubstr("continues " + file("run") + " from epoch 3, batch 1"));
+  ASSERT_EQ(run_pantala(train("whole")).exit_code, 0);
+  EXPECT_TRUE(bytes("run/model.safetensors") == bytes("whole/model.safetensors"));
+  EXPECT_THAT(bytes("run/environment.json"), HasSubstr("\"continued\""));
+}
+
+TEST_F(Train, AnotherConfigInTheSameFolderIsRefused) {
+  ASSERT_EQ(run_pantala(train("run")).exit_code, 0);
+  const std::string model = bytes("run/model.safetensors");
+  const Outcome other = run_pantala(train("run", {"--seed", "5", "--set", "clip.norm=1"}));
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_EQ(other.err, "pantala: " + file("run") +
+                           " holds a run with another config:\n"
+                           "  seed: 0 there, 5 here\n"
+                           "  clip.norm: 0 there, 1 here\n"
+                           "choose another folder with --out, or --restart to remove that run\n");
+  EXPECT_EQ(bytes("run/model.safetensors"), model);
+  const Outcome anew = run_pantala(train("run", {"--seed", "5", "--restart"}));
+  EXPECT_EQ(anew.exit_code, 0) << anew.err;
+  EXPECT_NE(bytes("run/model.safetensors"), model);
+}
+
+TEST_F(Train, ForeignFoldersAreLeftAlone) {
+  fs::create_directories(file("mine"));
+  std::ofstream(file("mine/notes.txt")) << "precious";
+  for (const char* flag : {"--restart", "--json"}) {
+    const Outcome outcome = run_pantala(train("mine", {flag}));
+    EXPECT_EQ(outcome.exit_code, 2);
+    EXPECT_EQ(outcome.err, "pantala: " + file("mine") +
+                               " is there already and is not the folder of a run; choose another "
+                               "with --out\n");
+  }
+  ASSERT_EQ(run_pantala(train("run")).exit_code, 0);
+  std::ofstream(file("run/notes.txt")) << "precious";
+  ASSERT_EQ(run_pantala(train("run", {"--restart"})).exit_code, 0);
+  EXPECT_EQ(bytes("run/notes.txt"), "precious");
+}
+
+TEST_F(Train, ResumeInsistsOnACheckpoint) {
+  const Outcome outcome = run_pantala(train("run", {"--resume"}));
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_EQ(outcome.err, "pantala: --resume: there is no checkpoint in " + file("run") + "\n");
+  EXPECT_FALSE(exists("run"));
+}
+
+// --epochs and --max-steps say how long a run is and may differ: an endless run is interrupted
+// wherever it is, continued to a fixed step, and compared with a run to there in one piece.
+class Interrupted : public TrainingTest {
+ protected:
+  std::vector<std::string> endless(std::vector<std::string> more = {}) const {
+    std::vector<std::string> words =
+        train("run", {"--set", "checkpoint.every_steps=20", "--set", "output.log_interval=10"});
+    *std::find(words.begin(), words.end(), "4") = "1000000";
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  // Continues to a place past the interruption, and compares.
+  void expect_same_bits_in_the_end() {
+    const std::string newest = newest_checkpoint(file("run"));
+    ASSERT_THAT(newest, StartsWith("step-"));
+    const std::string steps = std::to_string(std::stol(newest.substr(5)) + 45);
+    const Outcome rest = run_pantala(endless({"--max-steps", steps, "--resume"}));
+    ASSERT_EQ(rest.exit_code, 0) << rest.err;
+    EXPECT_THAT(rest.err, HasSubstr("continues "));
+    std::vector<std::string> whole = endless({"--max-steps", steps});
+    *std::find(whole.begin(), whole.end(), file("run")) = file("whole");
+    ASSERT_EQ(run_pantala(whole).exit_code, 0);
+    EXPECT_TRUE(bytes("run/model.safetensors") == bytes("whole/model.safetensors"));
+    const std::string last = newest_checkpoint(file("whole"));
+    EXPECT_EQ(newest_checkpoint(file("run")), last);
+    for (const char* name : {"/model.safetensors", "/optimizer.safetensors"})
+      EXPECT_TRUE(bytes("run/checkpoints/" + last + name) ==
+                  bytes("whole/checkpoints/" + last + name))
+          << name;
+    EXPECT_EQ(logged_steps("run"), logged_steps("whole"));
+  }
+
+ private:
+  // Step and loss of each line.
+  std::vector<std::string> logged_steps(const std::string& run) const {
+    std::vector<std::string> steps;
+    std::istringstream lines(bytes(run + "/metrics.jsonl"));
+    for (std::string line; std::getline(lines, line);) {
+      const json record = json::parse(line);
+      steps.push_back(record.at("kind").dump() + record.at("global_step").dump() +
+                      record.at("loss").dump());
+    }
+    return steps;
+  }
+};
+
+TEST_F(Interrupted, BySigintSavesAndContinuesWithTheSameBits) {
+  const auto running = endless_run(endless(), file("run"));
+  running->send(SIGINT);
+  const Outcome outcome = running->wait();
+  EXPECT_EQ(outcome.exit_code, 75);
+  EXPECT_THAT(outcome.out, IsEmpty());
+  EXPECT_THAT(outcome.err, ContainsRegex("pantala: SIGINT: saved after [0-9]+ updates in " +
+                                         file("run") + "; the same command goes on from there\n"));
+  expect_same_bits_in_the_end();
+}
+
+TEST_F(Interrupted, BySigtermWithAccumulationAndAveragesContinuesWithTheSameBits) {
+  const std::vector<std::string> more = {"--accumulate", "3", "--ema", "0.9", "--clip", "1"};
+  const auto running = endless_run(endless(more), file("run"));
+  running->send(SIGTERM);
+  EXPECT_EQ(running->wait().exit_code, 75);
+  const std::string newest = newest_checkpoint(file("run"));
+  const std::string steps = std::to_string(std::stol(newest.substr(5)) + 30);
+  std::vector<std::string> rest = endless(more), whole = endless(more);
+  for (std::vector<std::string>* words : {&rest, &whole}) {
+    words->push_back("--max-steps");
+    words->push_back(steps);
+  }
+  ASSERT_EQ(run_pantala(rest).exit_code, 0);
+  *std::find(whole.begin(), whole.end(), file("run")) = file("whole");
+  ASSERT_EQ(run_pantala(whole).exit_code, 0);
+  EXPECT_TRUE(bytes("run/model.safetensors") == bytes("whole/model.safetensors"));
+}
+
+TEST_F(Interrupted, BySigkillContinuesWithTheSameBits) {
+  const auto running = endless_run(endless(), file("run"));
+  running->send(SIGKILL);
+  EXPECT_EQ(running->wait().exit_code, 128 + SIGKILL);
+  expect_same_bits_in_the_end();
+}
+
+TEST_F(Interrupted, TwiceStopsAtOnce) {
+  const auto running = endless_run(endless(), file("run"));
+  running->send(SIGSTOP);  // both are there when it goes on
+  running->send(SIGINT);
+  running->send(SIGTERM);
+  running->send(SIGCONT);
+  EXPECT_THAT(running->wait().exit_code, testing::AnyOf(130, 143));
+}
+
+TEST_F(Interrupted, BySigusr1SavesAndGoesOn) {
+  std::vector<std::string> words = endless({"--set", "checkpoint.keep=1000"});
+  *std::find(words.begin(), words.end(), "checkpoint.every_steps=20") =
+      "checkpoint.every_steps=1000000";
+  *std::find(words.begin(), words.end(), "1000000") = "1000001";
+  words.insert(words.end(), {"--set", "checkpoint.every_epochs=0"});
+  Running running(words);
+  while (!exists("run/metrics.jsonl") && !running.ended())
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  running.send(SIGUSR1);
+  while (newest_checkpoint(file("run")).empty() && !running.ended())
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  ASSERT_FALSE(running.ended()) << running.wait().err;
+  running.send(SIGINT);
+  EXPECT_EQ(running.wait().exit_code, 75);
+}
+
+TEST_F(Train, OnlyOneProcessTrainsInAFolder) {
+  std::vector<std::string> words = train("run", {"--set", "checkpoint.every_steps=20"});
+  *std::find(words.begin(), words.end(), "4") = "1000000";
+  const auto running = endless_run(words, file("run"));
+  const Outcome second = run_pantala(words);
+  EXPECT_EQ(second.exit_code, 2);
+  EXPECT_THAT(second.err, HasSubstr("pantala: another process is training in " + file("run")));
+}
+
+TEST_F(Train, ADryRunIsAConfigAndTrainsNothing) {
+  const Outcome outcome = run_pantala(train("run", {"--dry-run"}));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_FALSE(exists("run"));
+  EXPECT_THAT(outcome.out, HasSubstr("\n# steps: 9 an epoch, 36 in all\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("\n# model: 99 parameters\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("#   fc1.weight [12,4]\n"));
+  std::ofstream(file("dry.toml")) << outcome.out;
+  const Outcome again = run_pantala({"train", file("dry.toml"), "--dry-run"});
+  EXPECT_EQ(again.out, outcome.out);
+  const Outcome object = run_pantala(train("run", {"--dry-run", "--json"}));
+  const json result = json::parse(object.out);
+  EXPECT_EQ(result.at("parameter_count"), 99);
+  EXPECT_EQ(result.at("config").at("model").at("hidden"), json({12.0}));
+}
+
+TEST_F(Train, DivergenceStopsBeforeTheWeightsChangeAndNamesTheOp) {
+  const Outcome outcome =
+      run_pantala(train("run", {"--set", "optimizer.name=sgd", "--set", "model.activation=identity",
+                                "--set", "output.log_interval=1"}));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  std::vector<std::string> wild = train("wild", {"--optimizer", "sgd"});
+  *std::find(wild.begin(), wild.end(), "0.01") = "1e30";
+  const Outcome diverged = run_pantala(wild);
+  EXPECT_EQ(diverged.exit_code, 3);
+  EXPECT_THAT(diverged.out, IsEmpty());
+  EXPECT_THAT(diverged.err,
+              HasSubstr("batch, state and this text are in " + file("wild/diverged")));
+  for (const char* name : {"diagnosis.txt", "batch-data.npy", "batch-labels.npy",
+                           "state/model.safetensors", "state/state.json"})
+    EXPECT_TRUE(exists(std::string("wild/diverged/") + name)) << name;
+  EXPECT_THAT(bytes("wild/diverged/diagnosis.txt"),
+              AllOf(StartsWith("epoch 0, step "),
+                    HasSubstr("The first number that is not finite is made in "),
+                    HasSubstr("parameter 'fc")));
+  EXPECT_FALSE(exists("wild/result.json"));
+}
+
+TEST_F(Train, ImagesFromAnNpzOrFashionMnistNeedTheRightModel) {
+  const Outcome outcome =
+      run_pantala({"train", "--model", "lenet", "--data", points(), "--out", file("run")});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_EQ(outcome.err,
+            "pantala: model lenet takes square images [size, size] or [channels, size, size] from "
+            "4 x 4 pixels on; the items of the data set are [4]; mlp takes any\n");
+}
+
+TEST_F(Train, MistakesInTheDataAreNamed) {
+  const auto complaint = [&](std::vector<std::string> more) {
+    const Outcome outcome = run_pantala(train("run", std::move(more)));
+    EXPECT_EQ(outcome.exit_code, 2);
+    EXPECT_FALSE(exists("run"));
+    return outcome.err;
+  };
+  EXPECT_EQ(complaint({"--set", "data.subset=1000"}),
+            "pantala: data.subset is 1000, but points.csv has 150 items only\n");
+  EXPECT_EQ(complaint({"--set", "data.subset=1"}),
+            "pantala: points.csv has 1 item; that is too few to keep 1 back for validation "
+            "(data.validation)\n");
+  EXPECT_EQ(complaint({"--set", "data.validation=test"}),
+            "pantala: " + points() +
+                " has no test set; data.validation can be a share of the training set such as "
+                "0.1, or none\n");
+  EXPECT_EQ(complaint({"--set", "data.flip=true"}),
+            "pantala: data.flip and data.crop_pad are for images; the items of points.csv are "
+            "[4]\n");
+  EXPECT_EQ(complaint({"--set", "data.subset=12", "--set", "data.drop_last=true"}),
+            "pantala: an epoch has no batch: 11 items are not one of 16 (batch_size), and the "
+            "short last batch is left out (data.drop_last)\n");
+  EXPECT_EQ(complaint({"--set", "data.validation=none", "--set", "early_stopping.patience=2"}),
+            "pantala: early_stopping.patience needs a validation, but data.validation is none\n");
+  const auto of_file = [&](const std::string& content) {
+    std::ofstream(file("bad.csv")) << content;
+    std::vector<std::string> words = train("run");
+    *std::find(words.begin(), words.end(), points()) = "csv:" + file("bad.csv");
+    const Outcome outcome = run_pantala(words);
+    EXPECT_EQ(outcome.exit_code, 2);
+    return outcome.err;
+  };
+  EXPECT_EQ(of_file("1,2,0\n2,3,999999999999\n"),
+            "pantala: bad.csv: the label of item 1 is 999999999999; classes are numbered from 0 to "
+            "1048575\n");
+  EXPECT_EQ(of_file("1,2,0.5\n2,3,1.5\n"),
+            "pantala: bad.csv: the labels are f32[2,1]; the models here tell classes apart, which "
+            "are whole numbers, one per item\n");
+  EXPECT_EQ(of_file("1,2,a\n2,3,a\n"), "pantala: bad.csv: all items are of one class\n");
+  EXPECT_EQ(of_file("1,2,a\n2,3,\xff\n"),
+            "pantala: bad.csv: the name of a class is not text in UTF-8\n");
+}
+
+TEST_F(Train, TheReferenceOfKeysIsInTheDocs) {
+  const Outcome outcome = run_pantala({"train", "--keys"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(io::read_file(PANTALA_SOURCE_DIR "/docs/training.md"), HasSubstr(outcome.out))
+      << "docs/training.md is out of date: put the output of pantala train --keys there";
+}
+
+TEST_F(Train, EveryVerbHasHelpWithExamples) {
+  for (const char* verb : {"train", "eval", "predict", "lr-find", "verify-resume", "doctor"}) {
+    const Outcome outcome = run_pantala({verb, "--help"});
+    EXPECT_EQ(outcome.exit_code, 0);
+    EXPECT_THAT(outcome.out, HasSubstr(std::string("Usage: pantala ") + verb));
+    EXPECT_THAT(outcome.out, HasSubstr("Examples:\n  pantala " + std::string(verb)));
+  }
+}
+
+}  // namespace
+}  // namespace pantala::tests

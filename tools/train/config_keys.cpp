@@ -1,0 +1,370 @@
+// The table of keys.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/text.h"
+#include "pantala/error.h"
+#include "tools/train/config.h"
+#include "tools/train/model.h"
+
+namespace pantala::tools {
+
+namespace {
+
+constexpr std::int64_t kMany = std::int64_t{1} << 53;  // a double holds all of them exactly
+constexpr double kAny = std::numeric_limits<double>::infinity();
+
+[[noreturn]] void refuse(const std::string& name, const std::string& rule, const ConfigValue& got,
+                         const std::string& hint = "") {
+  throw TypeError(fmt::format("{} must be {}, got {}{}", name, rule, value_text(got), hint));
+}
+
+// "lenet or mlp", "a, b or c"
+std::string one_of(const std::vector<std::string>& names) {
+  if (names.size() == 1) return names[0];
+  return fmt::format("{} or {}", fmt::join(names.begin(), names.end() - 1, ", "), names.back());
+}
+
+Key whole(std::string name, auto field, std::int64_t low, std::int64_t high, std::string help,
+          Effect effect = Effect::numbers) {
+  const std::string rule = high == kMany ? fmt::format("a whole number from {}", low)
+                                         : fmt::format("a whole number from {} to {}", low, high);
+  return {.name = name,
+          .rule = rule,
+          .help = std::move(help),
+          .effect = effect,
+          .set =
+              [=](RunConfig& config, const ConfigValue& value) {
+                const auto* number = std::get_if<std::int64_t>(&value);
+                if (!number || *number < low || *number > high) refuse(name, rule, value);
+                field(config) = *number;
+              },
+          .get = [=](const RunConfig& config) { return field(config); }};
+}
+
+Key number(std::string name, auto field, double low, double high, std::string help,
+           Effect effect = Effect::numbers) {
+  const std::string rule =
+      high == kAny ? fmt::format("a number from {}", exact(low))
+                   : fmt::format("a number from {} to below {}", exact(low), exact(high));
+  return {.name = name,
+          .rule = rule,
+          .help = std::move(help),
+          .effect = effect,
+          .set =
+              [=](RunConfig& config, const ConfigValue& value) {
+                double found = std::numeric_limits<double>::quiet_NaN();
+                if (const auto* integer = std::get_if<std::int64_t>(&value))
+                  found = static_cast<double>(*integer);
+                if (const auto* real = std::get_if<double>(&value)) found = *real;
+                if (!(found >= low && found < high)) refuse(name, rule, value);
+                field(config) = found;
+              },
+          .get = [=](const RunConfig& config) { return field(config); }};
+}
+
+Key choice(std::string name, auto field, std::vector<std::string> choices, std::string help,
+           Effect effect = Effect::numbers) {
+  const std::string rule = one_of(choices);
+  return {.name = name,
+          .rule = rule,
+          .help = std::move(help),
+          .effect = effect,
+          .set =
+              [=](RunConfig& config, const ConfigValue& value) {
+                const auto* text = std::get_if<std::string>(&value);
+                if (!text) refuse(name, rule, value);
+                if (std::find(choices.begin(), choices.end(), *text) == choices.end())
+                  refuse(name, rule, value, did_you_mean(*text, choices));
+                field(config) = *text;
+              },
+          .get = [=](const RunConfig& config) { return field(config); }};
+}
+
+Key text(std::string name, auto field, std::string rule, std::string help,
+         Effect effect = Effect::numbers) {
+  return {.name = name,
+          .rule = rule,
+          .help = std::move(help),
+          .effect = effect,
+          .set =
+              [=](RunConfig& config, const ConfigValue& value) {
+                const auto* found = std::get_if<std::string>(&value);
+                if (!found) refuse(name, rule, value);
+                field(config) = *found;
+              },
+          .get = [=](const RunConfig& config) { return field(config); }};
+}
+
+Key yes_no(std::string name, auto field, std::string help, Effect effect = Effect::numbers) {
+  return {.name = name,
+          .rule = "true or false",
+          .help = std::move(help),
+          .effect = effect,
+          .set =
+              [=](RunConfig& config, const ConfigValue& value) {
+                const auto* found = std::get_if<bool>(&value);
+                if (!found) refuse(name, "true or false", value);
+                field(config) = *found;
+              },
+          .get = [=](const RunConfig& config) { return field(config); }};
+}
+
+Key sizes(std::string name, auto field, std::string help) {
+  const std::string rule = "a list of at most 64 whole numbers from 1 to 1048576";
+  return {.name = name,
+          .rule = rule,
+          .help = std::move(help),
+          .set =
+              [=](RunConfig& config, const ConfigValue& value) {
+                const auto* list = std::get_if<std::vector<double>>(&value);
+                const auto fits = [](double size) {
+                  return size >= 1 && size <= 1048576 && size == std::floor(size);
+                };
+                if (!list || list->size() > 64 || !std::all_of(list->begin(), list->end(), fits))
+                  refuse(name, rule, value);
+                field(config) = *list;
+              },
+          .get = [=](const RunConfig& config) { return field(config); }};
+}
+
+Key options(std::string name, auto field, std::string rule, std::string help) {
+  return {.name = std::move(name),
+          .rule = std::move(rule),
+          .help = std::move(help),
+          .options = [=](RunConfig& config) -> NamedOptions& { return field(config); }};
+}
+
+Key validation() {
+  const std::string name = "data.validation";
+  const std::string rule = "auto, test, none or a share above 0 and below 1";
+  return {.name = name,
+          .rule = rule,
+          .help =
+              "What is evaluated after every epoch: the test set, a share of the training set "
+              "that is kept back, or nothing. auto: the test set if the data have one, else "
+              "0.1",
+          .set =
+              [=](RunConfig& config, const ConfigValue& value) {
+                const std::vector<std::string> words = {"auto", "test", "none"};
+                if (const auto* share = std::get_if<double>(&value);
+                    share && *share > 0 && *share < 1) {
+                  config.data.validation = *share;
+                  return;
+                }
+                const auto* word = std::get_if<std::string>(&value);
+                if (!word) refuse(name, rule, value);
+                if (std::find(words.begin(), words.end(), *word) == words.end())
+                  refuse(name, rule, value, did_you_mean(*word, words));
+                config.data.validation = *word;
+              },
+          .get =
+              [](const RunConfig& config) {
+                return std::visit([](const auto& held) { return ConfigValue(held); },
+                                  config.data.validation);
+              }};
+}
+
+Key source() {
+  const std::string name = "data.source";
+  const std::string rule = "fashion-mnist, idx:DIR, csv:FILE or npz:FILE";
+  return {.name = name,
+          .rule = rule,
+          .help =
+              "The data set. idx: the four files of the MNIST family. csv: a row per item. "
+              "npz: arrays x and y, or x_train, y_train, x_test and y_test",
+          .set =
+              [=](RunConfig& config, const ConfigValue& value) {
+                const auto* given = std::get_if<std::string>(&value);
+                if (!given) refuse(name, rule, value);
+                const std::size_t colon = given->find(':');
+                const std::string kind = given->substr(0, colon);
+                if (colon == std::string::npos ? kind != "fashion-mnist"
+                                               : kind != "idx" && kind != "csv" && kind != "npz")
+                  refuse(name, rule, value,
+                         did_you_mean(
+                             kind, std::vector<std::string>{"fashion-mnist", "idx", "csv", "npz"}));
+                if (colon != std::string::npos && colon + 1 == given->size())
+                  refuse(name, rule, value);
+                config.data.source = *given;
+              },
+          .get = [](const RunConfig& config) { return config.data.source; }};
+}
+
+std::string optimizer_names() {
+  std::vector<std::string> names;
+  for (int k = 0; k <= static_cast<int>(optim::Kind::lamb); ++k)
+    names.emplace_back(optim::kind_name(static_cast<optim::Kind>(k)));
+  return one_of(names);
+}
+
+// NOLINTNEXTLINE: a member of the config, as a function of a const or a mutable one.
+#define FIELD(member) \
+  [](auto& config) -> auto& { return config.member; }
+
+std::vector<Key> top_keys() {
+  return {
+      whole("seed", FIELD(seed), 0, kMany,
+            "Of the first weights, the order of the data and all other random numbers"),
+      whole("epochs", FIELD(epochs), 1, kMany, "Passes over the training set", Effect::length),
+      whole("max_steps", FIELD(max_steps), 0, kMany,
+            "Stop after so many updates of the weights; 0: no limit", Effect::length),
+      whole("batch_size", FIELD(batch_size), 1, 1048576, "Items a step"),
+      whole("accumulate", FIELD(accumulate), 1, 1048576,
+            "Batches whose gradients make one update of the weights"),
+      choice("device", FIELD(device), {"cpu", "kir"},
+             "What computes; kir is the slow interpreter of kernels that checks everything",
+             Effect::running),
+      whole("threads", FIELD(threads), 0, 1024,
+            "Threads that compute; 0: one per CPU. The numbers do not depend on it",
+            Effect::running),
+      choice("non_finite", FIELD(non_finite), {"error", "skip", "propagate"},
+             "When the loss or a gradient is not finite: stop before the weights change, leave the "
+             "step out, or go on"),
+  };
+}
+
+std::vector<Key> model_keys() {
+  return {
+      choice("model.name", FIELD(model.name), {"lenet", "mlp"},
+             "lenet: two convolutions and two linear layers, for images; mlp: linear layers"),
+      sizes("model.hidden", FIELD(model.hidden), "Of mlp: the sizes of the layers in between"),
+      choice("model.activation", FIELD(model.activation), activation_names(),
+             "Of mlp: the function between the layers"),
+  };
+}
+
+std::vector<Key> data_keys() {
+  return {
+      source(),
+      validation(),
+      choice("data.normalize", FIELD(data.normalize), {"auto", "none"},
+             "auto: bytes are scaled to [0, 1], then everything to mean 0 and deviation 1 of the "
+             "training set (by channel, or by column)"),
+      yes_no("data.flip", FIELD(data.flip),
+             "Images: turn half of them over, left to right, in training"),
+      whole("data.crop_pad", FIELD(data.crop_pad), 0, 64,
+            "Images: pad by so many pixels and cut a random window of the old size, in training"),
+      yes_no("data.drop_last", FIELD(data.drop_last), "Leave out the short last batch of an epoch"),
+      whole("data.threads", FIELD(data.threads), 0, 64,
+            "Threads that make batches; 0: the training thread does it", Effect::running),
+      whole("data.prefetch", FIELD(data.prefetch), 1, 4096, "Batches that wait at most",
+            Effect::running),
+      text("data.label", FIELD(data.label), "a text",
+           "Of csv: the column of the label, by name or by number from 0; \"\": the last one"),
+      whole("data.subset", FIELD(data.subset), 0, kMany,
+            "Train with the first so many items only; 0: all"),
+  };
+}
+
+std::vector<Key> rate_keys() {
+  return {
+      text("optimizer.name", FIELD(optimizer.name), optimizer_names(), "How weights are updated"),
+      options("optimizer.*", FIELD(optimizer.options), "an option of the optimizer",
+              "lr and what else the optimizer has, with PyTorch's names and defaults: "
+              "weight_decay, betas, momentum, ..."),
+      text("schedule.name", FIELD(schedule.name),
+           "constant, step, multistep, exponential, cosine, cosine_restarts, linear, polynomial, "
+           "one_cycle, cyclic or plateau",
+           "How the learning rate changes"),
+      options("schedule.*", FIELD(schedule.options), "an option of the schedule",
+              "warmup_steps and what else the schedule has, with PyTorch's names and defaults. "
+              "T_max, total_steps and total_iters follow from the length of the run, max_lr of "
+              "one_cycle from the optimizer; plateau also takes metric"),
+      number("clip.norm", FIELD(clip.norm), 0, kAny,
+             "Limit of the norm of all gradients together; 0: none"),
+      number("clip.value", FIELD(clip.value), 0, kAny, "Limit of each gradient; 0: none"),
+      number("ema.decay", FIELD(ema.decay), 0, 1,
+             "Averages of the weights with this decay, which are what is evaluated; 0: none"),
+  };
+}
+
+std::vector<Key> end_keys() {
+  return {
+      whole("early_stopping.patience", FIELD(early_stopping.patience), 0, kMany,
+            "Epochs without improvement that are allowed; 0: no early stopping"),
+      choice("early_stopping.metric", FIELD(early_stopping.metric), metric_names(),
+             "Of the validation"),
+      number("early_stopping.min_delta", FIELD(early_stopping.min_delta), 0, kAny,
+             "An improvement is larger than this"),
+      yes_no("early_stopping.restore_best", FIELD(early_stopping.restore_best),
+             "End with the weights of the best epoch"),
+      whole("checkpoint.every_steps", FIELD(checkpoint.every_steps), 0, kMany,
+            "Save after so many updates; 0: not by updates", Effect::running),
+      whole("checkpoint.every_epochs", FIELD(checkpoint.every_epochs), 0, kMany,
+            "Save after so many epochs; 0: not by epochs. The end is always saved",
+            Effect::running),
+      whole("checkpoint.keep", FIELD(checkpoint.keep), 1, 1048576,
+            "Newest checkpoints that are kept, beside the best one", Effect::running),
+      choice("checkpoint.metric", FIELD(checkpoint.metric), metric_names(),
+             "Of the validation, that says which checkpoint is the best", Effect::running),
+      text("output.folder", FIELD(output.folder), "a text", "The run folder; \"\": runs/MODEL-DATA",
+           Effect::running),
+      choice("output.progress", FIELD(output.progress), {"auto", "plain", "json", "none"},
+             "Progress on stderr; auto: a live line on a terminal, plain lines elsewhere",
+             Effect::running),
+      whole("output.log_interval", FIELD(output.log_interval), 1, kMany,
+            "Updates between two lines of metrics.jsonl, metrics.csv and plain progress",
+            Effect::running),
+      yes_no("output.tensorboard", FIELD(output.tensorboard), "Write TensorBoard event files",
+             Effect::running),
+      yes_no("output.plots", FIELD(output.plots), "Draw plots of loss and accuracy",
+             Effect::running),
+  };
+}
+#undef FIELD
+
+}  // namespace
+
+const std::vector<std::string>& metric_names() {
+  static const std::vector<std::string> names = {"loss",      "accuracy", "top5",
+                                                 "precision", "recall",   "f1"};
+  return names;
+}
+
+bool larger_is_better(std::string_view metric) { return metric != "loss"; }
+
+std::string Key::section() const {
+  const std::size_t dot = name.find('.');
+  return dot == std::string::npos ? "" : name.substr(0, dot);
+}
+
+ConfigValue Key::default_value() const { return get(RunConfig{}); }
+
+const std::vector<Key>& config_keys() {
+  static const std::vector<Key> keys = [] {
+    std::vector<Key> all = top_keys();
+    for (std::vector<Key> more : {model_keys(), data_keys(), rate_keys(), end_keys()})
+      std::move(more.begin(), more.end(), std::back_inserter(all));
+    return all;
+  }();
+  return keys;
+}
+
+const std::vector<KeyFlag>& key_flags() {
+  static const std::vector<KeyFlag> flags = {
+      {"--model", "model.name"},
+      {"--data", "data.source"},
+      {"--epochs", "epochs"},
+      {"--max-steps", "max_steps"},
+      {"--batch-size", "batch_size"},
+      {"--lr", "optimizer.lr"},
+      {"--optimizer", "optimizer.name"},
+      {"--schedule", "schedule.name"},
+      {"--accumulate", "accumulate"},
+      {"--clip", "clip.norm"},
+      {"--ema", "ema.decay"},
+      {"--seed", "seed"},
+      {"--threads", "threads"},
+      {"--device", "device"},
+      {"--out", "output.folder"},
+      {"--progress", "output.progress"},
+  };
+  return flags;
+}
+
+}  // namespace pantala::tools

@@ -1,0 +1,54 @@
+#include "tools/train/diverged.h"
+
+#include <fmt/format.h>
+
+#include <system_error>
+
+#include "base/log.h"
+#include "io/file.h"
+#include "pantala/data.h"
+#include "pantala/error.h"
+#include "tools/train/setup.h"
+#include "train/diagnose.h"
+
+namespace pantala::tools {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string diagnosis_text(const RunConfig& config, const ModelShape& shape, const Trainer& trainer,
+                           const data::Batch& batch) {
+  try {
+    const Graph graph = model_factory(config, shape)(batch.items(), Phase::training);
+    return train::diagnose(
+               graph, graph.output(trainer.config().loss_output), compile_options(config),
+               trainer.session(), batch,
+               {.data = trainer.config().data_input, .labels = trainer.config().label_input})
+        .text();
+  } catch (const Error& error) {  // the batch and the state are worth more than their explanation
+    return fmt::format("the step could not be replayed: {}\n", error.what());
+  }
+}
+
+}  // namespace
+
+std::string save_divergence(const RunFolder& folder, const RunConfig& config,
+                            const ModelShape& shape, const Trainer& trainer,
+                            const std::string& message) {
+  std::error_code ignored;
+  fs::remove_all(folder.diverged(), ignored);
+  fs::create_directories(folder.diverged(), ignored);
+  trainer.save_checkpoint(folder.diverged() / "state");
+  std::string text = message + "\n";
+  if (const data::Batch* batch = trainer.failed_batch()) {
+    data::write_npy(folder.diverged() / "batch-data.npy", batch->data);
+    data::write_npy(folder.diverged() / "batch-labels.npy", batch->labels);
+    text += diagnosis_text(config, shape, trainer, *batch);
+  }
+  if (!text.ends_with('\n')) text += '\n';
+  io::write_file(folder.diverged() / "diagnosis.txt", text);
+  return text + fmt::format("batch, state and this text are in {}", folder.diverged().string());
+}
+
+}  // namespace pantala::tools

@@ -1,0 +1,71 @@
+#include "tools/train/model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "pantala/error.h"
+#include "pantala/zoo.h"
+
+namespace pantala::tools {
+
+namespace {
+
+// In the order of nn::Activation.
+const std::vector<std::string> kActivations = {"identity", "relu",      "leaky_relu", "elu",
+                                               "gelu",     "gelu_tanh", "silu",       "mish",
+                                               "tanh",     "sigmoid"};
+
+nn::Activation activation_of(const std::string& name) {
+  const auto found = std::find(kActivations.begin(), kActivations.end(), name);
+  return static_cast<nn::Activation>(found - kActivations.begin());
+}
+
+Graph mlp_graph(const RunConfig& config, const ModelShape& shape, std::int64_t batch) {
+  zoo::MlpConfig mlp{.batch = batch,
+                     .inputs = shape.item.at(0),
+                     .hidden = {},
+                     .classes = shape.classes,
+                     .activation = activation_of(config.model.activation)};
+  std::vector<std::int64_t> hidden;
+  for (const double size : config.model.hidden) hidden.push_back(static_cast<std::int64_t>(size));
+  mlp.hidden = IntList(hidden);
+  return zoo::mlp(mlp).graph;
+}
+
+Graph lenet_graph(const ModelShape& shape, std::int64_t batch) {
+  return zoo::lenet({.batch = batch,
+                     .channels = shape.item.at(0),
+                     .size = shape.item.at(1),
+                     .classes = shape.classes})
+      .graph;
+}
+
+}  // namespace
+
+const std::vector<std::string>& activation_names() { return kActivations; }
+
+std::vector<std::int64_t> model_item(const RunConfig& config, const Shape& item) {
+  if (config.model.name == "mlp") {
+    if (item.numel() == 0) throw TypeError("the items of the data set are empty");
+    return {item.numel()};
+  }
+  const bool image = item.rank() == 2 || item.rank() == 3;
+  const std::int64_t height = image ? item[item.rank() - 2] : 0,
+                     width = image ? item[item.rank() - 1] : 0;
+  constexpr std::int64_t kSmallest = 4;  // it is halved twice
+  if (!image || height != width || height < kSmallest)
+    throw TypeError(fmt::format(
+        "model lenet takes square images [size, size] or [channels, size, size] from {} x {} "
+        "pixels on; the items of the data set are {}; mlp takes any",
+        kSmallest, kSmallest, item.str()));
+  return {item.rank() == 3 ? item[0] : 1, height, width};
+}
+
+ModelFactory model_factory(const RunConfig& config, const ModelShape& shape) {
+  return [config, shape](std::int64_t batch, Phase) {
+    return config.model.name == "mlp" ? mlp_graph(config, shape, batch) : lenet_graph(shape, batch);
+  };
+}
+
+}  // namespace pantala::tools

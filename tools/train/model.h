@@ -1,0 +1,29 @@
+// The models of the zoo as the trainer wants them: a graph for any batch size, made from the config
+// and from what the data look like.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "pantala/trainer.h"
+#include "tools/train/config.h"
+
+namespace pantala::tools {
+
+// Names of nn::Activation.
+const std::vector<std::string>& activation_names();
+
+// What a model must know of its data.
+struct ModelShape {
+  std::vector<std::int64_t> item;  // of one item, as the model takes it
+  std::int64_t classes = 0;
+};
+
+// How items of this shape must be reshaped for the config's model: flat for mlp, [channels, size,
+// size] for lenet. TypeError if they do not fit.
+std::vector<std::int64_t> model_item(const RunConfig& config, const Shape& item);
+
+ModelFactory model_factory(const RunConfig& config, const ModelShape& shape);
+
+}  // namespace pantala::tools

@@ -1,0 +1,280 @@
+#include "tools/train/source.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/text.h"
+#include "io/json.h"
+#include "pantala/error.h"
+#include "tools/train/statistics.h"
+
+namespace pantala::tools {
+
+namespace {
+
+constexpr std::int64_t kMaxClasses = 1 << 20;
+constexpr std::int64_t kEvaluationBatch = 256;  // at most
+
+std::vector<std::int64_t> label_numbers(const data::Array& labels) {
+  return std::visit(
+      [](const auto& values) { return std::vector<std::int64_t>(values.begin(), values.end()); },
+      labels.values);
+}
+
+void check_labels(const data::Dataset& set) {
+  const data::Array& labels = *set.labels;
+  if (labels.shape.rank() != 1 || !is_integer(labels.dtype()))
+    throw TypeError(fmt::format(
+        "{}: the labels are {}; the models here tell classes apart, which are whole numbers, one "
+        "per item",
+        set.name, Type{labels.dtype(), labels.shape}.str()));
+  const std::vector<std::int64_t> numbers = label_numbers(labels);
+  for (std::size_t k = 0; k < numbers.size(); ++k)
+    if (numbers[k] < 0 || numbers[k] >= kMaxClasses)
+      throw TypeError(
+          fmt::format("{}: the label of item {} is {}; classes are numbered from 0 to {}", set.name,
+                      k, numbers[k], kMaxClasses - 1));
+}
+
+std::int64_t count_classes(const Source& source) {
+  std::int64_t classes = static_cast<std::int64_t>(source.train.classes.size());
+  for (const data::Dataset* set : {&source.train, source.test ? &*source.test : nullptr})
+    if (set)
+      for (const std::int64_t label : label_numbers(*set->labels))
+        classes = std::max(classes, label + 1);
+  return classes;
+}
+
+// Arrays by the names that people give them.
+Source read_npz_source(const std::filesystem::path& path) {
+  const std::vector<std::string> names = data::npz_names(path);
+  const auto has = [&](const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  const auto read = [&](const std::string& x, const std::string& y) {
+    return data::make_dataset(data::read_npz(path, x), data::read_npz(path, y),
+                              fmt::format("{} ({}, {})", path.filename().string(), x, y));
+  };
+  if (has("x_train") && has("y_train"))
+    return {.train = read("x_train", "y_train"),
+            .test = has("x_test") && has("y_test") ? std::optional(read("x_test", "y_test"))
+                                                   : std::nullopt};
+  if (has("x") && has("y")) return {.train = read("x", "y"), .test = {}};
+  throw TypeError(
+      fmt::format("{}: has the arrays {}; expected x and y, or x_train and y_train (and x_test and "
+                  "y_test)",
+                  path.string(), fmt::join(names, ", ")));
+}
+
+Source read_source(const std::string& source, const std::string& label) {
+  const std::size_t colon = source.find(':');
+  if (colon == std::string::npos) {
+    data::TrainTest sets = data::fashion_mnist();
+    return {.train = std::move(sets.train), .test = std::move(sets.test)};
+  }
+  const std::string kind = source.substr(0, colon), path = source.substr(colon + 1);
+  if (kind == "csv") return {.train = data::read_csv(path, {.label = label}), .test = {}};
+  if (kind == "npz") return read_npz_source(path);
+  data::TrainTest sets = data::read_idx_folder(path);
+  return {.train = std::move(sets.train), .test = std::move(sets.test)};
+}
+
+// A size that leaves no short last batch, if there is one that is not small.
+std::int64_t evaluation_batch(std::int64_t items) {
+  for (std::int64_t size = std::min(kEvaluationBatch, items); 2 * size >= kEvaluationBatch; --size)
+    if (items % size == 0) return size;
+  return std::min(kEvaluationBatch, items);
+}
+
+void check_same_items(const data::Dataset& set, const Shape& item) {
+  if (set.data->item_shape() != item)
+    throw TypeError(fmt::format("{}: the items are {}; the model was made for items {}", set.name,
+                                set.data->item_shape().str(), item.str()));
+}
+
+DataProfile make_profile(const RunConfig& config, const data::Dataset& train,
+                         std::int64_t classes) {
+  DataProfile profile;
+  profile.item = train.data->item_shape();
+  profile.classes = classes;
+  profile.names = train.classes;
+  if (config.data.normalize == "none") return profile;
+  if (train.data->dtype() == u8) profile.factor = 1.0 / 255;
+  const Statistics statistics = statistics_of(*train.data, train.name);
+  for (std::size_t k = 0; k < statistics.mean.size(); ++k) {
+    const double deviation = profile.factor * statistics.deviation[k];
+    profile.mean.push_back(profile.factor * statistics.mean[k]);
+    profile.std.push_back(deviation > 0 ? deviation : 1);  // a constant becomes 0
+  }
+  return profile;
+}
+
+// The training set and what is kept back from it or comes from elsewhere.
+RunData split_data(const RunConfig& config, Source source) {
+  if (config.data.subset > source.train.size())
+    throw TypeError(fmt::format("data.subset is {}, but {} has {} only", config.data.subset,
+                                source.train.name,
+                                counted(static_cast<std::size_t>(source.train.size()), "item")));
+  if (config.data.subset > 0) source.train = data::slice(source.train, 0, config.data.subset);
+  RunData result;
+  const auto* word = std::get_if<std::string>(&config.data.validation);
+  if (word && *word == "test" && !source.test)
+    throw TypeError(
+        fmt::format("{} has no test set; data.validation can be a share of the training set such "
+                    "as 0.1, or none",
+                    config.data.source));
+  if (word && (*word == "none" || source.test)) {
+    result.train = std::move(source.train);
+    if (*word != "none") result.validation = std::move(source.test);
+    return result;
+  }
+  const double share = word ? 0.1 : std::get<double>(config.data.validation);
+  const auto size = static_cast<double>(source.train.size());
+  const auto kept = static_cast<std::int64_t>(std::max(1.0, std::round(share * size)));
+  if (kept >= source.train.size())
+    throw TypeError(fmt::format(
+        "{} has {}; that is too few to keep {} back for validation (data.validation)",
+        source.train.name, counted(static_cast<std::size_t>(source.train.size()), "item"), kept));
+  std::tie(result.train, result.validation) =
+      data::split(source.train, kept, static_cast<std::uint64_t>(config.seed));
+  return result;
+}
+
+// Labels by the class names of another data set.
+data::Dataset with_classes(const data::Dataset& set, const std::vector<std::string>& names) {
+  std::map<std::string, std::int64_t> number;
+  for (std::size_t k = 0; k < names.size(); ++k) number[names[k]] = static_cast<std::int64_t>(k);
+  std::vector<std::int64_t> labels = label_numbers(*set.labels);
+  for (std::int64_t& label : labels) {
+    const std::string& name = set.classes.at(static_cast<std::size_t>(label));
+    const auto found = number.find(name);
+    if (found == number.end())
+      throw TypeError(fmt::format("{}: the model knows no class {}{}", set.name,
+                                  pantala::quoted(name), did_you_mean(name, names)));
+    label = found->second;
+  }
+  data::Dataset result = set;
+  result.labels = std::make_shared<const data::Array>(
+      data::Array{.shape = set.labels->shape, .values = std::move(labels)});
+  result.classes = names;
+  return result;
+}
+
+std::vector<data::Transform> transforms(const data::Dataset& dataset, const RunConfig& config,
+                                        const DataProfile& profile, Use use) {
+  std::vector<data::Transform> steps;
+  if (profile.factor != 1 || dataset.data->dtype() != f32)
+    steps.emplace_back(data::Scale{profile.factor});
+  if (use == Use::training && (config.data.crop_pad > 0 || config.data.flip)) {
+    const int rank = profile.item.rank();
+    if (rank < 2)
+      throw TypeError(
+          fmt::format("data.flip and data.crop_pad are for images; the items of {} are {}",
+                      dataset.name, profile.item.str()));
+    if (config.data.crop_pad > 0) {
+      steps.emplace_back(data::Pad{config.data.crop_pad});
+      steps.emplace_back(data::RandomCrop{profile.item[rank - 2], profile.item[rank - 1]});
+    }
+    if (config.data.flip) steps.emplace_back(data::RandomFlip{});
+  }
+  if (!profile.mean.empty()) steps.emplace_back(data::Normalize{profile.mean, profile.std});
+  const std::vector<std::int64_t> item = model_item(config, profile.item);
+  if (item != profile.item.vec()) steps.emplace_back(data::Reshape{item});
+  return steps;
+}
+
+}  // namespace
+
+std::string profile_json(const DataProfile& profile) {
+  return io::OrderedJson{{"item", profile.item.vec()}, {"classes", profile.classes},
+                         {"names", profile.names},     {"factor", profile.factor},
+                         {"mean", profile.mean},       {"std", profile.std}}
+             .dump(1) +
+         "\n";
+}
+
+DataProfile read_profile(const std::filesystem::path& path) {
+  const io::Json json = io::read_json(path);
+  DataProfile profile = io::extract(path.string(), [&] {
+    return DataProfile{.item = Shape(json.at("item").get<std::vector<std::int64_t>>()),
+                       .classes = json.at("classes"),
+                       .names = json.at("names"),
+                       .factor = json.at("factor"),
+                       .mean = json.at("mean"),
+                       .std = json.at("std")};
+  });
+  const auto named = static_cast<std::int64_t>(profile.names.size());
+  if (profile.classes < 1 || profile.classes > kMaxClasses || named > profile.classes ||
+      profile.mean.size() != profile.std.size())
+    throw ParseError(
+        fmt::format("{}: the numbers in this file do not fit together", path.string()));
+  return profile;
+}
+
+Source open_source(const std::string& source, const std::string& label) {
+  Source result = read_source(source, label);
+  for (const data::Dataset* set : {&result.train, result.test ? &*result.test : nullptr}) {
+    if (!set) continue;
+    if (set->size() == 0) throw TypeError(fmt::format("{}: there are no items", set->name));
+    check_labels(*set);
+    for (const std::string& name : set->classes)
+      if (!is_utf8(name))
+        throw TypeError(fmt::format("{}: the name of a class is not text in UTF-8", set->name));
+  }
+  if (result.test) check_same_items(*result.test, result.train.data->item_shape());
+  return result;
+}
+
+RunData open_run_data(const RunConfig& config) {
+  Source source = open_source(config.data.source, config.data.label);
+  const std::int64_t classes = count_classes(source);
+  if (classes < 2)
+    throw TypeError(fmt::format("{}: all items are of one class", source.train.name));
+  RunData result = split_data(config, std::move(source));
+  result.profile = make_profile(config, result.train, classes);
+  return result;
+}
+
+data::Dataset open_for_model(const std::string& source, const RunConfig& config,
+                             const DataProfile& profile) {
+  Source opened = open_source(source, config.data.label);
+  data::Dataset set = opened.test ? std::move(*opened.test) : std::move(opened.train);
+  check_same_items(set, profile.item);
+  if (!set.classes.empty() && !profile.names.empty()) set = with_classes(set, profile.names);
+  for (const std::int64_t label : label_numbers(*set.labels))
+    if (label >= profile.classes)
+      throw TypeError(fmt::format("{}: there is an item of class {}; the model has {} classes",
+                                  set.name, label, profile.classes));
+  return set;
+}
+
+data::Dataset unlabeled(data::Array items, const DataProfile& profile, std::string name) {
+  data::Array labels{.shape = {items.items()},
+                     .values = std::vector<std::int64_t>(static_cast<std::size_t>(items.items()))};
+  data::Dataset set = data::make_dataset(std::move(items), std::move(labels), std::move(name));
+  check_same_items(set, profile.item);
+  return set;
+}
+
+ModelShape model_shape(const RunConfig& config, const DataProfile& profile) {
+  return {.item = model_item(config, profile.item), .classes = profile.classes};
+}
+
+std::unique_ptr<data::Loader> open_loader(const data::Dataset& dataset, const RunConfig& config,
+                                          const DataProfile& profile, Use use) {
+  const bool training = use == Use::training;
+  return data::make_loader(
+      dataset, {.batch_size = training ? config.batch_size : evaluation_batch(dataset.size()),
+                .shuffle = training,
+                .drop_last = training && config.data.drop_last,
+                .seed = static_cast<std::uint64_t>(config.seed),
+                .threads = static_cast<int>(config.data.threads),
+                .prefetch = config.data.prefetch,
+                .transforms = transforms(dataset, config, profile, use)});
+}
+
+}  // namespace pantala::tools

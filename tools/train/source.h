@@ -1,0 +1,60 @@
+// The data of a run: opens what `data.source` names, keeps some of it back for validation, and says
+// how items are brought into the form that the model takes. What a model must know of its data (the
+// profile) is kept in the run folder, so that evaluation and prediction treat other data the same
+// way.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pantala/data.h"
+#include "tools/train/config.h"
+#include "tools/train/model.h"
+
+namespace pantala::tools {
+
+struct DataProfile {
+  Shape item;  // as it is in the data
+  std::int64_t classes = 0;
+  std::vector<std::string> names;  // of the classes, if they have some
+  double factor = 1;               // of all values, before the rest
+  std::vector<double> mean, std;   // by channel or column, or one for all; empty: none
+  friend bool operator==(const DataProfile&, const DataProfile&) = default;
+};
+std::string profile_json(const DataProfile& profile);
+// ParseError for a file that is no profile.
+DataProfile read_profile(const std::filesystem::path& path);
+
+struct Source {
+  data::Dataset train;
+  std::optional<data::Dataset> test;
+};
+// IoError, ParseError and TypeError say what is wrong with the files. Labels are classes: integers
+// from 0.
+Source open_source(const std::string& source, const std::string& label);
+
+struct RunData {
+  data::Dataset train;
+  std::optional<data::Dataset> validation;
+  DataProfile profile;
+};
+RunData open_run_data(const RunConfig& config);
+
+// The data set that a trained model is to be tried on: the test set of a source that has one, else
+// all of it. Class names become the model's own numbers. TypeError if items or classes do not fit.
+data::Dataset open_for_model(const std::string& source, const RunConfig& config,
+                             const DataProfile& profile);
+// Items without labels: the labels are all 0.
+data::Dataset unlabeled(data::Array items, const DataProfile& profile, std::string name);
+
+ModelShape model_shape(const RunConfig& config, const DataProfile& profile);
+
+enum class Use : std::uint8_t { training, evaluation };
+std::unique_ptr<data::Loader> open_loader(const data::Dataset& dataset, const RunConfig& config,
+                                          const DataProfile& profile, Use use);
+
+}  // namespace pantala::tools

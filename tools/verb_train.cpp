@@ -1,0 +1,79 @@
+// pantala train: trains a model, or continues a run.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "tools/command.h"
+#include "tools/train/dry_run.h"
+#include "tools/train/flags.h"
+#include "tools/train/run.h"
+#include "tools/train/signals.h"
+
+namespace pantala::tools {
+
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  pantala train                                    lenet on Fashion-MNIST, 5 epochs\n"
+    "  pantala train --model mlp --data csv:iris.csv --epochs 50 --lr 0.01\n"
+    "  pantala train run.toml --set optimizer.weight_decay=0.01 --out runs/decay\n"
+    "  pantala train run.toml --dry-run                 what it would do\n"
+    "The same command again continues a run that was interrupted. Ctrl-C saves and ends it, a\n"
+    "second Ctrl-C ends it at once; SIGUSR1 saves and goes on. All keys: pantala train --keys";
+
+struct TrainOptions {
+  bool resume = false, restart = false, dry_run = false, json = false, keys = false;
+};
+
+void print_result(const RunOutcome& outcome, bool json) {
+  if (json)
+    fmt::print("{}\n", outcome.result.dump());
+  else
+    fmt::print("{}", result_text(outcome.result, outcome.result_source));
+}
+
+int train(const RunConfig& config, const TrainOptions& options) {
+  const SignalWatch signals;
+  const RunOutcome outcome = run_training(
+      config, {.resume = options.resume, .restart = options.restart, .poll = [&](const Trainer&) {
+                 return signals.poll();
+               }});
+  if (outcome.end == RunOutcome::End::interrupted) {
+    fmt::print(stderr,
+               "pantala: {}: saved after {} updates in {}; the same command goes on from there\n",
+               signals.stop_signal(), outcome.steps, config.output.folder);
+    return kExitInterrupted;
+  }
+  if (outcome.end == RunOutcome::End::was_finished)
+    fmt::print(stderr, "{}: this run is finished already; --restart trains anew\n",
+               config.output.folder);
+  print_result(outcome, options.json);
+  return 0;
+}
+
+}  // namespace
+
+Run train_verb(CLI::App& verb) {
+  const auto options = std::make_shared<TrainOptions>();
+  const std::shared_ptr<ConfigFlags> flags = add_config_flags(verb);
+  verb.add_flag("--resume", options->resume,
+                "Insist on a checkpoint to continue from; without this a run is continued if there "
+                "is one");
+  verb.add_flag("--restart", options->restart,
+                "Remove what an earlier run has left in the folder, and train anew");
+  verb.add_flag("--dry-run", options->dry_run,
+                "Print the resolved config and what would be trained; train nothing");
+  verb.add_flag("--json", options->json, "The result as one JSON object");
+  verb.add_flag("--keys", options->keys, "Print all keys of a config, as a table");
+  verb.footer(kExamples);
+  return [options, flags] {
+    if (options->keys) return fmt::print("{}", config_reference()), 0;
+    const RunConfig config = flags->config();
+    if (options->dry_run) return fmt::print("{}", dry_run(config, options->json)), 0;
+    return train(config, *options);
+  };
+}
+
+}  // namespace pantala::tools
