@@ -63,6 +63,7 @@ void Trainer::Impl::start(Trainer& self, std::int64_t epochs) {
   epochs_ = epochs;
   run_items_ = 0;
   run_time_ = wait_time_ = {};
+  step_begin_.reset();
   for (std::size_t k = 0; k < callbacks.size(); ++k) callbacks[k]->on_start(self);
 }
 
@@ -99,8 +100,10 @@ Trainer::Impl::PassEnd Trainer::Impl::pass(data::Loader& loader, const FitOption
     if (!batch) return PassEnd::end_of_data;
     if (options.max_steps > 0 && state.global_steps >= options.max_steps)
       return PassEnd::step_limit;
+    step_begin_ = loaded;
     const bool updated = step(*batch, true).has_value();
     run_time_ += Clock::now() - loaded;
+    step_begin_.reset();
     const std::int64_t every = options.checkpoints.every_steps;
     const Request request = options.poll ? options.poll() : Request::none;
     if ((updated && every > 0 && state.global_steps % every == 0) || request != Request::none)

@@ -207,6 +207,7 @@ Progress Trainer::Impl::progress() const {
   progress.global_steps = state.global_steps;
   progress.items = run_items_;
   progress.seconds = seconds(run_time_);
+  if (step_begin_) progress.seconds += seconds(Clock::now() - *step_begin_);
   progress.wait_seconds = seconds(wait_time_);
   progress.learning_rate = session().learning_rate();
   progress.loss = last_loss_;

@@ -103,7 +103,8 @@ class Trainer::Impl {
   std::int64_t epochs_ = 0;
   std::optional<std::int64_t> loader_batches_;
   std::int64_t run_items_ = 0;
-  Clock::duration run_time_{}, wait_time_{};
+  Clock::duration run_time_{}, wait_time_{};     // of finished steps
+  std::optional<Clock::time_point> step_begin_;  // of the one that runs: callbacks are a part of it
   double last_loss_ = 0;
   const SessionPlan* last_plan_ = nullptr;
   bool has_updated_ = false;  // since the state was made or loaded: there is a gradient norm
