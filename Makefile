@@ -1,12 +1,16 @@
 # The commands of a user and of CI. On a fresh Debian machine each installs what it needs first.
-PACKAGES := g++ patch cmake ninja-build ccache libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev zlib1g-dev llvm-19-dev libgtest-dev libgmock-dev dataset-fashion-mnist
+PACKAGES := g++ patch pkgconf cmake ninja-build ccache libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev zlib1g-dev llvm-19-dev libgtest-dev libgmock-dev dataset-fashion-mnist
 JOBS ?= $(shell nproc)
+PREFIX ?= /usr/local
 
-.PHONY: build test demo test-asan test-tsan deps format clean
+.PHONY: build install test demo test-asan test-tsan deps format clean
 
 build: deps
 	cmake --preset release
 	cmake --build --preset release -j $(JOBS)
+
+install: build
+	cmake --install build/release --prefix $(PREFIX)
 
 test: build
 	ctest --preset release -j $(JOBS)

@@ -8,6 +8,9 @@ function(pantala_module name)
   cmake_parse_arguments(M "" "" "HEADERS;DEPENDS;LIBRARIES;PRIVATE_LIBRARIES" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
   add_library(pantala_${name} STATIC ${sources})
+  # Its objects are parts of the shared library too (Library.cmake), in which nobody may replace a function.
+  set_target_properties(pantala_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  target_compile_options(pantala_${name} PRIVATE -fno-semantic-interposition)
   target_include_directories(pantala_${name} PUBLIC ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
   target_link_libraries(pantala_${name} PUBLIC fmt::fmt ${M_LIBRARIES} PRIVATE ${M_PRIVATE_LIBRARIES})
   foreach(dependency ${M_DEPENDS})
@@ -16,6 +19,8 @@ function(pantala_module name)
   list(JOIN M_HEADERS " " headers)
   list(JOIN M_DEPENDS " " depends)
   set_property(GLOBAL APPEND PROPERTY PANTALA_MODULES "${name}|${headers}|${depends}")
+  set_property(GLOBAL APPEND PROPERTY PANTALA_MODULE_TARGETS pantala_${name})
+  set_property(GLOBAL APPEND PROPERTY PANTALA_EXTERNAL_LIBRARIES fmt::fmt ${M_LIBRARIES} ${M_PRIVATE_LIBRARIES})
 endfunction()
 
 # Writes one line `module|public headers|dependencies` per module for the layering test.

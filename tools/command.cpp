@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "pantala/error.h"
+#include "tools/manual.h"
 
 namespace pantala::tools {
 
@@ -71,6 +72,7 @@ Run parse(CLI::App& app, int argc, char** argv) {
     verbs.push_back(app.add_subcommand(verb.name, verb.help)->allow_extras());
     runs.push_back(verb.describe(*verbs.back()));
   }
+  app.footer(help_footer());  // of the command alone: verbs inherit what stands here before they do
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& request) {
@@ -83,6 +85,7 @@ Run parse(CLI::App& app, int argc, char** argv) {
   check_unknown(app);
   for (std::size_t k = 0; k < verbs.size(); ++k)
     if (verbs[k]->parsed()) return runs[k];
+  if (app.count("--man") > 0) return [&app] { return fmt::print("{}", manual_page(app)), 0; };
   throw UsageError("expected a verb\n" + app.help());
 }
 
@@ -93,6 +96,7 @@ int run_command(int argc, char** argv) {
     logging::configure(logging::options_of(std::getenv("PANTALA_LOG"), std::getenv("NO_COLOR")));
     CLI::App app{"Pantala trains neural networks.", "pantala"};
     app.set_version_flag("--version", "pantala " PANTALA_VERSION);
+    app.add_flag("--man")->description("Print the manual page: pantala --man | man -l -");
     app.allow_extras()->require_subcommand(0, 1);
     const Run run = parse(app, argc, argv);
     const int code = run ? run() : 0;

@@ -11,10 +11,13 @@ class App;
 
 namespace pantala::tools {
 
-// 0 success, 1 the verb's own "no" (a failed check), 2 a mistake of the user, 70 a bug of Pantala.
+// 0 success, 1 the verb's own "no" (a failed check), 2 a mistake of the user, 3 the numbers of a
+// training stopped being finite, 70 a bug of Pantala, 75 interrupted and saved: run it again.
 inline constexpr int kExitFailed = 1;
 inline constexpr int kExitUsage = 2;
+inline constexpr int kExitDiverged = 3;
 inline constexpr int kExitInternal = 70;
+inline constexpr int kExitInterrupted = 75;
 
 // Does the verb's work once its options have been read; returns the exit code.
 using Run = std::function<int()>;

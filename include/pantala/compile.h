@@ -36,6 +36,9 @@ struct CompileOptions {
   bool observe_gradients = false;  // all gradients, as Session::gradient()
   // Training: micro-batches per update; more than 1 makes an `accumulate` and an `apply` plan.
   std::int64_t accumulation_steps = 1;
+  // The two plans also for one micro-batch per update, so that gradients can be read and changed
+  // between them.
+  bool split_update = false;
   std::optional<optim::Optimizer> optimizer = {};  // of training; none: gradients only
   TrainingStepOptions training = {};
   trace::Recorder* trace = nullptr;  // that gets a span per stage

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <utility>
@@ -9,13 +10,22 @@
 
 namespace pantala::metrics {
 
-// Rows are the true classes, columns the predicted ones.
+// Rows are the true classes, columns the predicted ones; an item for which nothing could be
+// predicted is counted as wrong without a column. Only cells that are not 0 take memory, so that
+// there may be very many classes.
 class ConfusionMatrix {
  public:
   explicit ConfusionMatrix(std::int64_t classes = 0);
-  void add(std::int64_t truth, std::int64_t predicted);  // TypeError outside of the classes
+  // TypeError outside of the classes.
+  void add(std::int64_t truth, std::int64_t predicted, std::int64_t count = 1);
+  void add_undecided(std::int64_t truth, std::int64_t count = 1);
   std::int64_t classes() const { return classes_; }
   std::int64_t at(std::int64_t truth, std::int64_t predicted) const;
+  std::int64_t undecided(std::int64_t truth) const;
+  struct Cell {
+    std::int64_t truth = 0, predicted = 0, count = 0;
+  };
+  std::vector<Cell> cells() const;  // that are not 0, row by row
   std::int64_t total() const;
   double accuracy() const;  // 0 if empty, as all of these
   // Of one class, and the means over all classes that occur in truth or prediction.
@@ -30,8 +40,11 @@ class ConfusionMatrix {
   friend bool operator==(const ConfusionMatrix&, const ConfusionMatrix&) = default;
 
  private:
+  double macro(double (ConfusionMatrix::*of_class)(std::int64_t) const) const;
+
   std::int64_t classes_ = 0;
-  std::vector<std::int64_t> counts_;
+  std::map<std::int64_t, std::int64_t> counts_;  // by truth * classes + predicted
+  std::vector<std::int64_t> in_truth_, in_prediction_, undecided_;  // by class
 };
 
 // Of scores [items, classes] and classes.
@@ -40,13 +53,16 @@ class Classification {
   // Accuracy is counted for the k best scores too, for every k given that is below the number of
   // classes.
   explicit Classification(std::int64_t classes, std::vector<std::int64_t> top_k = {5});
-  // Of equal scores the first one is the better. A row with a NaN is counted as wrong.
+  // Row by row; TypeError if there are not `classes` scores for each label, or for a label that is
+  // no class. Of equal scores the first one is the better. A row with a NaN is counted as wrong.
   void add(std::span<const float> scores, std::span<const std::int64_t> labels);
   const ConfusionMatrix& confusion() const { return confusion_; }
   // ("accuracy", 0.91), ("top5", ...), ("precision", ...), ("recall", ...), ("f1", ...)
   std::vector<std::pair<std::string, double>> values() const;
 
  private:
+  void add_item(std::span<const float> scores, std::int64_t label);
+
   ConfusionMatrix confusion_;
   std::vector<std::int64_t> top_k_, hits_;
   std::int64_t items_ = 0;
@@ -55,8 +71,9 @@ class Classification {
 // Of numbers and targets of the same count.
 class Regression {
  public:
-  void add(std::span<const float> predictions, std::span<const float> targets);
-  // ("mae", ...), ("rmse", ...), ("r2", ...)
+  void add(std::span<const float> predictions, std::span<const float> targets);  // TypeError
+  // ("mae", ...), ("rmse", ...), ("r2", ...); all 0 without numbers. Of targets that are all equal
+  // r2 is 1 if they were met exactly, else 0.
   std::vector<std::pair<std::string, double>> values() const;
 
  private:

@@ -54,8 +54,9 @@ struct KernelInfo {
 
 // What save() writes and load() takes.
 enum class Saved : std::uint8_t {
-  model,     // parameters and the states of the graph itself, such as running statistics
-  training,  // also optimizer states, averages, accumulators, counters and hyper-parameters
+  model,      // parameters and the states of the graph itself, such as running statistics
+  optimizer,  // the rest: optimizer states, averages, accumulators, counters, hyper-parameters
+  training,   // both
 };
 
 namespace runtime {
@@ -74,13 +75,17 @@ class SessionPlan {
   // readers of an integer input cannot take.
   void set_input(std::string_view name, const HostElements& values) const;
   void set_input(std::string_view name, const Literal& value) const;
-  // As Session::step(), for this plan. Of an accumulating session the main plans are its step() and
-  // its apply(). ValueError as step().
+  // As Session::step(), for this plan. Of a session that splits its update the main plans are its
+  // step() and its apply(); a plan of attach_step() is a step, too. ValueError as step().
   void run() const;
+  // As Session::accumulate(). TypeError for a plan that is no step of the session.
+  void accumulate() const;
   // Of the last run; TypeError before the first one.
   Literal output(std::string_view name) const;
   void output(std::string_view name, const HostBuffer& into) const;
   double output_scalar(std::string_view name) const;
+  // Before the update, if there is one. TypeError without a loss, and before the first run.
+  double loss() const;
 
  private:
   friend class Session;
@@ -105,6 +110,12 @@ class Session {
   // session does not have yet is added with its first value. TypeError, listing all of them, for
   // leaves that both have with different types, and for a name that is taken.
   SessionPlan attach(std::string_view name, const CompiledPlan& plan);
+  // The main plan for another batch size, compiled from the same model with the same options. To
+  // run it is a step of the session: it counts in the window, and loss(), last_step_finite(),
+  // gradient() and observed() are those of the step that ran last. Of a split update only its
+  // `accumulate` is taken; `apply` does not depend on the batch and is shared. TypeError, listing
+  // all differences, for a plan that is not the main one up to the shapes of inputs and outputs.
+  SessionPlan attach_step(std::string_view name, const CompiledPlan& training_plan);
   SessionPlan plan(std::string_view name) const;
   std::vector<std::string> plans() const;
   void run(std::string_view plan) { this->plan(plan).run(); }
@@ -126,20 +137,25 @@ class Session {
   // index was taken as the nearest one that is in range. What the step computed from it has been
   // stored in parameters and states; counters have not advanced.
   void step();
+  // One micro-batch without the update, however many the window has already. One that the guard
+  // rejects does not count. TypeError if the update is not split.
+  void accumulate();
   // Returns when everything that was started has finished.
   void wait();
   // Of the last step, before its update.
   double loss() const;
   // False if the last step met a number that its guard looks at and that is not finite: then no
-  // parameter, state or counter has changed. True before the first step. Attached plans do not
+  // parameter, state or counter has changed. True before the first step. Plans of attach() do not
   // count.
   bool last_step_finite() const;
 
   // Micro-batches since the last update.
   std::int64_t accumulated() const;
   std::int64_t accumulation_steps() const;
-  // Ends a window early: the update from what was accumulated. TypeError without accumulation, or
-  // if nothing was accumulated.
+  // There are the plans `accumulate` and `apply`: by accumulation_steps or by split_update.
+  bool splits_update() const;
+  // Ends a window early: the update from what was accumulated. TypeError if the update is not
+  // split, or if nothing was accumulated.
   void apply();
 
   // --- values that live from step to step
@@ -153,8 +169,12 @@ class Session {
   void set_state(std::string_view name, const Literal& value);
   void set_state(std::string_view name, const HostElements& values);
 
-  // Of the last step; TypeError naming the option that keeps it.
+  // Of the last step; TypeError naming the option that keeps it. As long as a split update has not
+  // been applied the gradient is the mean over what was accumulated, and needs no option.
   Literal gradient(std::string_view parameter) const;
+  // Sets this mean, before clipping and update; it is kept as a sum over the items, so what is read
+  // back is rounded once. TypeError if nothing is accumulated, ValueError if its weight is 0.
+  void set_gradient(std::string_view parameter, const Literal& value);
   Literal observed(std::string_view name) const;
 
   // --- hyper-parameters: a change acts at the next step, nothing is compiled
@@ -177,6 +197,8 @@ class Session {
   void load(const std::filesystem::path& path, Saved what = Saved::model);
 
   // --- looking inside
+  // The plan that the session was made from.
+  CompiledPlan compiled() const;
   const Report& report() const;
   SessionMemory memory_summary() const;
   std::vector<KernelInfo> kernels() const;

@@ -9,6 +9,16 @@
 //   Trainer(model, batch_size, config)  a function that makes the model's graph for any batch size:
 //                                       the trainer compiles the step, a second step where a short
 //                                       last batch is kept, and evaluation.
+//
+//   auto model = [](std::int64_t batch, Phase) { return zoo::mlp({.batch = batch}).graph; };
+//   Trainer trainer(model, 64, {.optimizer = optim::adam(1e-3)});
+//   auto train = data::make_loader(sets.train), test = data::make_loader(sets.test);
+//   FitResult result = trainer.fit(*train, {.epochs = 5, .validation = test.get(),
+//                                           .checkpoints = {.folder = "checkpoints"}});
+//
+// Every number of a run is a function of the session's seed, the loader and the options: the same
+// run gives the same bits with any number of threads, and also when it is interrupted and resumed
+// from a checkpoint, in the middle of an epoch or of a window of micro-batches.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +30,7 @@
 #include <utility>
 #include <vector>
 
+#include "pantala/accumulation.h"
 #include "pantala/data.h"
 #include "pantala/metrics.h"
 #include "pantala/optim.h"
@@ -31,46 +42,50 @@ namespace pantala {
 // --- what a run tells
 struct StepMetrics {
   std::int64_t epoch = 0, step = 0;  // of optimizer steps, from 0 in each epoch
-  double loss = 0;                   // before the step's update; the mean over its micro-batches
+  // Before the step's update; of several micro-batches the mean over their items.
+  double loss = 0;
+  friend bool operator==(const StepMetrics&, const StepMetrics&) = default;
 };
 struct EpochStats {
   std::int64_t epoch = 0;
   double avg_loss = 0;     // over items
   std::int64_t steps = 0;  // optimizer updates
+  friend bool operator==(const EpochStats&, const EpochStats&) = default;
 };
 struct Evaluation {
   std::int64_t items = 0;
   double loss = 0;
-  // By name: accuracy, top5, precision, recall, f1 (integer labels) or mae, rmse, r2 (others).
+  // By name: accuracy, top5, precision, recall, f1 (integer labels; negative ones are ignored) or
+  // mae, rmse, r2 (others). None if the graph has no output `prediction_output`.
   std::vector<std::pair<std::string, double>> values;
   std::optional<metrics::ConfusionMatrix> confusion;
   // "loss" too; TypeError with the nearest name.
   double value(std::string_view name) const;
+  friend bool operator==(const Evaluation&, const Evaluation&) = default;
 };
 struct TrainHistory {
   std::vector<EpochStats> epochs;
   std::vector<std::optional<Evaluation>> evaluations;  // of each epoch, where there was one
   std::optional<double> final_loss() const;  // the last epoch's average; none without epochs
+  friend bool operator==(const TrainHistory&, const TrainHistory&) = default;
 };
 
-// The loss or a gradient is not finite. The weights are those before the step.
+// The loss or a gradient is not finite. Weights, moments, counters and the trainer's state are
+// those before the batch, which Trainer::failed_batch() keeps; it can be tried again.
 class DivergenceError : public Error {
  public:
   using Error::Error;
 };
 
 // --- what a run is told
-enum class NonFinite : std::uint8_t {
-  error,      // DivergenceError
-  skip,       // the step (or micro-batch) is left out and counted
-  propagate,  // nothing is looked at; needs a session that was compiled with NonFiniteGuard::none
-};
 struct EarlyStopping {
   std::string metric = "loss";  // of the validation
   bool larger_is_better = false;
-  std::int64_t patience = 5;  // epochs without improvement that are allowed
-  double min_delta = 0;       // an improvement is larger than this
-  bool restore_best = true;   // the weights of the best epoch, at the end
+  std::int64_t patience = 5;  // epochs without improvement that are allowed; one more stops
+  double min_delta = 0;       // an improvement is larger than this; NaN is none
+  // At the end of the run parameters, running statistics and averages are those of the best epoch;
+  // moments and counters stay.
+  bool restore_best = true;
 };
 struct TrainConfig {
   // Of the kind that the session was built with; its scalars are set before the first step.
@@ -79,21 +94,39 @@ struct TrainConfig {
   std::int64_t log_interval = 100;  // log lines of steps; 0: none
   std::string data_input = "x", label_input = "labels";
   std::string loss_output = "loss", prediction_output = "logits";  // of the model's graph
-  Schedule schedule = {};                      // of the optimizer's rate, in optimizer steps
-  std::optional<PlateauOptions> plateau = {};  // on `plateau_metric` of the validation, instead
+  // Of the optimizer's rate, in optimizer steps since the beginning: sets the session's rate before
+  // each step. The constant schedule without warm-up sets nothing, so that a rate which a callback
+  // or the user sets in the session stays.
+  Schedule schedule = {};
+  // Lowers the rate when `plateau_metric` of fit()'s validation has stopped to improve. The
+  // schedule must be constant then; its warm-up counts.
+  std::optional<PlateauOptions> plateau = {};
   std::string plateau_metric = "loss";
+  // What becomes of a step whose numbers are not finite, as far as the session's guard looks:
+  //   error      DivergenceError;
+  //   skip       it is left out and counted (of a window, the micro-batch is left out);
+  //   propagate  nothing is looked at: the session must have been compiled with
+  //              NonFiniteGuard::none, and for the other two with one of the others.
   NonFinite non_finite = NonFinite::error;
-  bool evaluate_average = true;  // validate with the averages of the weights, where there are some
+  // Validate and predict with the averages of the weights (`ema.<parameter>`), where there are
+  // some. The weights have their own bits again afterwards.
+  bool evaluate_average = true;
+  // A folder for compiled plans, with a file for each; "": none.
+  std::filesystem::path plan_cache = {};
 };
 
 enum class Phase : std::uint8_t { training, evaluation };
 // The graph of the model for a batch size, with the config's inputs and outputs. All sizes and both
-// phases have the same parameters.
+// phases have the same parameters. Evaluation is without dropout and with running statistics;
+// updates of its graph are left out.
 using ModelFactory = std::function<Graph(std::int64_t batch, Phase phase)>;
 
 class Trainer;
 
-// Hooks that do nothing. They may read and change parameters, states and scalars of the session.
+// Hooks that do nothing. They may read and change parameters, states and scalars of the session: a
+// rate that is set in on_gradients acts on the update at hand, one that is set in on_step on the
+// next one, unless a schedule sets it before. What they throw leaves the call that ran them; the
+// trainer's state is whole then, and includes the step or epoch that was told.
 class MetricCallback {
  public:
   virtual ~MetricCallback() = default;
@@ -101,10 +134,11 @@ class MetricCallback {
   virtual void on_start(Trainer& trainer) { static_cast<void>(trainer); }
   // After the backward pass and before the update, with gradients that can be read and set
   // (Session::gradient, set_gradient). Only of sessions compiled with `split_update` or
-  // accumulation.
+  // accumulation. Once per update.
   virtual void on_gradients(Session& session) { static_cast<void>(session); }
   virtual void on_step(const StepMetrics& metrics) { static_cast<void>(metrics); }
-  // After the last on_step of the epoch and its validation.
+  // After the last on_step of the epoch and its validation (Trainer::last_evaluation), before its
+  // checkpoint.
   virtual void on_epoch(const EpochStats& stats) { static_cast<void>(stats); }
 };
 // All step losses, in order.
@@ -115,22 +149,25 @@ class LossHistory : public MetricCallback {
 };
 
 // Where a run is, in numbers that a checkpoint keeps. With the session's own state and the loader's
-// order this is everything: a trainer that is given it goes on with the same bits.
+// order this is everything: a trainer that is given it goes on with the same bits. Place and
+// history are those of fit(); train() and train_epoch() leave them as they were.
 struct TrainerState {
   std::int64_t epoch = 0;         // that is running, or comes next
   std::int64_t batches = 0;       // taken from the loader in this epoch
   std::int64_t epoch_steps = 0;   // optimizer steps in this epoch
   std::int64_t global_steps = 0;  // since the beginning
   std::int64_t skipped = 0;       // steps and micro-batches that were not finite
-  double loss_sum = 0;            // of this epoch: loss times items
-  std::int64_t items = 0;         // of this epoch
-  double window_loss = 0;         // of the micro-batches that wait for their update
+  double loss_sum = 0;            // of this epoch's steps: loss times items
+  std::int64_t items = 0;         // of this epoch's steps
+  double window_loss = 0;  // loss times items of the micro-batches that wait for their update
   std::int64_t window_items = 0;
+  std::int64_t window_batches = 0;  // of them, those that came from the loader
   TrainHistory history;
   std::optional<Plateau::State> plateau;
   std::optional<double> best;  // the early-stopping metric
   std::int64_t best_epoch = -1, bad_epochs = 0;
   bool stopped_early = false;
+  friend bool operator==(const TrainerState&, const TrainerState&) = default;
 };
 
 // What to do between two batches.
@@ -140,11 +177,13 @@ enum class Request : std::uint8_t {
   save_and_stop,  // a checkpoint, then return
 };
 struct CheckpointOptions {
-  std::filesystem::path folder;  // checkpoints are folders in it; "": none are written
-  std::int64_t every_steps = 0;  // 0: not by steps
-  std::int64_t every_epochs = 1;
-  std::int64_t keep_last = 3;   // and the best one, if there is validation
-  std::string metric = "loss";  // that says which is the best
+  // Checkpoints are folders in it, `step-000000123` by the number of optimizer steps; "": none are
+  // written.
+  std::filesystem::path folder = {};
+  std::int64_t every_steps = 0;   // 0: not by steps
+  std::int64_t every_epochs = 1;  // 0: not by epochs; the end of the run is saved in any case
+  std::int64_t keep_last = 3;     // and the best one, if there is validation; 0: all
+  std::string metric = "loss";    // that says which is the best
   bool larger_is_better = false;
   std::function<std::string()> extra = {};  // what else a checkpoint is to keep
 };
@@ -154,7 +193,7 @@ struct FitOptions {
   data::Loader* validation = nullptr;
   std::optional<EarlyStopping> early_stopping = {};
   CheckpointOptions checkpoints = {};
-  std::function<Request()> poll = {};  // asked after every batch
+  std::function<Request()> poll = {};  // asked after every batch, and after every epoch
 };
 enum class FitEnd : std::uint8_t { finished, stopped_early, interrupted };
 struct FitResult {
@@ -181,7 +220,8 @@ class Trainer {
   // TypeError if the optimizer is of another kind than the session's, or an input is unknown.
   explicit Trainer(Session session, TrainConfig config = {});
   // Compiles with the config's optimizer. `options` says the rest (clip, averages, accumulation,
-  // device, threads); its guard follows the config's `non_finite`.
+  // device, threads); its guard follows the config's `non_finite`: gradients, or none for
+  // propagate. Other batch sizes are compiled with the same options when they first occur.
   Trainer(ModelFactory model, std::int64_t batch_size, TrainConfig config = {},
           CompileOptions options = {}, const SessionOptions& session = {});
   ~Trainer();
@@ -194,14 +234,22 @@ class Trainer {
   // One pass. Only the order of the data depends on the number of the epoch.
   EpochStats train_epoch(data::Loader& loader, std::int64_t epoch);
   // Everything in one call: continues from state(), validates after every epoch, saves, stops.
+  // After DivergenceError or an error of the loader it can be called again and continues with the
+  // batch that failed. Where `max_steps` ends the run within an epoch, that part is validated and
+  // told as an epoch, and is the last one of the result's history; state() stays in the epoch, so
+  // that a run with more steps continues there.
+  //
+  // TypeError for options that make no sense together, before anything is trained, and where a
+  // resumed epoch's loader has another fingerprint than the one that began it.
   FitResult fit(data::Loader& loader, const FitOptions& options = {});
 
-  // One batch by hand; with accumulation, one micro-batch. None if no update came out of it.
+  // One batch by hand; with accumulation, one micro-batch. None if no update came out of it. Counts
+  // as a step of state().epoch, but not as one of the loader's batches.
   std::optional<StepMetrics> step(const data::Batch& batch);
   // The update from an unfinished window; none if nothing waits.
   std::optional<StepMetrics> finish_window();
   Evaluation evaluate(data::Loader& loader);
-  // The model's predictions for a batch (its labels are not read), [items, ...].
+  // The model's predictions for any number of items, [items, ...].
   data::Array predict(const data::Array& data);
 
   // Kept as long as the trainer is; callbacks are called in the order in which they were added.
@@ -214,14 +262,21 @@ class Trainer {
   const TrainerState& state() const;
   Progress progress() const;
   const std::optional<Evaluation>& last_evaluation() const;
+  // The batch that the last DivergenceError was about; null if there was none.
+  const data::Batch* failed_batch() const;
+  // What evaluate() and predict() run on: the model with the averages of its weights, where there
+  // are some and the config asks for them.
+  void save_model(const std::filesystem::path& path);
 
-  // --- checkpoints: a folder with model.safetensors, optimizer.safetensors and state.json, which
-  // holds the state, `extra` and the checksums of the other files. Written under a temporary name,
-  // synced, renamed.
+  // --- checkpoints: a folder with model.safetensors, optimizer.safetensors, best.safetensors (the
+  // weights that early stopping would restore, if any) and state.json, which holds the state,
+  // `extra`, a summary of the config, and the SHA-256 of all files, itself included. Written under
+  // a temporary name, synced, renamed: a crash leaves the old one, the new one, or both.
   // IoError if the disk is too full, before anything is written.
   void save_checkpoint(const std::filesystem::path& folder, const std::string& extra = "") const;
   // ParseError for a damaged folder, TypeError for one of another model; then nothing has changed.
-  // Returns `extra`.
+  // Hyper-parameters of the optimizer are those that were saved, unless the config's optimizer is
+  // another one than the checkpoint's: then they are the config's, with a warning. Returns `extra`.
   std::string load_checkpoint(const std::filesystem::path& folder);
   // Loads the newest checkpoint in the folder that is whole; damaged ones are skipped with a
   // warning each. None if there is no checkpoint at all, IoError if all are damaged.

@@ -91,6 +91,19 @@ ProgramCode generate_code(const Program& program, const Options& options, Report
   return code;
 }
 
+// Larger than any memory: a slip in a size. Kernels need not reckon with such numbers.
+constexpr std::int64_t kMaxValueBytes = std::int64_t{1} << 40;
+
+void check_value_sizes(const Graph& graph) {
+  for (const ir::Node& node : graph.data()->nodes())
+    for (const Type& type : node.results)
+      if (type.shape.numel() > kMaxValueBytes / dtype_bytes(type.dtype))
+        throw UnsupportedError(
+            fmt::format("{}{} takes more than {} GiB, the most that a value may have",
+                        ir::message_prefix(node.op->name, node.where), type.str(),
+                        kMaxValueBytes >> 30));
+}
+
 }  // namespace
 
 schedule::Target schedule_target(const codegen::HostTarget& host) {
@@ -148,6 +161,7 @@ Compiled compile(const StepGraph& step, const Options& options) {
   result.gradients = step.gradients;
   Report& report = result.report;
   Stages stages(report, options.trace);
+  check_value_sizes(step.graph);
   Program program = stages.run("schedule", [&] {
     const Graph lowered = schedule::lower(step.graph);
     report.nodes_after = static_cast<std::int64_t>(lowered.size());

@@ -217,6 +217,12 @@ Number HostProgram::output(std::size_t index) const {
   return number.integral ? number : Number(round_to(dtype, number.f));
 }
 
+std::vector<std::size_t> HostProgram::updated_leaves() const {
+  std::vector<std::size_t> leaves;
+  for (const auto& [leaf, value] : updates_) leaves.push_back(leaf);
+  return leaves;
+}
+
 void HostProgram::advance(std::span<Number> values) const {
   if (values.size() != leaves_.size())
     fail(fmt::format("{} values for {} leaves", values.size(), leaves_.size()));

@@ -48,6 +48,8 @@ class HostProgram {
   };
   const std::vector<Leaf>& leaves() const { return leaves_; }
   std::size_t uniforms() const { return uniforms_.size(); }
+  // Indices into leaves() of those that advance() changes.
+  std::vector<std::size_t> updated_leaves() const;
   const std::vector<std::string>& output_names() const { return output_names_; }
 
   // `values` are those of leaves(), in order. Fills the slots (plan::slot_of) of the uniforms.

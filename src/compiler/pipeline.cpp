@@ -59,6 +59,7 @@ void check_plain_options(const CompileOptions& options) {
   refuse(options.optimizer.has_value(), "optimizer");
   refuse(options.observe_gradients, "observe_gradients");
   refuse(options.accumulation_steps != 1, "accumulation_steps");
+  refuse(options.split_update, "split_update");
 }
 
 LossGraph with_observed(const Graph& graph, const Tensor& loss, const CompileOptions& options) {

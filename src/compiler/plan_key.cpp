@@ -6,6 +6,7 @@
 #include "compiler/build_id.h"
 #include "compiler/compile.h"
 #include "compiler/plan_file.h"
+#include "compiler/step_graphs.h"
 #include "pantala/text.h"
 #include "plan/serialize.h"
 
@@ -55,10 +56,10 @@ std::string key_text(const Graph& graph, const Tensor& loss, const CompileOption
   const Options lower = host_options(options.device, options.threads, options.optimize);
   std::string text = fmt::format("plan file {} plan {}\nbuild {}\nllvm {}\n", kPlanFileVersion,
                                  plan::kPlanVersion, build_id(), llvm_version());
-  text += fmt::format("device {} threads {} optimize {} guard {} accumulate {} gradients {}\n",
-                      lower.device, lower.threads, options.optimize,
-                      static_cast<int>(options.non_finite), options.accumulation_steps,
-                      options.observe_gradients);
+  text += fmt::format(
+      "device {} threads {} optimize {} guard {} accumulate {} split {} gradients {}\n",
+      lower.device, lower.threads, options.optimize, static_cast<int>(options.non_finite),
+      options.accumulation_steps, splits_update(options), options.observe_gradients);
   text += target_text(lower) + optimizer_text(options.optimizer) + training_text(options.training);
   for (const auto& [name, value] : options.observe)
     text += fmt::format("observe {} {}\n", quoted(name), value_text(value));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 
 namespace pantala::compiler {
@@ -47,26 +48,44 @@ void compress(State& state, const unsigned char* block) {
 
 }  // namespace
 
-Digest sha256(std::string_view bytes) {
-  State state{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-              0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-  const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
-  const std::size_t whole = bytes.size() / kBlock * kBlock;
-  for (std::size_t at = 0; at < whole; at += kBlock) compress(state, data + at);
-  // The rest, a one, zeros, and the length in bits at the end of the last block.
-  std::array<unsigned char, 2 * kBlock> tail{};
-  const std::size_t rest = bytes.size() - whole;
-  for (std::size_t k = 0; k < rest; ++k) tail[k] = data[whole + k];
-  tail[rest] = 0x80;
-  const std::size_t length = rest + 9 <= kBlock ? kBlock : 2 * kBlock;
-  const std::uint64_t bits = std::uint64_t{bytes.size()} * 8;
+void Sha256::add(std::string_view bytes) {
+  const std::size_t kept = size_ % kBlock;
+  size_ += bytes.size();
+  if (kept + bytes.size() < kBlock) {
+    std::copy(bytes.begin(), bytes.end(), rest_.begin() + kept);
+    return;
+  }
+  const auto compress_at = [&](const char* block) {
+    compress(state_, reinterpret_cast<const unsigned char*>(block));
+  };
+  if (kept > 0) {
+    std::copy_n(bytes.begin(), kBlock - kept, rest_.begin() + kept);
+    bytes.remove_prefix(kBlock - kept);
+    compress_at(rest_.data());
+  }
+  for (; bytes.size() >= kBlock; bytes.remove_prefix(kBlock)) compress_at(bytes.data());
+  std::copy(bytes.begin(), bytes.end(), rest_.begin());
+}
+
+Digest Sha256::finish() {
+  // A one, zeros, and the length in bits at the end of the last block.
+  const std::uint64_t bits = size_ * 8;
+  const std::size_t kept = size_ % kBlock;
+  std::string tail(kept + 9 <= kBlock ? kBlock - kept : 2 * kBlock - kept, '\0');
+  tail[0] = static_cast<char>(0x80);
   for (std::size_t k = 0; k < 8; ++k)
-    tail[length - 1 - k] = static_cast<unsigned char>(bits >> (8 * k));
-  for (std::size_t at = 0; at < length; at += kBlock) compress(state, tail.data() + at);
+    tail[tail.size() - 1 - k] = static_cast<char>(bits >> (8 * k) & 0xFF);
+  add(tail);
   Digest digest;
   for (std::size_t k = 0; k < digest.size(); ++k)
-    digest[k] = static_cast<std::uint8_t>(state[k / 4] >> (24 - 8 * (k % 4)));
+    digest[k] = static_cast<std::uint8_t>(state_[k / 4] >> (24 - 8 * (k % 4)));
   return digest;
+}
+
+Digest sha256(std::string_view bytes) {
+  Sha256 hash;
+  hash.add(bytes);
+  return hash.finish();
 }
 
 std::string hex(const Digest& digest) {

@@ -60,13 +60,12 @@ std::pair<std::filesystem::path, int> create_beside(const std::filesystem::path&
   fail(path, "write", EEXIST);
 }
 
-// A rename is durable once its folder is on disk.
+}  // namespace
+
 void sync_folder(const std::filesystem::path& folder) {
   const Descriptor descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (descriptor.get() < 0 || ::fsync(descriptor.get()) != 0) fail(folder, "sync", errno);
 }
-
-}  // namespace
 
 FileReader::FileReader(std::filesystem::path path) : path_(std::move(path)) {
   // Without O_NONBLOCK the opening of a pipe without a writer would wait for ever.

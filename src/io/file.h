@@ -42,4 +42,7 @@ void write_file(const std::filesystem::path& path, std::string_view content);
 // The same for content in several parts, which are written one after the other.
 void write_file(const std::filesystem::path& path, std::span<const std::string_view> parts);
 
+// What was created, renamed or removed in a folder is durable after this.
+void sync_folder(const std::filesystem::path& folder);
+
 }  // namespace pantala::io

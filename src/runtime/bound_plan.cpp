@@ -105,12 +105,14 @@ void BoundPlan::bind_regions(Store& store) {
 void BoundPlan::bind_numbers(Store& store) {
   for (const compiler::HostProgram::Leaf& leaf : host_.leaves()) {
     const Store::Entry* entry = store.find(leaf.name);
-    if (!entry || !entry->leaf.on_host)
+    if (!entry)
       throw InternalError(
-          fmt::format("session: plan '{}' needs the number '{}' on the host", name_, leaf.name));
-    number_of_.push_back(entry->host);
+          fmt::format("session: plan '{}' needs the number '{}', which the store does not have",
+                      name_, leaf.name));
+    number_of_.push_back(store.index_of(*entry));
   }
   numbers_.resize(number_of_.size());
+  advanced_ = host_.updated_leaves();
 }
 
 std::vector<std::string> BoundPlan::input_names() const {
@@ -186,8 +188,7 @@ void BoundPlan::report_status(std::int32_t code) const {
 
 bool BoundPlan::run(const device::Slice& arena, const Timing* timing) {
   if (inputs_missing_ > 0) refuse_run();
-  const std::span<ir::Number> all = store_.numbers();
-  for (std::size_t k = 0; k < numbers_.size(); ++k) numbers_[k] = all[number_of_[k]];
+  for (std::size_t k = 0; k < numbers_.size(); ++k) numbers_[k] = store_.number(number_of_[k]);
   host_.evaluate(numbers_, slots_);
   device_.run(id_, {.arena = arena,
                     .regions = regions_,
@@ -198,7 +199,7 @@ bool BoundPlan::run(const device::Slice& arena, const Timing* timing) {
   if (const std::int32_t code = device_.take_status()) report_status(code);
   if (!is_finite()) return false;
   host_.advance(numbers_);
-  for (std::size_t k = 0; k < numbers_.size(); ++k) all[number_of_[k]] = numbers_[k];
+  for (const std::size_t k : advanced_) store_.set_number(number_of_[k], numbers_[k]);
   return true;
 }
 

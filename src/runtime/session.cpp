@@ -28,6 +28,8 @@ void SessionPlan::set_input(std::string_view name, const Literal& value) const {
   session_->plan(index_).set_input(name, value);
 }
 void SessionPlan::run() const { session_->run(index_); }
+void SessionPlan::accumulate() const { session_->accumulate(index_); }
+double SessionPlan::loss() const { return session_->plan(index_).loss(); }
 Literal SessionPlan::output(std::string_view name) const {
   return session_->plan(index_).output(name);
 }
@@ -48,6 +50,9 @@ Session& Session::operator=(Session&&) noexcept = default;
 
 SessionPlan Session::attach(std::string_view name, const CompiledPlan& plan) {
   return {*data_, data_->attach(name, plan)};
+}
+SessionPlan Session::attach_step(std::string_view name, const CompiledPlan& training_plan) {
+  return {*data_, data_->attach_step(name, training_plan)};
 }
 SessionPlan Session::plan(std::string_view name) const { return {*data_, data_->find_plan(name)}; }
 std::vector<std::string> Session::plans() const {
@@ -72,12 +77,14 @@ double Session::output_scalar(std::string_view name) const {
   return data_->main().output_scalar(name);
 }
 
-void Session::step() { data_->step(); }
+void Session::step() { data_->run(0); }
+void Session::accumulate() { data_->accumulate(0); }
 void Session::wait() { data_->device().wait(); }
-double Session::loss() const { return data_->main().loss(); }
+double Session::loss() const { return data_->last_step().loss(); }
 bool Session::last_step_finite() const { return data_->finite(); }
 std::int64_t Session::accumulated() const { return data_->accumulated(); }
 std::int64_t Session::accumulation_steps() const { return data_->accumulation_steps(); }
+bool Session::splits_update() const { return data_->splits_update(); }
 void Session::apply() { data_->apply(); }
 
 std::vector<std::string> Session::parameters() const {
@@ -106,22 +113,15 @@ void Session::set_state(std::string_view name, const HostElements& values) {
   data_->store().write(data_->store().get(name, LeafKind::state, "state"), values);
 }
 
-Literal Session::gradient(std::string_view parameter) const {
-  const std::string output = fmt::format("grad.{}", parameter);
-  const BoundPlan& plan = data_->main_with(output);
-  if (!plan.has_output(output)) {
-    data_->store().get(parameter, LeafKind::parameter, "parameter");
-    throw TypeError(fmt::format(
-        "the gradient of '{}' was not kept: build the session with observe_gradients = true",
-        parameter));
-  }
-  return plan.output(output);
+Literal Session::gradient(std::string_view parameter) const { return data_->gradient(parameter); }
+void Session::set_gradient(std::string_view parameter, const Literal& value) {
+  data_->set_gradient(parameter, value);
 }
 
 Literal Session::observed(std::string_view name) const {
   constexpr std::string_view kPrefix = "observe.";
   const std::string output = fmt::format("{}{}", kPrefix, name);
-  const BoundPlan& plan = data_->main_with(output);
+  const BoundPlan& plan = data_->step_with(output);
   if (!plan.has_output(output)) {
     std::vector<std::string> names;
     for (const std::string& other : plan.output_names())
@@ -171,6 +171,7 @@ void Session::set_learning_rate_factor(std::string_view pattern, double factor) 
 void Session::save(const std::filesystem::path& path, Saved what) const { data_->save(path, what); }
 void Session::load(const std::filesystem::path& path, Saved what) { data_->load(path, what); }
 
+CompiledPlan Session::compiled() const { return CompiledPlan(data_->main_data()); }
 const Report& Session::report() const { return data_->report(); }
 SessionMemory Session::memory_summary() const { return data_->memory(); }
 std::vector<KernelInfo> Session::kernels() const {

@@ -12,6 +12,7 @@
 #include "pantala/error.h"
 #include "pantala/optim.h"
 #include "runtime/placement.h"
+#include "runtime/step_differences.h"
 
 namespace pantala::runtime {
 
@@ -37,13 +38,14 @@ SessionData::SessionData(const CompileResult& compiled, const SessionOptions& op
       accumulation_steps_(main_data_->accumulation_steps) {
   const auto begin = std::chrono::steady_clock::now();
   store_.extend(store_leaves(*main_data_), siblings(main_data_->steps.front().plan));
-  for (std::size_t k = 0; k < main_data_->steps.size(); ++k)
-    add(main_data_->steps[k].role, step_of(main_data_, k));
-  main_plans_ = plans_.size();
-  if (accumulation_steps_ > 1) {
-    apply_ = find_plan(compiler::kApply);
-    first_micro_batch_ = store_.get(compiler::kFirstMicroBatch, LeafKind::scalar, "scalar").host;
+  for (std::size_t k = 0; k < main_data_->steps.size(); ++k) {
+    const bool applies = main_data_->steps[k].role == compiler::kApply;
+    if (applies) apply_ = k;
+    add(main_data_->steps[k].role, step_of(main_data_, k), applies ? Part::apply : Part::step);
   }
+  if (apply_)
+    first_micro_batch_ =
+        store_.index_of(store_.get(compiler::kFirstMicroBatch, LeafKind::scalar, "scalar"));
   fit_arena();
   const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;
   report_.stages.push_back({"device", taken.count()});
@@ -79,7 +81,8 @@ SessionData::~SessionData() {
   if (arena_.bytes > 0) device_->free(arena_.memory);
 }
 
-void SessionData::add(std::string name, std::shared_ptr<const compiler::Compiled> step) {
+void SessionData::add(std::string name, std::shared_ptr<const compiler::Compiled> step, Part part) {
+  parts_.push_back(part);
   plans_.push_back(std::make_unique<BoundPlan>(std::move(name), std::move(step), *device_, store_));
 }
 
@@ -93,17 +96,35 @@ void SessionData::fit_arena() {
   arena_ = {device_->allocate(needed), 0, needed};
 }
 
-std::size_t SessionData::attach(std::string_view name, const CompiledPlan& plan) {
+void SessionData::check_new_name(std::string_view name) const {
   if (std::any_of(plans_.begin(), plans_.end(), [&](const auto& p) { return p->name() == name; }))
     throw TypeError(fmt::format("the session has a plan named '{}' already", name));
+}
+
+// The first step of the plan: the only one, or `accumulate`.
+std::size_t SessionData::add_attached(std::string_view name, const PlanData& data, Part part) {
+  store_.extend(store_leaves(*data), siblings(data->steps.front().plan));
+  add(std::string(name), step_of(data, 0), part);
+  fit_arena();
+  return plans_.size() - 1;
+}
+
+std::size_t SessionData::attach(std::string_view name, const CompiledPlan& plan) {
+  check_new_name(name);
   const PlanData& data = plan.data();
   if (data->steps.size() != 1)
     throw TypeError(fmt::format("'{}': only a plan of one step can be attached, this one has {}",
                                 name, counted(data->steps.size(), "step")));
-  store_.extend(store_leaves(*data), siblings(data->steps.front().plan));
-  add(std::string(name), step_of(data, 0));
-  fit_arena();
-  return plans_.size() - 1;
+  return add_attached(name, data, Part::other);
+}
+
+std::size_t SessionData::attach_step(std::string_view name, const CompiledPlan& plan) {
+  check_new_name(name);
+  const std::vector<std::string> differences = step_differences(*main_data_, *plan.data());
+  if (!differences.empty())
+    throw TypeError(
+        fmt::format("'{}' is no step of this session: {}", name, fmt::join(differences, "; ")));
+  return add_attached(name, plan.data(), Part::step);
 }
 
 std::size_t SessionData::find_plan(std::string_view name) const {
@@ -116,34 +137,50 @@ std::size_t SessionData::find_plan(std::string_view name) const {
       fmt::format("the session has no plan named '{}'{}", name, did_you_mean(name, names)));
 }
 
-BoundPlan& SessionData::main_with(std::string_view output) {
-  for (std::size_t k = 0; k < main_plans_; ++k)
-    if (plans_[k]->has_output(output)) return *plans_[k];
-  return main();
+BoundPlan& SessionData::step_with(std::string_view output) {
+  if (apply_ && !last_step().has_output(output) && plans_[*apply_]->has_output(output))
+    return *plans_[*apply_];
+  return last_step();
 }
 
 void SessionData::run(std::size_t index) {
-  if (index == 0)
-    step();
-  else if (index < main_plans_)
-    apply();
-  else
+  if (parts_[index] == Part::other) {
     run_plan(index);
+  } else if (parts_[index] == Part::apply) {
+    apply();
+  } else if (splits_update()) {
+    accumulate(index);
+    if (finite_ && accumulated_ >= accumulation_steps_) apply();
+  } else {
+    last_step_ = index;
+    finite_ = run_plan(index);
+  }
 }
 
-void SessionData::step() {
-  if (accumulation_steps_ > 1) store_.numbers()[first_micro_batch_] = accumulated_ == 0 ? 1.0 : 0.0;
-  finite_ = run_plan(0);
-  if (accumulation_steps_ == 1 || !finite_) return;
-  if (++accumulated_ == accumulation_steps_) apply();
+void SessionData::need_split(std::string_view what) const {
+  if (!splits_update())
+    throw TypeError(
+        fmt::format("{}: this session does not accumulate; build it with accumulation_steps above "
+                    "1, or with split_update",
+                    what));
+}
+
+void SessionData::accumulate(std::size_t index) {
+  need_split("accumulate");
+  if (parts_[index] != Part::step)
+    throw TypeError(fmt::format(
+        "accumulate: plan '{}' is no step of the session; attach_step() makes such plans",
+        plans_[index]->name()));
+  store_.set_number(first_micro_batch_, accumulated_ == 0 ? 1.0 : 0.0);
+  last_step_ = index;
+  finite_ = run_plan(index);
+  if (finite_) ++accumulated_;
 }
 
 void SessionData::apply() {
-  if (accumulation_steps_ == 1)
-    throw TypeError(
-        "apply: this session does not accumulate; build it with accumulation_steps above 1");
+  need_split("apply");
   if (accumulated_ == 0) throw TypeError("apply: nothing was accumulated since the last update");
-  finite_ = run_plan(apply_);
+  finite_ = run_plan(*apply_);
   accumulated_ = 0;
 }
 

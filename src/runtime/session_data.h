@@ -26,26 +26,35 @@ class SessionData {
   SessionData(const SessionData&) = delete;
   SessionData& operator=(const SessionData&) = delete;
 
-  // Returns the index of the new plan.
+  // Return the index of the new plan.
   std::size_t attach(std::string_view name, const CompiledPlan& plan);
+  std::size_t attach_step(std::string_view name, const CompiledPlan& plan);
   std::size_t find_plan(std::string_view name) const;
   BoundPlan& plan(std::size_t index) { return *plans_[index]; }
   const std::vector<std::unique_ptr<BoundPlan>>& plans() const { return plans_; }
   BoundPlan& main() { return *plans_[0]; }
-  // The first of the main plans that has this output; main() if none has.
-  BoundPlan& main_with(std::string_view output);
+  // The step that ran last, of whatever batch size; main() before the first.
+  BoundPlan& last_step() { return *plans_[last_step_]; }
+  // last_step(), or the plan that applies if only that has this output.
+  BoundPlan& step_with(std::string_view output);
 
   Store& store() { return store_; }
   device::Device& device() { return *device_; }
   Report& report() { return report_; }
+  const PlanData& main_data() const { return main_data_; }
 
-  // The main plans of an accumulating session keep the window: they run as step() and apply().
+  // What a run means depends on the plan's part in the session.
   void run(std::size_t index);
-  void step();
+  // One micro-batch without the update.
+  void accumulate(std::size_t index);
   void apply();
+  bool splits_update() const { return apply_.has_value(); }
   bool finite() const { return finite_; }
   std::int64_t accumulated() const { return accumulated_; }
   std::int64_t accumulation_steps() const { return accumulation_steps_; }
+
+  Literal gradient(std::string_view parameter);
+  void set_gradient(std::string_view parameter, const Literal& value);
 
   double scalar(std::string_view name) const;
   void set_scalar(std::string_view name, double value);
@@ -60,11 +69,21 @@ class SessionData {
   void write_trace(const std::filesystem::path& path) const;
 
  private:
+  // A plan's part in the session: steps and `apply` move training on, others are just run.
+  enum class Part : std::uint8_t { other, step, apply };
+
   // False if the plan's guard met a number that is not finite.
   bool run_plan(std::size_t index) {
     return plans_[index]->run(arena_, is_timed_ ? &*timing_ : nullptr);
   }
-  void add(std::string name, std::shared_ptr<const compiler::Compiled> step);
+  void add(std::string name, std::shared_ptr<const compiler::Compiled> step, Part part);
+  std::size_t add_attached(std::string_view name, const PlanData& data, Part part);
+  void check_new_name(std::string_view name) const;
+  // TypeError for what only a session with a split update can do.
+  void need_split(std::string_view what) const;
+  // Where the gradient of a parameter is summed; TypeError for a frozen one.
+  const Store::Entry& accumulator_of(std::string_view parameter) const;
+  double accumulated_weight() const;
   void fit_arena();
   void record_stages();
   std::vector<const Store::Entry*> saved_entries(Saved what) const;
@@ -73,12 +92,14 @@ class SessionData {
   std::unique_ptr<device::Device> device_;
   Store store_;
   std::vector<std::unique_ptr<BoundPlan>> plans_;
+  std::vector<Part> parts_;  // of the plans
   device::Slice arena_;
   Report report_;
-  std::size_t main_plans_ = 0;
   const std::int64_t accumulation_steps_;
   std::int64_t accumulated_ = 0;
-  std::size_t apply_ = 0, first_micro_batch_ = 0;  // the plan, and the store's number
+  std::size_t last_step_ = 0;
+  std::optional<std::size_t> apply_;   // the plan, where the update is split
+  std::size_t first_micro_batch_ = 0;  // the store's number
   bool finite_ = true;
   trace::Recorder recorder_;
   std::optional<BoundPlan::Timing> timing_;

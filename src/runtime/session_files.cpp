@@ -29,10 +29,23 @@ bool belongs_to_training(const StoreLeaf& leaf) {
 constexpr const char* kContents = "pantala.contents";
 constexpr const char* kAccumulated = "pantala.accumulated";
 
-std::string_view contents_name(Saved what) { return what == Saved::model ? "model" : "training"; }
+std::string_view contents_name(Saved what) {
+  switch (what) {
+    case Saved::model:
+      return "model";
+    case Saved::optimizer:
+      return "optimizer";
+    case Saved::training:
+      return "training";
+  }
+  return "";
+}
 
-std::int64_t saved_window(const io::SafeTensors& file, const std::string& path,
-                          std::int64_t accumulation_steps) {
+bool contains(Saved what, const StoreLeaf& leaf) {
+  return what == Saved::training || belongs_to_training(leaf) == (what == Saved::optimizer);
+}
+
+std::int64_t saved_window(const io::SafeTensors& file, const std::string& path, bool splits) {
   const auto found = file.metadata().find(kAccumulated);
   if (found == file.metadata().end()) return 0;
   const std::string& text = found->second;
@@ -41,10 +54,10 @@ std::int64_t saved_window(const io::SafeTensors& file, const std::string& path,
   if (error != std::errc() || end != text.data() + text.size() || count < 0)
     throw ParseError(fmt::format("{}: {}: expected a whole number, found {}", path, kAccumulated,
                                  pantala::quoted(text)));
-  if (count >= accumulation_steps)
+  if (count > 0 && !splits)
     throw TypeError(fmt::format(
-        "{}: it was saved after {} micro-batches of a window, but this session's windows have {}",
-        path, count, accumulation_steps));
+        "{}: it was saved after {} micro-batches of a window, but this session does not accumulate",
+        path, count));
   return count;
 }
 
@@ -53,7 +66,7 @@ std::int64_t saved_window(const io::SafeTensors& file, const std::string& path,
 std::vector<const Store::Entry*> SessionData::saved_entries(Saved what) const {
   std::vector<const Store::Entry*> entries;
   for (const Store::Entry& entry : store_.entries())
-    if (what == Saved::training || !belongs_to_training(entry.leaf)) entries.push_back(&entry);
+    if (contains(what, entry.leaf)) entries.push_back(&entry);
   return entries;
 }
 
@@ -65,7 +78,7 @@ void SessionData::save(const std::filesystem::path& path, Saved what) const {
     tensors.push_back(
         {entries[k]->leaf.name, entries[k]->leaf.type, store_.bytes(*entries[k], spaces[k])});
   std::map<std::string, std::string> metadata = {{kContents, std::string(contents_name(what))}};
-  if (what == Saved::training) metadata[kAccumulated] = std::to_string(accumulated_);
+  if (what != Saved::model) metadata[kAccumulated] = std::to_string(accumulated_);
   io::write_safetensors(path, std::move(tensors), metadata);
 }
 
@@ -94,9 +107,9 @@ void SessionData::load(const std::filesystem::path& path, Saved what) {
   std::vector<Literal> values;
   for (const Store::Entry* entry : entries) values.push_back(file.read(entry->leaf.name));
   const std::int64_t accumulated =
-      what == Saved::training ? saved_window(file, path.string(), accumulation_steps_) : 0;
+      what == Saved::model ? 0 : saved_window(file, path.string(), splits_update());
   for (std::size_t k = 0; k < entries.size(); ++k) store_.write(*entries[k], values[k]);
-  if (what == Saved::training) accumulated_ = accumulated;
+  if (what != Saved::model) accumulated_ = accumulated;
 }
 
 }  // namespace pantala::runtime

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/text.h"
 #include "pantala/error.h"
@@ -61,11 +62,6 @@ void Store::check(std::span<const StoreLeaf> leaves) const {
     else if (old.type != leaf.type)
       problems.push_back(fmt::format("{} '{}' is {}, the plan has {}", kind_name(leaf.kind),
                                      leaf.name, old.type.str(), leaf.type.str()));
-    else if (leaf.is_touched && old.on_host != leaf.on_host)
-      problems.push_back(fmt::format("{} '{}' is kept {}, the plan wants it {}",
-                                     kind_name(leaf.kind), leaf.name,
-                                     old.on_host ? "on the host" : "in device memory",
-                                     leaf.on_host ? "on the host" : "in device memory"));
   }
   if (!problems.empty())
     throw TypeError(
@@ -81,8 +77,13 @@ void Store::extend(std::span<const StoreLeaf> leaves,
                    std::span<const std::vector<std::string>> siblings) {
   check(leaves);
   std::vector<Entry> added;
-  for (const StoreLeaf& leaf : leaves)
-    if (!find(leaf.name)) added.push_back({.leaf = leaf, .slice = {}, .host = 0});
+  for (const StoreLeaf& leaf : leaves) {
+    const auto there = index_.find(leaf.name);
+    if (there == index_.end())
+      added.push_back({.leaf = leaf, .slice = {}, .host = 0});
+    else if (leaf.is_touched && !leaf.on_host && entries_[there->second].leaf.on_host)
+      move_to_device(entries_[there->second]);
+  }
   place_on_device(added, siblings);
   for (Entry& entry : added) {
     const Literal first = first_value(entry.leaf);
@@ -95,6 +96,15 @@ void Store::extend(std::span<const StoreLeaf> leaves,
     index_.emplace(entry.leaf.name, entries_.size());
     entries_.push_back(std::move(entry));
   }
+}
+
+void Store::move_to_device(Entry& entry) {
+  const ir::Number value = numbers_[entry.host];
+  const std::int64_t bytes = bytes_of(entry.leaf.type);
+  blocks_.push_back(device_.allocate(aligned(bytes)));
+  entry.slice = {blocks_.back(), 0, bytes};
+  entry.leaf.on_host = false;
+  set_number(index_of(entry), value);
 }
 
 // Sorts what was added (device entries in order of placement first) and gives it its slices.
@@ -158,6 +168,36 @@ std::span<const std::byte> Store::bytes(const Entry& entry, std::vector<std::byt
   space.resize(count);
   device_.read(entry.slice, space);
   return space;
+}
+
+ir::Number Store::number(std::size_t index) const {
+  const Entry& entry = entries_[index];
+  if (entry.leaf.on_host) return numbers_[entry.host];
+  std::array<std::byte, sizeof(std::int64_t)> bytes{};
+  device_.read(entry.slice, std::span(bytes).first(static_cast<std::size_t>(entry.slice.bytes)));
+  const Receiver source{kind_name(entry.leaf.kind), entry.leaf.name};
+  double real = 0;
+  std::int64_t whole = 0;
+  const bool is_real = is_float(entry.leaf.type.dtype);
+  decode_into(source, entry.leaf.type, bytes.data(),
+              is_real ? HostBuffer(std::span(&real, 1)) : HostBuffer(std::span(&whole, 1)));
+  return is_real ? ir::Number(real) : ir::Number::of(whole);
+}
+
+void Store::set_number(std::size_t index, const ir::Number& value) {
+  const Entry& entry = entries_[index];
+  if (entry.leaf.on_host) {
+    numbers_[entry.host] = value;
+    return;
+  }
+  std::array<std::byte, sizeof(std::int64_t)> bytes{};
+  if (is_float(entry.leaf.type.dtype)) {
+    const double real = value.real();
+    encode(HostElements(std::span(&real, 1)), entry.leaf.type.dtype, bytes.data());
+  } else {
+    encode(HostElements(std::span(&value.i, 1)), entry.leaf.type.dtype, bytes.data());
+  }
+  device_.write(entry.slice, std::span(bytes).first(static_cast<std::size_t>(entry.slice.bytes)));
 }
 
 Literal Store::read(const Entry& entry) const {

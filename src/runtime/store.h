@@ -1,7 +1,8 @@
 // The Store: everything that lives from step to step, by name. Parameters, moments, running
 // statistics and accumulators lie in device memory, in one block per extend() with slices at
 // multiples of plan::kAlignment (placement.h decides their order); counters and hyper-parameters
-// are numbers on the host. Plans are bound to its slices, so that all of them see the same memory.
+// are numbers on the host, unless a kernel of some plan reads or writes them: then they lie in
+// device memory, too. Plans are bound to its slices, so that all of them see the same memory.
 //
 // First values come from initialisers and the seed; they are those of ref::Session.
 #pragma once
@@ -40,8 +41,9 @@ class Store {
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  // Adds what is not there yet, with first values. TypeError listing every leaf that is there with
-  // another type or kind; then nothing is added. `siblings` as in placement.h.
+  // Adds what is not there yet, with first values, and moves numbers to the device that the plan
+  // wants there. TypeError listing every leaf that is there with another type or kind; then nothing
+  // has changed. `siblings` as in placement.h.
   void extend(std::span<const StoreLeaf> leaves,
               std::span<const std::vector<std::string>> siblings);
 
@@ -57,8 +59,13 @@ class Store {
   const Entry& get(std::string_view name, LeafKind kind, std::string_view what) const;
   std::vector<std::string> names(LeafKind kind) const;
 
-  // The numbers on the host, by Entry::host.
-  std::span<ir::Number> numbers() { return numbers_; }
+  // A scalar or a counter, wherever it is kept, by its index in entries(), which stays the same.
+  // Nothing is allocated.
+  std::size_t index_of(const Entry& entry) const {
+    return static_cast<std::size_t>(&entry - entries_.data());
+  }
+  ir::Number number(std::size_t index) const;
+  void set_number(std::size_t index, const ir::Number& value);
 
   Literal read(const Entry& entry) const;
   void read(const Entry& entry, const HostBuffer& into) const;
@@ -74,6 +81,7 @@ class Store {
   void check(std::span<const StoreLeaf> leaves) const;
   void place_on_device(std::vector<Entry>& added,
                        std::span<const std::vector<std::string>> siblings);
+  void move_to_device(Entry& entry);
   void write_bytes(const Entry& entry, std::span<const std::byte> bytes);
   Literal first_value(const StoreLeaf& leaf) const;
 

@@ -131,6 +131,8 @@ TEST(Inspect, MistakesGetTheNearestName) {
   EXPECT_THAT(error({"mlp", "--optimizer", "adm"}), HasSubstr("did you mean 'adam'?"));
   EXPECT_THAT(error({"mlp", "--batch", "4", "--kernel", "no such kernel"}),
               HasSubstr("there is no kernel 'no such kernel'"));
+  EXPECT_THAT(error({"mlp", "--batch", "100000000000"}),
+              HasSubstr("f32[100000000000,784] takes more than 1024 GiB"));
   EXPECT_THAT(error({"mlp", "--asm"}), HasSubstr("--kir, --llvm and --asm need --kernel NAME"));
   EXPECT_THAT(error({"mlp", "--graph", "--memory"}), HasSubstr("one at a time: --graph"));
   EXPECT_THAT(error({"mlp", "--kernel", "k", "--kir", "--asm"}), HasSubstr("one at a time: --kir"));

@@ -169,6 +169,7 @@ TEST(PlanKey, everything_that_changes_a_plan_changes_the_key) {
   with([&](CompileOptions& o) { o.observe = {{"h", model.hidden}}; });
   with([&](CompileOptions& o) { o.observe = {{"g", model.hidden}}; });
   with([](CompileOptions& o) { o.accumulation_steps = 2; });
+  with([](CompileOptions& o) { o.split_update = true; });
   with([](CompileOptions& o) { o.optimizer = std::nullopt; });
   with([](CompileOptions& o) { o.optimizer = optim::sgd(0.01); });
   with([](CompileOptions& o) { o.optimizer = optim::sgd(0.01, {.momentum = 0.9}); });

@@ -344,7 +344,8 @@ TEST(Session, a_short_window_is_applied_by_hand) {
   EXPECT_EQ(message<TypeError>([&] { accumulating.apply(); }),
             "apply: nothing was accumulated since the last update");
   EXPECT_EQ(message<TypeError>([&] { at_once.apply(); }),
-            "apply: this session does not accumulate; build it with accumulation_steps above 1");
+            "apply: this session does not accumulate; build it with accumulation_steps above 1, "
+            "or with split_update");
   give_batch(accumulating.plan("accumulate"), 2, 1);
   give_batch(at_once.plan("step"), 2, 1);
   accumulating.step();

@@ -1,0 +1,217 @@
+// Checkpoints of a trainer: what is in them, which are kept, and the way back.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/log.h"
+#include "compiler/plan_data.h"
+#include "io/file.h"
+#include "pantala/error.h"
+#include "train/checkpoint_files.h"
+#include "train/state_json.h"
+#include "train/trainer_impl.h"
+
+namespace pantala {
+
+namespace {
+
+namespace fs = std::filesystem;
+using io::Json;
+using train::kBestFile;
+using train::kModelFile;
+using train::kOptimizerFile;
+using train::kStateFile;
+
+constexpr std::int64_t kFormat = 1;
+
+std::string_view guard_name(NonFiniteGuard guard) {
+  switch (guard) {
+    case NonFiniteGuard::none:
+      return "none";
+    case NonFiniteGuard::loss:
+      return "loss";
+    case NonFiniteGuard::gradients:
+      return "gradients";
+  }
+  return "";
+}
+
+// What the numbers of a run depend on beside model and data; for messages, not for restoring.
+Json config_summary(const TrainConfig& config, const train::Plans& plans) {
+  return {{"optimizer", config.optimizer.str()},
+          {"schedule", config.schedule.str()},
+          {"plateau", config.plateau ? Plateau(1, *config.plateau).str() : ""},
+          {"batch_size", plans.batch_size()},
+          {"accumulation_steps", plans.session().accumulation_steps()},
+          {"guard", guard_name(plans.session().compiled().data()->non_finite)}};
+}
+
+// state.json, checked and taken apart, and the other files checked against it.
+struct Checkpoint {
+  TrainerState state;
+  std::string extra, loader;
+  Json config;
+  bool has_best = false;
+};
+
+Checkpoint read_checkpoint(const fs::path& folder) {
+  if (!fs::is_directory(folder))
+    throw IoError(fmt::format("{}: there is no such folder", folder.string()));
+  const auto need = [&](const char* name) {
+    fs::path path = folder / name;
+    if (!fs::exists(path)) throw ParseError(fmt::format("{}: is missing", path.string()));
+    return path;
+  };
+  const std::string file = need(kStateFile).string();
+  const Json document = train::parse_state(io::read_file(file), file);
+  Checkpoint checkpoint;
+  const auto files = io::extract(file, [&] {
+    if (const Json& format = document.at("format"); format != kFormat)
+      throw ParseError(
+          fmt::format("{}: its format is {}, this version reads {}", file, format.dump(), kFormat));
+    checkpoint.extra = document.at("extra").get<std::string>();
+    checkpoint.loader = document.at("loader").get<std::string>();
+    checkpoint.config = document.at("config");
+    return document.at("files").get<std::map<std::string, std::string>>();
+  });
+  for (const char* name : {kModelFile, kOptimizerFile})
+    if (!files.contains(name))
+      throw ParseError(fmt::format("{}: the checksum of {} is missing", file, name));
+  for (const char* name : {kModelFile, kOptimizerFile, kBestFile}) {
+    const auto listed = files.find(name);
+    if (listed == files.end()) continue;
+    const fs::path path = need(name);
+    if (train::file_checksum(path) != listed->second)
+      throw ParseError(
+          fmt::format("{}: damaged: its checksum is not the one in {}", path.string(), kStateFile));
+  }
+  checkpoint.has_best = files.contains(kBestFile);
+  checkpoint.state = train::decode_state(
+      io::extract(file, [&]() -> const Json& { return document.at("state"); }), file);
+  return checkpoint;
+}
+
+// The steps after which each epoch of the history ended.
+std::vector<std::int64_t> ends_of_epochs(const TrainerState& state) {
+  std::vector<std::int64_t> ends(state.history.epochs.size());
+  std::int64_t at = state.global_steps - state.epoch_steps;
+  for (std::size_t k = ends.size(); k-- > 0; at -= state.history.epochs[k].steps) ends[k] = at;
+  return ends;
+}
+
+}  // namespace
+
+void Trainer::Impl::save_checkpoint(const fs::path& folder, const std::string& extra) const {
+  const SessionMemory memory = session().memory_summary();
+  constexpr std::int64_t kMargin = 4 << 20;  // headers, state.json, the file system's own blocks
+  const std::int64_t needed =
+      memory.parameters + memory.states + (best_weights_ ? best_weights_->bytes() : 0) + kMargin;
+  train::write_checkpoint(folder, static_cast<std::uint64_t>(needed), [&](const fs::path& into) {
+    session().save(into / kModelFile, Saved::model);
+    session().save(into / kOptimizerFile, Saved::optimizer);
+    if (best_weights_) best_weights_->save(into / kBestFile);
+    Json files;
+    for (const char* name : {kModelFile, kOptimizerFile, kBestFile})
+      if (fs::exists(into / name)) files[name] = train::file_checksum(into / name);
+    io::write_file(into / kStateFile, train::state_text({{"format", kFormat},
+                                                         {"config", config_summary(config, plans)},
+                                                         {"loader", loader_fingerprint_},
+                                                         {"files", files},
+                                                         {"state", train::encode_state(state)},
+                                                         {"extra", extra}}));
+  });
+}
+
+std::string Trainer::Impl::load_checkpoint(const fs::path& given) {
+  const fs::path folder = train::readable(given);
+  Checkpoint checkpoint = read_checkpoint(folder);
+  std::optional<train::Weights> best;
+  if (checkpoint.has_best) best = train::Weights::load(folder / kBestFile, session());
+  if (checkpoint.state.plateau.has_value() != config.plateau.has_value())
+    throw TypeError(fmt::format("{}: it was saved {} plateau, this trainer is {} one",
+                                folder.string(), checkpoint.state.plateau ? "with a" : "without",
+                                config.plateau ? "with" : "without"));
+  const train::Weights before = train::Weights::of(session(), false);
+  session().load(folder / kModelFile, Saved::model);
+  try {
+    session().load(folder / kOptimizerFile, Saved::optimizer);
+  } catch (...) {
+    before.restore(session());
+    throw;
+  }
+  const Json now = config_summary(config, plans);
+  for (const auto& [name, value] : now.items())
+    if (!checkpoint.config.contains(name) || checkpoint.config.at(name) != value)
+      logging::warning("{}: {} was {} when it was saved and is {} now", folder.string(), name,
+                       checkpoint.config.value(name, Json()).dump(), value.dump());
+  if (checkpoint.config.value("optimizer", "") != config.optimizer.str())
+    optim::set_scalars(session(), config.optimizer);
+  state = std::move(checkpoint.state);
+  best_weights_ = std::move(best);
+  loader_fingerprint_ = std::move(checkpoint.loader);
+  last_evaluation.reset();
+  if (!state.history.evaluations.empty()) last_evaluation = state.history.evaluations.back();
+  last_plan_ = nullptr;
+  saved_at_ = place(folder.parent_path());
+  return std::move(checkpoint.extra);
+}
+
+std::optional<Trainer::Resumed> Trainer::Impl::resume(const fs::path& checkpoints) {
+  const std::vector<train::NumberedCheckpoint> list = train::list_checkpoints(checkpoints);
+  for (auto candidate = list.rbegin(); candidate != list.rend(); ++candidate) {
+    const auto skip = [&](const Error& error) {
+      logging::warning("checkpoint {} cannot be used: {}", candidate->path.string(), error.what());
+    };
+    try {
+      return Resumed{candidate->path, load_checkpoint(candidate->path)};
+    } catch (const ParseError& error) { skip(error); } catch (const IoError& error) {
+      skip(error);
+    }
+  }
+  if (list.empty()) return {};
+  throw IoError(
+      fmt::format("{}: none of its {} checkpoints is whole", checkpoints.string(), list.size()));
+}
+
+void Trainer::Impl::save(const CheckpointOptions& options) {
+  if (options.folder.empty()) return;
+  train::put_right_all(options.folder);
+  save_checkpoint(options.folder / train::checkpoint_name(state.global_steps),
+                  options.extra ? options.extra() : "");
+  saved_at_ = place(options.folder);
+  remove_old(options);
+}
+
+// Only what was saved with an evaluation can be the best one.
+void Trainer::Impl::remove_old(const CheckpointOptions& options) const {
+  if (options.keep_last == 0) return;
+  // Those with more steps are what is left of a run that went on from further back than its end: a
+  // damaged one, which this run replaces when it comes there.
+  std::vector<train::NumberedCheckpoint> list = train::list_checkpoints(options.folder);
+  std::erase_if(list, [&](const auto& c) { return c.steps > state.global_steps; });
+  const std::vector<std::int64_t> ends = ends_of_epochs(state);
+  std::int64_t best_steps = -1;
+  double best = 0;
+  for (std::size_t k = 0; k < ends.size(); ++k) {
+    if (!state.history.evaluations[k]) continue;
+    const double value = state.history.evaluations[k]->value(options.metric);
+    const bool better = options.larger_is_better ? value > best : value < best;
+    const bool saved =
+        std::any_of(list.begin(), list.end(), [&](const auto& c) { return c.steps == ends[k]; });
+    if (!saved || std::isnan(value) || (best_steps >= 0 && !better)) continue;
+    best = value;
+    best_steps = ends[k];
+  }
+  for (std::size_t k = 0; k + static_cast<std::size_t>(options.keep_last) < list.size(); ++k) {
+    if (list[k].steps == best_steps) continue;
+    std::error_code error;
+    fs::remove_all(list[k].path, error);
+    if (error)
+      logging::warning("{}: cannot be removed: {}", list[k].path.string(), error.message());
+  }
+}
+
+}  // namespace pantala

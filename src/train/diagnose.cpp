@@ -1,0 +1,384 @@
+#include "train/diagnose.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "base/text.h"
+#include "compiler/pipeline.h"
+#include "compiler/step_graphs.h"
+#include "ir/graph_data.h"
+
+namespace pantala::train {
+
+using compiler::StepGraph;
+using compiler::TrainingGraph;
+
+namespace {
+
+// What must be finite, in order of importance.
+struct Endpoint {
+  std::string what;
+  ValueId value;
+};
+using Endpoints = std::vector<Endpoint>;
+
+// A step to replay. Nodes before `forward` are of the forward pass, those before `backward` of the
+// gradients, the others of the update.
+struct ReplayedStep {
+  Graph graph;
+  std::vector<Endpoints> endpoints;
+  std::uint32_t forward = 0, backward = 0;
+};
+
+Endpoints new_values(const Graph& graph) {
+  Endpoints endpoints;
+  for (const auto& [leaf, value] : graph.data()->updates)
+    endpoints.push_back(
+        {fmt::format("the new value of '{}'", graph.data()->leaf_name(leaf)), value});
+  return endpoints;
+}
+
+// The step that computes gradients: `step` or `accumulate`.
+ReplayedStep with_gradients(const StepGraph& step, const TrainingGraph& training) {
+  ReplayedStep replayed{.graph = step.graph, .endpoints = {}};
+  for (const auto& results : training.values)
+    for (const ValueId& id : results) replayed.forward = std::max(replayed.forward, id.node + 1);
+  replayed.backward = static_cast<std::uint32_t>(training.graph.size());
+  Endpoints gradients;
+  for (const compiler::TrainedParameter& p : training.parameters)
+    if (!p.frozen())
+      gradients.push_back({fmt::format("the gradient of '{}'", p.name), p.gradient.id()});
+  replayed.endpoints = {{{"the loss", training.loss.id()}}, gradients, new_values(step.graph)};
+  return replayed;
+}
+
+ReplayedStep of_update(const StepGraph& step) {
+  return {
+      .graph = step.graph,
+      .endpoints = {{{"the mean loss", step.graph.output("loss").id()}}, new_values(step.graph)}};
+}
+
+std::vector<bool> live_nodes(const ReplayedStep& step) {
+  const ir::GraphData& graph = *step.graph.data();
+  std::vector<bool> live(graph.nodes().size());
+  for (const Endpoints& group : step.endpoints)
+    for (const Endpoint& endpoint : group) live[endpoint.value.node] = true;
+  for (auto id = static_cast<std::uint32_t>(live.size()); id-- > 0;)
+    if (live[id])
+      for (const ValueId& input : graph.node(id).inputs) live[input.node] = true;
+  return live;
+}
+
+std::string output_name(ValueId id) { return fmt::format("value.{}.{}", id.node, id.result); }
+
+// A session that computes every value of a step and changes nothing.
+class Replay {
+ public:
+  Replay(const ReplayedStep& step, const CompileOptions& options)
+      : live_(live_nodes(step)), session_(open(step, live_, options)) {}
+
+  // Values that `changed` has are taken from there, the others from the session.
+  void take(const Session& from, const std::map<std::string, Literal, std::less<>>& changed) {
+    const auto value = [&](const std::string& name, const auto& otherwise) {
+      const auto found = changed.find(name);
+      return found == changed.end() ? otherwise() : found->second;
+    };
+    for (const std::string& name : session_.parameters())
+      session_.set_parameter(name, from.parameter(name));
+    for (const std::string& name : session_.states())
+      session_.set_state(name, value(name, [&] { return from.state(name); }));
+    for (const std::string& name : session_.scalars())
+      session_.set_scalar(name,
+                          value(name, [&] { return Literal::scalar(from.scalar(name)); }).at(0));
+  }
+  void give(const std::string& name, const data::Array& array) {
+    const std::vector<std::string> names = session_.inputs();
+    if (std::ranges::find(names, name) != names.end()) session_.set_input(name, array.elements());
+  }
+  void run() { session_.step(); }
+  bool is_live(std::uint32_t node) const { return live_[node]; }
+  Literal value(ValueId id) const { return session_.output(output_name(id)); }
+
+ private:
+  static Session open(const ReplayedStep& step, const std::vector<bool>& live,
+                      const CompileOptions& options) {
+    Graph graph = step.graph;
+    graph.data()->outputs.clear();
+    graph.data()->updates.clear();
+    for (std::uint32_t id = 0; id < live.size(); ++id)
+      for (std::uint32_t k = 0; live[id] && k < graph.data()->node(id).results.size(); ++k)
+        graph.output(output_name({id, k}), graph.value({id, k}));
+    return Session(compile(graph, {.device = options.device,
+                                   .threads = options.threads,
+                                   .optimize = false,
+                                   .non_finite = NonFiniteGuard::none}));
+  }
+
+  std::vector<bool> live_;
+  Session session_;
+};
+
+std::string place_of(const ir::Provenance& where) {
+  return where.file.empty() ? "" : fmt::format("{}:{}", where.file, where.line);
+}
+
+// Looks for the beginning of what is not finite in a step that was replayed.
+class Search {
+ public:
+  Search(const ReplayedStep& step, const Replay& replay)
+      : step_(step), graph_(*step.graph.data()), replay_(replay) {
+    for (std::uint32_t id = 0; id < graph_.nodes().size(); ++id)
+      if (replay.is_live(id)) classify(id);
+  }
+
+  std::optional<NonFiniteOrigin> run() const {
+    for (const Endpoints& group : step_.endpoints) {
+      std::optional<std::uint32_t> first;
+      std::string reaches;
+      for (const Endpoint& endpoint : group) {
+        if (!is_bad(endpoint.value)) continue;
+        const std::uint32_t root = first_root(endpoint.value);
+        if (first && root >= *first) continue;
+        first = root;
+        reaches = endpoint.what;
+      }
+      if (first) return describe(*first, std::move(reaches));
+    }
+    return std::nullopt;
+  }
+
+ private:
+  // An infinity that somebody wrote, such as that of a mask, and what it passes through without
+  // becoming NaN are no trouble.
+  enum class Numbers : std::uint8_t { finite, meant, bad };
+
+  void classify(std::uint32_t id) {
+    const ir::Node& node = graph_.node(id);
+    const auto has = [&](Numbers kind) {
+      return std::ranges::any_of(node.inputs, [&](const ValueId& x) { return numbers(x) == kind; });
+    };
+    const bool from_meant = node.op == &ir::constant_op() || node.op == &ir::data_op() ||
+                            (has(Numbers::meant) && !has(Numbers::bad));
+    for (std::uint32_t k = 0; k < node.results.size(); ++k) {
+      if (!is_float(node.results[k].dtype)) continue;
+      const Literal value = replay_.value({id, k});
+      const auto count = [&](const auto& is) { return std::ranges::any_of(value.f(), is); };
+      if (!count([](double x) { return !std::isfinite(x); })) continue;
+      const bool is_nan = count([](double x) { return std::isnan(x); });
+      numbers_[{id, k}] = from_meant && !is_nan ? Numbers::meant : Numbers::bad;
+    }
+  }
+  Numbers numbers(ValueId id) const {
+    const auto found = numbers_.find(id);
+    return found == numbers_.end() ? Numbers::finite : found->second;
+  }
+  // Of an endpoint: there no infinity is meant.
+  bool is_bad(ValueId id) const { return numbers(id) != Numbers::finite; }
+
+  // Follows bad numbers back; the first node with none among its inputs.
+  std::uint32_t first_root(ValueId from) const {
+    std::set<std::uint32_t> seen = {from.node};
+    std::vector<std::uint32_t> left = {from.node};
+    std::uint32_t first = from.node;
+    while (!left.empty()) {
+      const std::uint32_t id = left.back();
+      left.pop_back();
+      bool is_root = true;
+      for (const ValueId& input : graph_.node(id).inputs) {
+        if (numbers(input) != Numbers::bad) continue;
+        is_root = false;
+        if (seen.insert(input.node).second) left.push_back(input.node);
+      }
+      if (is_root) first = std::min(first, id);
+    }
+    return first;
+  }
+
+  NonFiniteOrigin describe(std::uint32_t id, std::string reaches) const {
+    const ir::Node& node = graph_.node(id);
+    NonFiniteOrigin origin;
+    origin.part = part_of(id);
+    origin.op = node.op->name;
+    // The optimizer's nodes have no place that the user wrote.
+    if (origin.part != StepPart::update) {
+      origin.label = node.where.label;
+      origin.place = place_of(node.where);
+    }
+    origin.reaches = std::move(reaches);
+    std::uint32_t k = 0;
+    while (!is_bad({id, k})) ++k;
+    const Literal result = replay_.value({id, k});
+    origin.result = summary({id, k}, result);
+    if (node.results.size() > 1)
+      origin.result.argument =
+          k < node.op->results.size() ? node.op->results[k] : fmt::format("[{}]", k);
+    const auto bad = std::ranges::find_if(result.f(), [](double x) { return !std::isfinite(x); });
+    const auto flat = bad - result.f().begin();
+    origin.value = *bad;
+    origin.index = index_of(result.shape(), flat);
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const Literal value = replay_.value(node.inputs[i]);
+      ValueSummary input = summary(node.inputs[i], value);
+      input.argument = argument_name(*node.op, i);
+      if (value.shape() == result.shape()) input.here = value.at(flat);
+      origin.inputs.push_back(std::move(input));
+    }
+    return origin;
+  }
+
+  StepPart part_of(std::uint32_t id) const {
+    if (graph_.node(id).op->leaf && ir::leaf_kind(*graph_.node(id).op)) return StepPart::given;
+    if (id < step_.forward) return StepPart::forward;
+    return id < step_.backward ? StepPart::backward : StepPart::update;
+  }
+
+  ValueSummary summary(ValueId id, const Literal& value) const {
+    ValueSummary summary{.argument = "", .source = source_of(id), .type = value.type()};
+    bool is_first = true;
+    for (std::int64_t k = 0; k < value.numel(); ++k) {
+      const double x = value.at(k);
+      if (std::isnan(x)) {
+        ++summary.nan;
+      } else if (std::isinf(x)) {
+        ++summary.infinite;
+      } else {
+        summary.smallest = is_first ? x : std::min(summary.smallest, x);
+        summary.largest = is_first ? x : std::max(summary.largest, x);
+        is_first = false;
+      }
+    }
+    return summary;
+  }
+
+  // What only changes shape or type is looked through.
+  std::string source_of(ValueId id) const {
+    const ir::Node& node = graph_.node(id.node);
+    if (ir::leaf_kind(*node.op))
+      return fmt::format("{} '{}'", node.op->name, graph_.leaf_name(id.node));
+    for (const std::string_view same : {"broadcast_to", "reshape", "cast", "permute"})
+      if (node.op->name == same) return source_of(node.inputs[0]);
+    const bool has_place = !node.where.file.empty() && id.node < step_.backward;
+    return has_place ? fmt::format("{} ({})", node.op->name, place_of(node.where)) : node.op->name;
+  }
+
+  static std::string argument_name(const ir::OpDef& op, std::size_t i) {
+    const std::size_t last = op.inputs.size() - 1;
+    return i >= last && op.inputs[last].variadic
+               ? fmt::format("{}[{}]", op.inputs[last].name, i - last)
+               : op.inputs[i].name;
+  }
+
+  static std::vector<std::int64_t> index_of(const Shape& shape, std::int64_t flat) {
+    std::vector<std::int64_t> index(static_cast<std::size_t>(shape.rank()));
+    for (int axis = shape.rank(); axis-- > 0;) {
+      index[static_cast<std::size_t>(axis)] = flat % shape[axis];
+      flat /= shape[axis];
+    }
+    return index;
+  }
+
+  const ReplayedStep& step_;
+  const ir::GraphData& graph_;
+  const Replay& replay_;
+  std::map<ValueId, Numbers> numbers_;  // of those that are not finite
+};
+
+using Changed = std::map<std::string, Literal, std::less<>>;
+
+// What the accumulators hold when `apply` runs: what the session has if it has just run it,
+// otherwise what the replayed micro-batch leaves there.
+Changed accumulators(const Session& session, const StepGraph& accumulate, const Replay& replay) {
+  Changed changed;
+  if (session.accumulated() == 0 && session.state(compiler::kAccumulatedWeight).at(0) != 0)
+    return changed;
+  const ir::GraphData& graph = *accumulate.graph.data();
+  for (const auto& [leaf, value] : graph.updates)
+    if (graph.leaf_name(leaf).starts_with("accum."))
+      changed.emplace(graph.leaf_name(leaf), replay.value(value));
+  return changed;
+}
+
+}  // namespace
+
+Diagnosis diagnose(const Graph& graph, const Tensor& loss, const CompileOptions& options,
+                   const Session& session, const data::Batch& batch, const BatchInputs& names) {
+  CompileOptions plain = options;
+  plain.observe = {};
+  plain.observe_gradients = false;
+  plain.non_finite = NonFiniteGuard::none;
+  compiler::check_training_options(plain);
+  const TrainingGraph training =
+      compiler::differentiate_training(compiler::with_observed(graph, loss, plain), plain);
+  const std::vector<StepGraph> steps = compiler::training_steps(training, plain);
+
+  Diagnosis diagnosis{.origin = {}, .device = options.device};
+  const ReplayedStep first = with_gradients(steps[0], training);
+  Replay replay(first, plain);
+  const double is_first = session.accumulated() == 0 ? 1.0 : 0.0;
+  replay.take(session, {{std::string(compiler::kFirstMicroBatch), Literal::scalar(is_first)}});
+  replay.give(names.data, batch.data);
+  replay.give(names.labels, batch.labels);
+  replay.run();
+  diagnosis.origin = Search(first, replay).run();
+  if (diagnosis.origin || steps.size() == 1) return diagnosis;
+
+  const ReplayedStep second = of_update(steps[1]);
+  Replay update(second, plain);
+  update.take(session, accumulators(session, steps[0], replay));
+  update.run();
+  diagnosis.origin = Search(second, update).run();
+  return diagnosis;
+}
+
+// --- text
+
+std::string_view part_name(StepPart part) {
+  constexpr std::string_view kNames[] = {"given values", "forward pass", "backward pass", "update"};
+  return kNames[static_cast<std::size_t>(part)];
+}
+
+std::string ValueSummary::text() const {
+  std::vector<std::string> parts;
+  if (finite() > 0)
+    parts.push_back(smallest == largest ? exact(smallest)
+                                        : fmt::format("{} to {}", exact(smallest), exact(largest)));
+  if (nan > 0) parts.push_back(fmt::format("{} nan", nan));
+  if (infinite > 0) parts.push_back(fmt::format("{} infinite", infinite));
+  if (parts.empty()) parts.emplace_back("no elements");
+  std::string text = fmt::format("{}: {}", type.str(), fmt::join(parts, ", "));
+  if (here) text += fmt::format("; {} there", exact(*here));
+  return text;
+}
+
+std::string Diagnosis::text() const {
+  if (!origin)
+    return fmt::format(
+        "Replayed with a kernel per op on {}, the step has only finite numbers on its way to the "
+        "loss, the gradients and the new values.\n",
+        device);
+  const NonFiniteOrigin& o = *origin;
+  const std::string at = o.index.empty() ? "" : fmt::format(" at [{}]", fmt::join(o.index, ","));
+  std::string text;
+  if (o.part == StepPart::given) {
+    text = fmt::format("The {} is {}{} before anything is computed.\n", o.result.source,
+                       exact(o.value), at);
+  } else {
+    const std::string label = o.label.empty() ? "" : fmt::format(" {}", pantala::quoted(o.label));
+    const std::string place = o.place.empty() ? "" : fmt::format(" ({})", o.place);
+    text = fmt::format("The first number that is not finite is made in the {} by {}{}{}: {}{}.\n",
+                       part_name(o.part), o.op, label, place, exact(o.value), at);
+  }
+  text += fmt::format("  result {}{}\n", o.result.argument.empty() ? "" : o.result.argument + ", ",
+                      o.result.text());
+  for (const ValueSummary& input : o.inputs)
+    text += fmt::format("  {}, {}, {}\n", input.argument, input.source, input.text());
+  return text +
+         fmt::format("It reaches {}. Replayed with a kernel per op on {}.\n", o.reaches, device);
+}
+
+}  // namespace pantala::train

@@ -1,0 +1,180 @@
+// Evaluation and prediction: plans of their own over the session's parameters, or over the averages
+// of them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <type_traits>
+
+#include "base/text.h"
+#include "pantala/error.h"
+#include "train/trainer_impl.h"
+
+namespace pantala {
+
+namespace {
+
+// The elements in another type, in a vector that is used again.
+template <class To>
+std::span<const To> converted(const data::Array& array, std::vector<To>& space) {
+  return std::visit(
+      [&](const auto& list) -> std::span<const To> {
+        using From = typename std::decay_t<decltype(list)>::value_type;
+        if constexpr (std::is_same_v<From, To>) {
+          return list;
+        } else {
+          space.resize(list.size());
+          std::transform(list.begin(), list.end(), space.begin(),
+                         [](From v) { return static_cast<To>(v); });
+          return space;
+        }
+      },
+      array.values);
+}
+
+// Of one kind or the other, by the labels of the first batch.
+class Metrics {
+ public:
+  void add(const Type& prediction, std::span<const float> scores, const data::Batch& batch) {
+    if (is_float(batch.labels.dtype())) {
+      if (!regression_) regression_.emplace();
+      const std::span<const float> targets = converted(batch.labels, targets_);
+      if (targets.size() == scores.size()) regression_->add(scores, targets);
+    } else {
+      add_classes(prediction, scores, converted(batch.labels, labels_));
+    }
+  }
+
+  void finish(Evaluation& evaluation) const {
+    if (classification_) {
+      evaluation.values = classification_->values();
+      evaluation.confusion = classification_->confusion();
+    } else if (regression_) {
+      evaluation.values = regression_->values();
+    }
+  }
+
+ private:
+  // Classes are the last axis of a matrix and otherwise, as for the losses, the second one.
+  void add_classes(const Type& prediction, std::span<const float> scores,
+                   std::span<const std::int64_t> labels) {
+    const Shape& shape = prediction.shape;
+    if (shape.rank() < 2) return;
+    const std::int64_t classes = shape[1];
+    std::int64_t inner = 1;
+    for (int axis = 2; axis < shape.rank(); ++axis) inner *= shape[axis];
+    if (std::ssize(labels) != shape[0] * inner) return;
+    if (!classification_) classification_.emplace(classes);
+    row_.resize(static_cast<std::size_t>(classes));
+    for (std::int64_t k = 0; k < std::ssize(labels); ++k) {
+      const std::int64_t label = labels[static_cast<std::size_t>(k)];
+      if (label < 0) continue;  // as the losses ignore it
+      const std::int64_t first = k / inner * classes * inner + k % inner;
+      for (std::int64_t c = 0; c < classes; ++c)
+        row_[static_cast<std::size_t>(c)] = scores[static_cast<std::size_t>(first + c * inner)];
+      classification_->add(row_, std::span(&label, 1));
+    }
+  }
+
+  std::optional<metrics::Classification> classification_;
+  std::optional<metrics::Regression> regression_;
+  std::vector<float> row_, targets_;
+  std::vector<std::int64_t> labels_;
+};
+
+// The plan's prediction as floats.
+std::span<const float> prediction_of(const train::Plans::Evaluator& evaluator,
+                                     const std::string& name, std::vector<float>& space) {
+  space.resize(static_cast<std::size_t>(evaluator.prediction->shape.numel()));
+  if (evaluator.prediction->dtype == f32) {
+    evaluator.plan.output(name, HostBuffer(std::span<float>(space)));
+  } else {
+    const std::vector<double> values = evaluator.plan.output(name).to_doubles();
+    std::transform(values.begin(), values.end(), space.begin(),
+                   [](double v) { return static_cast<float>(v); });
+  }
+  return space;
+}
+
+// Items [first, first + count) of an array.
+data::Array slice_of(const data::Array& array, std::int64_t first, std::int64_t count) {
+  std::vector<std::int64_t> sizes = array.shape.vec();
+  const std::int64_t item = array.shape.numel() / array.items();
+  sizes[0] = count;
+  data::Array part{Shape(sizes), {}};
+  std::visit(
+      [&](const auto& list) {
+        const auto begin = list.begin() + first * item;
+        part.values = std::decay_t<decltype(list)>(begin, begin + count * item);
+      },
+      array.values);
+  return part;
+}
+
+}  // namespace
+
+// Before the first step the averages have no values yet.
+bool Trainer::Impl::uses_averages() const {
+  if (!config.evaluate_average) return false;
+  const std::vector<std::string> states = session().states();
+  return std::find(states.begin(), states.end(), "optim.step") != states.end() &&
+         session().state("optim.step").at(0) > 0;
+}
+
+Evaluation Trainer::Impl::evaluate(data::Loader& loader) {
+  plans.evaluator(plans.batch_size());  // says early that a session alone cannot evaluate
+  Evaluation evaluation;
+  Metrics metrics;
+  std::vector<float> space;
+  {
+    const train::AveragesInUse averages(session(), uses_averages());
+    double sum = 0;
+    loader.reset();
+    while (const std::optional<data::Batch> batch = loader.next_batch()) {
+      const train::Plans::Evaluator& evaluator = plans.evaluator(batch->items());
+      plans.set_inputs(evaluator.plan, *batch);
+      evaluator.plan.run();
+      sum += evaluator.plan.output_scalar(config.loss_output) * static_cast<double>(batch->items());
+      evaluation.items += batch->items();
+      if (evaluator.prediction)
+        metrics.add(*evaluator.prediction,
+                    prediction_of(evaluator, config.prediction_output, space), *batch);
+    }
+    if (evaluation.items > 0) evaluation.loss = sum / static_cast<double>(evaluation.items);
+  }
+  metrics.finish(evaluation);
+  last_evaluation = evaluation;
+  return evaluation;
+}
+
+data::Array Trainer::Impl::predict(const data::Array& data) {
+  if (data.items() < 1) throw TypeError("predict: there are no items");
+  const train::AveragesInUse averages(session(), uses_averages());
+  std::vector<float> predictions, space;
+  std::vector<std::int64_t> sizes;
+  for (std::int64_t first = 0; first < data.items(); first += plans.batch_size()) {
+    const std::int64_t count = std::min(plans.batch_size(), data.items() - first);
+    const train::Plans::Evaluator& evaluator = plans.evaluator(count);
+    if (!evaluator.prediction || evaluator.prediction->shape.rank() == 0)
+      throw TypeError(
+          fmt::format("predict: the model's graph for evaluation has no output '{}' with a value "
+                      "for each item{}; TrainConfig::prediction_output names it",
+                      config.prediction_output,
+                      did_you_mean(config.prediction_output, evaluator.plan.outputs())));
+    // The loss of the same plan reads labels; any will do.
+    evaluator.plan.set_input(config.label_input, Literal(evaluator.labels));
+    evaluator.plan.set_input(config.data_input, slice_of(data, first, count).elements());
+    evaluator.plan.run();
+    const std::span<const float> part = prediction_of(evaluator, config.prediction_output, space);
+    predictions.insert(predictions.end(), part.begin(), part.end());
+    sizes = evaluator.prediction->shape.vec();
+  }
+  sizes[0] = data.items();
+  return {Shape(sizes), std::move(predictions)};
+}
+
+void Trainer::Impl::save_model(const std::filesystem::path& path) {
+  const train::AveragesInUse averages(session(), uses_averages());
+  session().save(path, Saved::model);
+}
+
+}  // namespace pantala

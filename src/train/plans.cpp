@@ -1,0 +1,195 @@
+#include "train/plans.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "compiler/plan_data.h"
+#include "compiler/plan_key.h"
+#include "ir/graph_data.h"
+#include "pantala/error.h"
+
+namespace pantala::train {
+
+namespace {
+
+// "step-64-0123456789abcdef.plan": plans of many models and sizes can share a folder.
+std::string cache_file(const PlanNames& names, std::string_view role, std::int64_t items,
+                       const compiler::Digest& key) {
+  return (names.cache / fmt::format("{}-{}-{}.plan", role, items, compiler::hex(key).substr(0, 16)))
+      .string();
+}
+
+CompileResult compile_step(const Graph& graph, std::int64_t items, const PlanNames& names,
+                           const CompileOptions& options) {
+  const Tensor loss = graph.output(names.loss);
+  if (names.cache.empty()) return compile_training_graph(graph, loss, options);
+  return load_or_compile_training(
+      cache_file(names, "step", items, compiler::plan_key(graph, loss, options)), graph, loss,
+      options);
+}
+
+CompileResult compile_evaluation(const Graph& graph, std::int64_t items, const PlanNames& names,
+                                 const CompileOptions& training) {
+  CompileOptions options;
+  options.device = training.device;
+  options.threads = training.threads;
+  options.optimize = training.optimize;
+  options.non_finite = NonFiniteGuard::none;
+  if (names.cache.empty()) return compile(graph, options);
+  return load_or_compile(
+      cache_file(names, "evaluate", items, compiler::plan_key(graph, {}, options)), graph, options);
+}
+
+// TypeError with the nearest name if the session's graph has no such input.
+Type input_type(const Session& session, const std::string& name) {
+  std::vector<std::string> inputs;
+  for (const compiler::CompiledLeaf& leaf : session.compiled().data()->leaves) {
+    if (leaf.kind != LeafKind::input) continue;
+    if (leaf.name == name) return leaf.type;
+    inputs.push_back(leaf.name);
+  }
+  throw TypeError(fmt::format("trainer: the session has no input '{}'{}; its inputs are: {}", name,
+                              did_you_mean(name, inputs), fmt::join(inputs, ", ")));
+}
+
+std::int64_t items_of(const Type& type, const std::string& name) {
+  if (type.shape.rank() == 0)
+    throw TypeError(fmt::format(
+        "trainer: the input '{}' is a scalar; its first axis must be that of the items", name));
+  return type.shape[0];
+}
+
+std::string_view phase_name(Phase phase) {
+  return phase == Phase::training ? "training" : "evaluation";
+}
+
+Session open(const CompileResult& compiled, const SessionOptions& options) {
+  Session session(compiled, options);
+  logging::info("{}", session.report().text());
+  return session;
+}
+
+CompileOptions checked_options(CompileOptions options) {
+  if (!options.observe.empty())
+    throw TypeError(
+        "trainer: `observe` names values of one graph, and the model is a function that makes "
+        "several; name the values as outputs of the graph");
+  return options;
+}
+
+}  // namespace
+
+Plans::Plans(Session session, PlanNames names)
+    : names_(std::move(names)), session_(std::move(session)) {
+  batch_size_ = items_of(input_type(session_, names_.data), names_.data);
+  input_type(session_, names_.labels);
+  steps_.emplace(batch_size_, session_.plan(session_.plans().front()));
+}
+
+Plans::Plans(ModelFactory model, std::int64_t batch_size, PlanNames names, CompileOptions options,
+             const SessionOptions& session)
+    : model_(std::move(model)),
+      names_(std::move(names)),
+      options_(checked_options(std::move(options))),
+      session_(open(
+          compile_step(checked_graph(batch_size, Phase::training), batch_size, names_, options_),
+          session)),
+      batch_size_(batch_size) {
+  steps_.emplace(batch_size_, session_.plan(session_.plans().front()));
+}
+
+Graph Plans::checked_graph(std::int64_t items, Phase phase) const {
+  if (!model_) throw TypeError("trainer: the function that makes the model's graph is empty");
+  if (items < 1)
+    throw TypeError(fmt::format("trainer: the batch size must be 1 or more, got {}", items));
+  Graph graph = model_(items, phase);
+  const auto where = [&] {
+    return fmt::format("trainer: the model's graph for {} with batches of {}", phase_name(phase),
+                       items);
+  };
+  std::vector<std::string> inputs;
+  for (const Leaf& leaf : graph.leaves(LeafKind::input)) inputs.push_back(leaf.name);
+  for (const std::string& name : {names_.data, names_.labels})
+    if (std::find(inputs.begin(), inputs.end(), name) == inputs.end())
+      throw TypeError(
+          fmt::format("{} has no input '{}'{}", where(), name, did_you_mean(name, inputs)));
+  const Type type = graph.leaf(names_.data).type();
+  if (items_of(type, names_.data) != items)
+    throw TypeError(fmt::format("{} has an input '{}' of type {}: the first axis must be {}",
+                                where(), names_.data, type.str(), items));
+  std::vector<std::string> outputs;
+  for (const auto& [name, value] : graph.outputs()) outputs.push_back(name);
+  if (std::find(outputs.begin(), outputs.end(), names_.loss) == outputs.end())
+    throw TypeError(fmt::format("{} has no output '{}'{}", where(), names_.loss,
+                                did_you_mean(names_.loss, outputs)));
+  if (phase == Phase::evaluation) graph.data()->updates.clear();
+  return graph;
+}
+
+const SessionPlan& Plans::step_of_size(std::int64_t items) {
+  if (const auto found = steps_.find(items); found != steps_.end()) return found->second;
+  if (!model_)
+    throw TypeError(fmt::format(
+        "trainer: a batch of {} items, but the session was compiled for {}; drop the short last "
+        "batch (LoaderOptions::drop_last), or give the trainer the model as a function of the "
+        "batch size",
+        items, batch_size_));
+  const CompileResult compiled =
+      compile_step(checked_graph(items, Phase::training), items, names_, options_);
+  return steps_.emplace(items, session_.attach_step(fmt::format("step.{}", items), compiled.plan))
+      .first->second;
+}
+
+void Plans::set_inputs(const SessionPlan& plan, const data::Batch& batch) const {
+  plan.set_input(names_.data, batch.data.elements());
+  plan.set_input(names_.labels, batch.labels.elements());
+}
+
+const SessionPlan& Plans::step_on(const data::Batch& batch) {
+  if (batch.items() < 1)
+    throw TypeError(fmt::format("trainer: a batch without items: its data are {}{}",
+                                dtype_name(batch.data.dtype()), batch.data.shape.str()));
+  const SessionPlan& plan = step_of_size(batch.items());
+  set_inputs(plan, batch);
+  return plan;
+}
+
+// A leaf that only evaluation has would be in some checkpoints and not in others.
+void Plans::check_known(const CompiledPlan& plan) const {
+  std::vector<std::string> unknown;
+  for (const compiler::CompiledLeaf& leaf : plan.data()->leaves) {
+    if (leaf.kind == LeafKind::input) continue;
+    const auto& known = session_.compiled().data()->leaves;
+    if (std::ranges::find(known, leaf.name, &compiler::CompiledLeaf::name) == known.end())
+      unknown.push_back(leaf.name);
+  }
+  if (!unknown.empty())
+    throw TypeError(
+        fmt::format("trainer: the model's graph for evaluation has parameters or "
+                    "states that the one for training does not have: {}",
+                    fmt::join(unknown, ", ")));
+}
+
+const Plans::Evaluator& Plans::evaluator(std::int64_t items) {
+  if (const auto found = evaluators_.find(items); found != evaluators_.end()) return found->second;
+  if (!model_)
+    throw TypeError(
+        "trainer: evaluation needs a plan of its own: give the trainer the model as a function of "
+        "batch size and phase instead of a session");
+  const Graph graph = checked_graph(items, Phase::evaluation);
+  const CompileResult compiled = compile_evaluation(graph, items, names_, options_);
+  check_known(compiled.plan);
+  std::optional<Type> prediction;
+  for (const auto& [name, value] : graph.outputs())
+    if (name == names_.prediction) prediction = value.type();
+  return evaluators_
+      .emplace(items, Evaluator{session_.attach(fmt::format("evaluate.{}", items), compiled.plan),
+                                graph.leaf(names_.labels).type(), prediction})
+      .first->second;
+}
+
+}  // namespace pantala::train

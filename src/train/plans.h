@@ -1,0 +1,63 @@
+// Plans: a trainer's session and its plans by batch size. The main step is there from the
+// beginning; where the model is a function of the batch size, steps and evaluations of other sizes
+// are compiled when they first occur, with the same options, and attached to the session.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "pantala/data.h"
+#include "pantala/session.h"
+#include "pantala/trainer.h"
+
+namespace pantala::train {
+
+// Names of the model's inputs and outputs, and where compiled plans are kept.
+struct PlanNames {
+  std::string data, labels, loss, prediction;
+  std::filesystem::path cache;
+};
+
+class Plans {
+ public:
+  Plans(Session session, PlanNames names);
+  // TypeError for options that only make sense for one graph, and for a model whose graph does not
+  // have the inputs and outputs.
+  Plans(ModelFactory model, std::int64_t batch_size, PlanNames names, CompileOptions options,
+        const SessionOptions& session);
+
+  Session& session() { return session_; }
+  const Session& session() const { return session_; }
+  std::int64_t batch_size() const { return batch_size_; }
+  bool has_model() const { return static_cast<bool>(model_); }
+
+  // The step for the batch's size, with the batch as its inputs. TypeError where the batch does not
+  // fit.
+  const SessionPlan& step_on(const data::Batch& batch);
+
+  struct Evaluator {
+    SessionPlan plan;
+    Type labels;
+    std::optional<Type> prediction;  // none: the graph has no such output
+  };
+  // Evaluation for a batch size. TypeError without a model.
+  const Evaluator& evaluator(std::int64_t items);
+  void set_inputs(const SessionPlan& plan, const data::Batch& batch) const;
+
+ private:
+  const SessionPlan& step_of_size(std::int64_t items);
+  Graph checked_graph(std::int64_t items, Phase phase) const;
+  void check_known(const CompiledPlan& plan) const;
+
+  ModelFactory model_;
+  PlanNames names_;
+  CompileOptions options_;  // of training
+  Session session_;
+  std::int64_t batch_size_ = 0;
+  std::map<std::int64_t, SessionPlan> steps_;
+  std::map<std::int64_t, Evaluator> evaluators_;
+};
+
+}  // namespace pantala::train

@@ -1,0 +1,273 @@
+// Trainer: construction, single steps, access.
+#include "pantala/trainer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "compiler/plan_data.h"
+#include "pantala/error.h"
+#include "train/trainer_impl.h"
+
+namespace pantala {
+
+namespace {
+
+train::PlanNames names_of(const TrainConfig& config) {
+  return {config.data_input, config.label_input, config.loss_output, config.prediction_output,
+          config.plan_cache};
+}
+
+CompileOptions training_options(const TrainConfig& config, CompileOptions options) {
+  if (options.optimizer && *options.optimizer != config.optimizer)
+    throw TypeError(fmt::format(
+        "trainer: the config's optimizer is {}, that of the options {}; the config's is used, so "
+        "leave the other one out",
+        config.optimizer.str(), options.optimizer->str()));
+  options.optimizer = config.optimizer;
+  options.non_finite =
+      config.non_finite == NonFinite::propagate ? NonFiniteGuard::none : NonFiniteGuard::gradients;
+  return options;
+}
+
+void check_config(const TrainConfig& config) {
+  if (config.log_interval < 0)
+    throw TypeError(
+        fmt::format("trainer: log_interval must be 0 or more, got {}", config.log_interval));
+  if (config.plateau && !std::holds_alternative<ConstantSchedule>(config.schedule.kind()))
+    throw TypeError(fmt::format(
+        "trainer: plateau and the schedule {} both set the rate; with plateau the schedule must be "
+        "constant (its warm-up counts)",
+        config.schedule.str()));
+}
+
+}  // namespace
+
+double Evaluation::value(std::string_view name) const {
+  if (name == "loss") return loss;
+  std::vector<std::string> names = {"loss"};
+  for (const auto& [known, value] : values) {
+    if (known == name) return value;
+    names.push_back(known);
+  }
+  throw TypeError(
+      fmt::format("the evaluation has no metric '{}'{}", name, did_you_mean(name, names)));
+}
+
+std::optional<double> TrainHistory::final_loss() const {
+  if (epochs.empty()) return {};
+  return epochs.back().avg_loss;
+}
+
+Trainer::Impl::Impl(Session given, TrainConfig config_given)
+    : config(std::move(config_given)), plans(std::move(given), names_of(config)) {
+  check_config(config);
+  check_session();
+  optim::set_scalars(session(), config.optimizer);
+  if (config.plateau) state.plateau = Plateau(config.optimizer.lr(), *config.plateau).state();
+}
+
+Trainer::Impl::Impl(ModelFactory model, std::int64_t batch_size, TrainConfig config_given,
+                    CompileOptions options, const SessionOptions& session_options)
+    : config((check_config(config_given), std::move(config_given))),
+      plans(std::move(model), batch_size, names_of(config),
+            training_options(config, std::move(options)), session_options) {
+  if (config.plateau) state.plateau = Plateau(config.optimizer.lr(), *config.plateau).state();
+}
+
+void Trainer::Impl::check_session() const {
+  const CompiledPlan::Data& plan = *session().compiled().data();
+  if (!plan.optimizer) throw TypeError("trainer: the session was built without an optimizer");
+  if (!plan.optimizer->same_graph(config.optimizer))
+    throw TypeError(fmt::format(
+        "trainer: the config's optimizer is {}, but the session was built with {}; the kind is "
+        "compiled into the session",
+        config.optimizer.str(), plan.optimizer->str()));
+  const bool guarded = plan.non_finite != NonFiniteGuard::none;
+  if (guarded == (config.non_finite == NonFinite::propagate))
+    throw TypeError(
+        guarded ? "trainer: non_finite is propagate, but the session was built with a guard, which "
+                  "leaves such steps out; build it with NonFiniteGuard::none"
+                : "trainer: the session was built with NonFiniteGuard::none, so that numbers which "
+                  "are not finite cannot be stopped; build it with a guard, or set non_finite to "
+                  "propagate");
+}
+
+// None: the session's rate stays as it is.
+std::optional<double> Trainer::Impl::scheduled_rate() const {
+  if (state.plateau) return config.schedule.lr(state.global_steps, state.plateau->lr);
+  if (std::holds_alternative<ConstantSchedule>(config.schedule.kind()) &&
+      config.schedule.warmup_steps() == 0)
+    return {};
+  return config.schedule.lr(state.global_steps, config.optimizer.lr());
+}
+
+std::optional<StepMetrics> Trainer::Impl::step(const data::Batch& batch, bool from_loader) {
+  const SessionPlan& plan = plans.step_on(batch);
+  if (const std::optional<double> rate = scheduled_rate()) session().set_learning_rate(*rate);
+  const bool split = session().splits_update();
+  if (split)
+    plan.accumulate();
+  else
+    plan.run();
+  last_plan_ = &plan;
+  if (!session().last_step_finite()) {
+    refuse_step(&batch, false);
+    if (from_loader) ++state.batches;
+    return {};
+  }
+  const double loss = plan.loss();
+  const std::int64_t items = batch.items();
+  run_items_ += items;
+  if (from_loader) ++state.batches;
+  if (!split) {
+    state.loss_sum += loss * static_cast<double>(items);
+    state.items += items;
+    return finish_step(loss);
+  }
+  state.window_loss += loss * static_cast<double>(items);
+  state.window_items += items;
+  if (from_loader) ++state.window_batches;
+  if (session().accumulated() < session().accumulation_steps()) return {};
+  return apply_window(&batch);
+}
+
+std::optional<StepMetrics> Trainer::Impl::finish_window() {
+  if (!session().splits_update() || session().accumulated() == 0) return {};
+  if (const std::optional<double> rate = scheduled_rate()) session().set_learning_rate(*rate);
+  return apply_window(nullptr);
+}
+
+std::optional<StepMetrics> Trainer::Impl::apply_window(const data::Batch* last) {
+  for (std::size_t k = 0; k < callbacks.size(); ++k) callbacks[k]->on_gradients(session());
+  session().apply();
+  const bool finite = session().last_step_finite();
+  if (!finite) refuse_step(last, true);
+  const double sum = state.window_loss;
+  const std::int64_t items = state.window_items;
+  state.window_loss = 0;
+  state.window_items = 0;
+  state.window_batches = 0;
+  if (!finite) return {};
+  state.loss_sum += sum;
+  state.items += items;
+  return finish_step(sum / static_cast<double>(items));
+}
+
+StepMetrics Trainer::Impl::finish_step(double loss) {
+  const StepMetrics metrics{state.epoch, state.epoch_steps, loss};
+  ++state.epoch_steps;
+  ++state.global_steps;
+  last_loss_ = loss;
+  if (config.log_interval > 0 && metrics.step % config.log_interval == 0)
+    logging::info("epoch {} step {}: loss {:.4f}", metrics.epoch, metrics.step, loss);
+  for (std::size_t k = 0; k < callbacks.size(); ++k) callbacks[k]->on_step(metrics);
+  return metrics;
+}
+
+// A step, or an update that a whole window waited for, has changed nothing. In the latter case the
+// session has dropped the window: it is as if its batches had not been taken from the loader.
+void Trainer::Impl::refuse_step(const data::Batch* batch, bool is_window) {
+  if (config.non_finite == NonFinite::skip) {
+    // A run that skips for ever must not fill the disk with lines about it.
+    if (std::has_single_bit(static_cast<std::uint64_t>(++state.skipped)))
+      logging::warning("epoch {} step {}: not finite, left out ({} so far)", state.epoch,
+                       state.epoch_steps, state.skipped);
+    return;
+  }
+  const double loss = is_window ? state.window_loss : last_plan_->loss();
+  if (is_window) {
+    state.batches -= state.window_batches;
+    state.window_loss = 0;
+    state.window_items = state.window_batches = 0;
+  }
+  failed_batch = batch ? std::optional(*batch) : std::nullopt;
+  throw DivergenceError(fmt::format(
+      "epoch {}, step {} (optimizer step {}, batch {} of the epoch): {}; the weights are those "
+      "before this step",
+      state.epoch, state.epoch_steps, state.global_steps, state.batches,
+      std::isfinite(loss) ? "a gradient is not finite"
+                          : fmt::format("the loss is {}", exact(loss))));
+}
+
+Progress Trainer::Impl::progress() const {
+  const auto seconds = [](Clock::duration time) {
+    return std::chrono::duration<double>(time).count();
+  };
+  Progress progress;
+  progress.epoch = state.epoch;
+  progress.epochs = epochs_;
+  progress.batch = state.batches;
+  progress.batches = loader_batches_;
+  progress.global_steps = state.global_steps;
+  progress.items = run_items_;
+  progress.seconds = seconds(run_time_);
+  progress.wait_seconds = seconds(wait_time_);
+  progress.learning_rate = session().learning_rate();
+  progress.loss = last_loss_;
+  if (state.global_steps > 0 && last_plan_) {
+    const SessionPlan updated = session().splits_update() ? session().plan("apply") : *last_plan_;
+    const std::vector<std::string> outputs = updated.outputs();
+    if (std::find(outputs.begin(), outputs.end(), "grad_norm") != outputs.end())
+      progress.gradient_norm = updated.output_scalar("grad_norm");
+  }
+  return progress;
+}
+
+Trainer::Trainer(Session session, TrainConfig config)
+    : impl_(std::make_unique<Impl>(std::move(session), std::move(config))) {}
+Trainer::Trainer(ModelFactory model, std::int64_t batch_size, TrainConfig config,
+                 CompileOptions options, const SessionOptions& session)
+    : impl_(std::make_unique<Impl>(std::move(model), batch_size, std::move(config),
+                                   std::move(options), session)) {}
+Trainer::~Trainer() = default;
+Trainer::Trainer(Trainer&&) noexcept = default;
+Trainer& Trainer::operator=(Trainer&&) noexcept = default;
+
+TrainHistory Trainer::train(data::Loader& loader, std::int64_t epochs) {
+  return impl_->train(*this, loader, epochs);
+}
+EpochStats Trainer::train_epoch(data::Loader& loader, std::int64_t epoch) {
+  return impl_->train_epoch(*this, loader, epoch);
+}
+FitResult Trainer::fit(data::Loader& loader, const FitOptions& options) {
+  return impl_->fit(*this, loader, options);
+}
+std::optional<StepMetrics> Trainer::step(const data::Batch& batch) {
+  return impl_->step(batch, false);
+}
+std::optional<StepMetrics> Trainer::finish_window() { return impl_->finish_window(); }
+Evaluation Trainer::evaluate(data::Loader& loader) { return impl_->evaluate(loader); }
+data::Array Trainer::predict(const data::Array& data) { return impl_->predict(data); }
+
+void Trainer::add_callback(std::shared_ptr<MetricCallback> callback) {
+  if (!callback) throw TypeError("trainer: the callback is null");
+  impl_->callbacks.push_back(std::move(callback));
+}
+
+Session& Trainer::session() { return impl_->plans.session(); }
+const Session& Trainer::session() const { return impl_->plans.session(); }
+Session Trainer::into_session() && { return std::move(impl_->plans.session()); }
+const TrainConfig& Trainer::config() const { return impl_->config; }
+const TrainerState& Trainer::state() const { return impl_->state; }
+Progress Trainer::progress() const { return impl_->progress(); }
+const std::optional<Evaluation>& Trainer::last_evaluation() const { return impl_->last_evaluation; }
+const data::Batch* Trainer::failed_batch() const {
+  return impl_->failed_batch ? &*impl_->failed_batch : nullptr;
+}
+void Trainer::save_model(const std::filesystem::path& path) { impl_->save_model(path); }
+void Trainer::save_checkpoint(const std::filesystem::path& folder, const std::string& extra) const {
+  impl_->save_checkpoint(folder, extra);
+}
+std::string Trainer::load_checkpoint(const std::filesystem::path& folder) {
+  return impl_->load_checkpoint(folder);
+}
+std::optional<Trainer::Resumed> Trainer::resume(const std::filesystem::path& checkpoints) {
+  return impl_->resume(checkpoints);
+}
+
+}  // namespace pantala

@@ -1,0 +1,111 @@
+// What stands behind Trainer: its state, and the parts that trainer.cpp (single steps), fit.cpp
+// (epochs and runs), evaluate.cpp and checkpoint.cpp implement.
+//
+// The order within a batch: inputs, rate, step, state, callbacks. Whatever throws before `state`
+// leaves everything as it was; a callback sees, and may save, a state that includes its step.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pantala/trainer.h"
+#include "train/plans.h"
+#include "train/weights.h"
+
+namespace pantala {
+
+class Trainer::Impl {
+ public:
+  Impl(Session session, TrainConfig config);
+  Impl(ModelFactory model, std::int64_t batch_size, TrainConfig config, CompileOptions options,
+       const SessionOptions& session);
+
+  // --- trainer.cpp
+  std::optional<StepMetrics> step(const data::Batch& batch, bool from_loader);
+  std::optional<StepMetrics> finish_window();
+  Progress progress() const;
+
+  // --- fit.cpp
+  TrainHistory train(Trainer& self, data::Loader& loader, std::int64_t epochs);
+  EpochStats train_epoch(Trainer& self, data::Loader& loader, std::int64_t epoch);
+  FitResult fit(Trainer& self, data::Loader& loader, const FitOptions& options);
+
+  // --- evaluate.cpp
+  Evaluation evaluate(data::Loader& loader);
+  data::Array predict(const data::Array& data);
+  void save_model(const std::filesystem::path& path);
+
+  // --- checkpoint.cpp
+  void save_checkpoint(const std::filesystem::path& folder, const std::string& extra) const;
+  std::string load_checkpoint(const std::filesystem::path& folder);
+  std::optional<Resumed> resume(const std::filesystem::path& checkpoints);
+
+  TrainConfig config;
+  train::Plans plans;
+  TrainerState state;
+  std::vector<std::shared_ptr<MetricCallback>> callbacks;
+  std::optional<Evaluation> last_evaluation;
+  std::optional<data::Batch> failed_batch;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  enum class PassEnd : std::uint8_t { end_of_data, step_limit, stop };
+
+  Session& session() { return plans.session(); }
+  const Session& session() const { return plans.session(); }
+
+  // trainer.cpp
+  void check_session() const;
+  std::optional<double> scheduled_rate() const;
+  std::optional<StepMetrics> apply_window(const data::Batch* last);
+  StepMetrics finish_step(double loss);
+  void refuse_step(const data::Batch* batch, bool is_window);
+
+  // fit.cpp
+  void start(Trainer& self, std::int64_t epochs);
+  void begin_epoch(data::Loader& loader);
+  PassEnd pass(data::Loader& loader, const FitOptions& options);
+  EpochStats one_epoch(data::Loader& loader, std::int64_t epoch);
+  void clear_epoch();
+  EpochStats epoch_stats() const;
+  static void log_epoch(const EpochStats& stats, const std::optional<Evaluation>& evaluation);
+  void check_fit(const FitOptions& options) const;
+  void check_loader(const data::Loader& loader);
+  bool finish_epoch(const FitOptions& options);
+  std::optional<Evaluation> validate(const FitOptions& options);
+  void judge(const Evaluation& evaluation, const FitOptions& options);
+  FitResult end_fit(const FitOptions& options);
+
+  // evaluate.cpp
+  bool uses_averages() const;
+
+  // checkpoint.cpp
+  void save(const CheckpointOptions& options);
+  void remove_old(const CheckpointOptions& options) const;
+
+  std::optional<train::Weights> best_weights_;
+  std::string loader_fingerprint_;
+  // What the newest checkpoint in a folder holds.
+  struct Place {
+    std::filesystem::path folder;
+    std::int64_t global_steps = -1, epoch = 0, batches = 0;
+    friend bool operator==(const Place&, const Place&) = default;
+  };
+  Place place(const std::filesystem::path& folder) const {
+    return {folder.lexically_normal(), state.global_steps, state.epoch, state.batches};
+  }
+  Place saved_at_;
+
+  // For progress().
+  std::int64_t epochs_ = 0;
+  std::optional<std::int64_t> loader_batches_;
+  std::int64_t run_items_ = 0;
+  Clock::duration run_time_{}, wait_time_{};
+  double last_loss_ = 0;
+  const SessionPlan* last_plan_ = nullptr;
+};
+
+}  // namespace pantala

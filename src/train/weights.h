@@ -1,0 +1,44 @@
+// Weights: copies of what makes a model (parameters, its own states, averages of its weights), to
+// come back to later. Values are held exactly.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pantala/session.h"
+
+namespace pantala::train {
+
+class Weights {
+ public:
+  // With the averages of the weights (`ema.<parameter>`) if they are asked for.
+  static Weights of(const Session& session, bool with_averages);
+  void restore(Session& session) const;
+
+  // As safetensors. The session says what a file must hold: ParseError if it does not.
+  void save(const std::filesystem::path& path) const;
+  static Weights load(const std::filesystem::path& path, const Session& session);
+  std::int64_t bytes() const;
+
+  friend bool operator==(const Weights&, const Weights&) = default;
+
+ private:
+  std::vector<std::pair<std::string, Literal>> parameters_, states_;
+};
+
+// While it stands, the session's parameters are their averages, where there are some.
+class AveragesInUse {
+ public:
+  AveragesInUse(Session& session, bool wanted);
+  ~AveragesInUse();
+  AveragesInUse(const AveragesInUse&) = delete;
+  AveragesInUse& operator=(const AveragesInUse&) = delete;
+
+ private:
+  Session& session_;
+  std::vector<std::pair<std::string, Literal>> own_;
+};
+
+}  // namespace pantala::train

@@ -1,0 +1,17 @@
+# All installed headers in one program: they pull in themselves and the standard library, and no header of anyone else.
+cmake_minimum_required(VERSION 3.25)
+include(${CMAKE_CURRENT_LIST_DIR}/run_pkg_config.cmake)
+pantala_pkg_config(cflags --cflags)
+file(GLOB_RECURSE headers RELATIVE ${PREFIX}/include ${PREFIX}/include/*)
+list(TRANSFORM headers REPLACE "(.+)" "#include <\\1>\n")
+string(JOIN "" text ${headers})
+file(WRITE ${WORK}/headers.cpp "${text}")
+execute_process(COMMAND ${CXX} -std=c++20 ${cflags} -M ${WORK}/headers.cpp OUTPUT_VARIABLE rule COMMAND_ERROR_IS_FATAL ANY)
+if(NOT rule MATCHES "/include/pantala/session.h")
+  message(FATAL_ERROR "the list of headers was not read: ${rule}")
+endif()
+string(REPLACE "${PREFIX}/" "" rule "${rule}")  # whatever its folders are called
+string(REGEX MATCHALL "[^ \n\\]+/(fmt|spdlog|nlohmann|CLI|llvm|llvm-c|zlib)[/.][^ \n\\]*" foreign "${rule}")
+if(foreign)
+  message(FATAL_ERROR "public headers include ${foreign}")
+endif()

@@ -1,0 +1,16 @@
+# Builds the consumer with pkg-config and the compiler alone, and runs it.
+cmake_minimum_required(VERSION 3.25)
+include(${CMAKE_CURRENT_LIST_DIR}/run_pkg_config.cmake)
+pantala_pkg_config(version --modversion)
+if(NOT version STREQUAL VERSION)
+  message(FATAL_ERROR "the version is ${version}, expected ${VERSION}")
+endif()
+pantala_pkg_config(libdir --variable=libdir)
+pantala_pkg_config(shared --cflags --libs)
+pantala_pkg_config(static --cflags --libs --static)
+foreach(kind shared static)
+  set(program ${WORK}/pkg_config_${kind})
+  execute_process(COMMAND ${CXX} -std=c++20 -Wall -Wextra -Werror ${CMAKE_CURRENT_LIST_DIR}/consumer/consumer.cpp ${${kind}}
+                          -Wl,-rpath,${libdir} -o ${program} COMMAND_ERROR_IS_FATAL ANY)
+  execute_process(COMMAND ${program} COMMAND_ERROR_IS_FATAL ANY)
+endforeach()
