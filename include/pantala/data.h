@@ -112,9 +112,10 @@ struct LoaderOptions {
   std::int64_t prefetch = 4;  // at most so many batches wait
   std::vector<Transform> transforms = {};
 };
-// TypeError for options out of range and for transforms that do not fit the items. An exception in
-// a loading thread is thrown by the next_batch() that would have given its batch. Before the first
-// shuffle() the loader is as after shuffle(0). The number of threads changes no batch.
+// TypeError for options out of range and for transforms that do not fit the items, ValueError for a
+// label that OneHot has no class for. An exception in a loading thread is thrown by the
+// next_batch() that would have given its batch. Before the first shuffle() the loader is as after
+// shuffle(0). The number of threads changes no batch.
 std::unique_ptr<Loader> make_loader(const Dataset& dataset, const LoaderOptions& options = {});
 // Batches that are there already, in their order (shuffle() permutes whole batches).
 std::unique_ptr<Loader> make_loader(std::vector<Batch> batches, std::uint64_t seed = 0);

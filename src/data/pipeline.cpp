@@ -82,6 +82,7 @@ Array Pipeline::make_data(std::span<const std::int64_t> numbers, const DrawKey& 
   if (steps_.size() > 2) between[1].resize(largest);
 
   const std::size_t from_size = item_bytes(*dataset_.data), to_size = item_bytes(data);
+  if (to_size == 0) return data;
   const std::byte* source = bytes_of(*dataset_.data).data();
   std::byte* target = bytes_of(data).data();
   for (const std::int64_t number : numbers) {

@@ -95,9 +95,10 @@ struct Runner {
   void operator()(const RandomFlip& flip) const {
     const std::int64_t width = step.from.shape.back(), count = step.from.shape.numel();
     const std::int64_t size = dtype_bytes(step.from.dtype);
+    if (count == 0) return;
     if (bits_to_unit(bits(0)) >= flip.p) {
       std::memcpy(to, from, static_cast<std::size_t>(count * size));
-    } else if (count > 0) {
+    } else {
       const auto reverse = size == 8   ? reverse_rows<std::uint64_t>
                            : size == 4 ? reverse_rows<std::uint32_t>
                                        : reverse_rows<std::uint8_t>;
@@ -129,6 +130,7 @@ struct Runner {
   // The same window of every image.
   void copy_window(const Images& in, Place at, const Images& out, Place target, Place size) const {
     const std::int64_t width = dtype_bytes(step.from.dtype);
+    if (size.column == 0) return;
     for (std::int64_t image = 0; image < in.count; ++image)
       for (std::int64_t row = 0; row < size.row; ++row) {
         const std::int64_t source = (image * in.height + at.row + row) * in.width + at.column;

@@ -42,7 +42,7 @@ inline std::string gzip(const std::string& text) { return deflated(text, MAX_WBI
 // A number's bytes, the lowest first.
 inline std::string little(std::uint64_t value, int bytes) {
   std::string text;
-  for (int k = 0; k < bytes; ++k) text += static_cast<char>(value >> (8 * k) & 255);
+  for (int k = 0; k < bytes; ++k) text += static_cast<char>(k < 8 ? value >> (8 * k) & 255 : 0);
   return text;
 }
 inline std::string big(std::uint64_t value, int bytes) {

@@ -208,6 +208,13 @@ TEST(Transforms, ItemsWithoutElements) {
   const Dataset dataset = counting<float>(2, {0, 3, 3});
   EXPECT_EQ(transformed(dataset, {Pad{1}, RandomCrop{2, 2}, RandomFlip{1}, Scale{}}).data.shape,
             (Shape{2, 0, 2, 2}));
+  // Around nothing there are only zeros.
+  for (const Shape& shape : {Shape{0, 3}, Shape{3, 0}}) {
+    const Batch batch = transformed(counting<float>(1, shape),
+                                    {Scale{}, Normalize{{1}, {1}}, RandomFlip{}, Pad{1}});
+    EXPECT_EQ(batch.data.shape, (Shape{1, shape[0] + 2, shape[1] + 2}));
+    EXPECT_EQ(values<float>(batch.data), std::vector<float>(10));
+  }
 }
 
 }  // namespace
