@@ -109,22 +109,24 @@ double ConfusionMatrix::macro_f1() const { return macro(&ConfusionMatrix::f1); }
 std::string ConfusionMatrix::text(const std::vector<std::string>& names) const {
   const auto name = [&](std::int64_t c) {
     const auto k = static_cast<std::size_t>(c);
-    return k < names.size() ? names[k] : std::to_string(c);
+    if (k < names.size()) return names[k];
+    return names.empty() ? std::string() : std::to_string(c);
   };
   const bool any_undecided =
       std::any_of(undecided_.begin(), undecided_.end(), [](std::int64_t n) { return n > 0; });
-  std::size_t label = 4, cell = 4;
+  std::size_t label = 0, cell = 4;
   for (std::int64_t c = 0; c < classes_; ++c) {
     label = std::max(label, name(c).size());
     cell = std::max(cell, std::to_string(c).size());
   }
   for (const auto& [place, count] : counts_) cell = std::max(cell, std::to_string(count).size());
+  if (label > 0) ++label;
   // Columns are headed by the number of the class: names are long, and the rows have both.
-  std::string text = fmt::format("{:<{}}      ", "true", label);
+  std::string text = fmt::format("{:<{}}", "true", label + 5);
   for (std::int64_t c = 0; c < classes_; ++c) text += fmt::format(" {:>{}}", c, cell);
   text += any_undecided ? fmt::format(" {:>{}}  recall\n", "none", cell) : "  recall\n";
   for (std::int64_t c = 0; c < classes_; ++c) {
-    text += fmt::format("{:<{}} {:>4} ", name(c), label, c);
+    text += fmt::format("{:<{}}{:>4} ", name(c), label, c);
     for (std::int64_t k = 0; k < classes_; ++k) text += fmt::format(" {:>{}}", at(c, k), cell);
     if (any_undecided) text += fmt::format(" {:>{}}", undecided(c), cell);
     text += fmt::format("  {:6.4f}\n", recall(c));

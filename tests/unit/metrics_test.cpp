@@ -75,6 +75,10 @@ TEST(ConfusionMatrix, prints_a_table) {
             "true            0     1  recall\n"
             "shirt    0  12345     0  1.0000\n"
             "1        1      7     0  0.0000\n");
+  EXPECT_EQ(m.text(),
+            "true      0     1  recall\n"
+            "   0  12345     0  1.0000\n"
+            "   1      7     0  0.0000\n");
 }
 
 TEST(Classification, counts_the_best_and_the_k_best) {

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "base/text.h"
 #include "monitor/progress_line.h"
 #include "monitor/records.h"
 #include "tools/train/setup.h"
@@ -28,7 +29,33 @@ std::string percent(const OrderedJson& value) {
                            : fmt::format("{:.2f} %", 100 * value.get<double>());
 }
 
-metrics::ConfusionMatrix confusion_of(const OrderedJson& rows) {
+// Matrices for people: with more classes nobody reads them.
+constexpr std::size_t kMostShownClasses = 25;
+// With more classes nearly all cells are 0: those that are not are listed.
+constexpr std::int64_t kMostDenseClasses = 256;
+
+// Rows of counts, or of very many classes the list of [truth, predicted, count].
+void put_confusion(OrderedJson& json, const metrics::ConfusionMatrix& matrix) {
+  const bool dense = matrix.classes() <= kMostDenseClasses;
+  OrderedJson cells = OrderedJson::array(), undecided = OrderedJson::array();
+  if (dense) {
+    const std::vector<std::int64_t> row(static_cast<std::size_t>(matrix.classes()));
+    cells = std::vector(row.size(), row);
+  }
+  for (const auto& [truth, predicted, count] : matrix.cells()) {
+    if (dense)
+      cells[static_cast<std::size_t>(truth)][static_cast<std::size_t>(predicted)] = count;
+    else
+      cells.push_back({truth, predicted, count});
+  }
+  for (std::int64_t truth = 0; truth < matrix.classes(); ++truth)
+    if (matrix.undecided(truth) > 0) undecided.push_back({truth, matrix.undecided(truth)});
+  json[dense ? "confusion" : "confusion_cells"] = std::move(cells);
+  if (!undecided.empty()) json["undecided"] = std::move(undecided);
+}
+
+metrics::ConfusionMatrix confusion_of(const OrderedJson& evaluation) {
+  const OrderedJson& rows = evaluation.at("confusion");
   const auto classes = static_cast<std::int64_t>(rows.size());
   metrics::ConfusionMatrix matrix(classes);
   for (std::int64_t truth = 0; truth < classes; ++truth) {
@@ -36,11 +63,11 @@ metrics::ConfusionMatrix confusion_of(const OrderedJson& rows) {
     for (std::size_t k = 0; k < row.size(); ++k)
       matrix.add(truth, static_cast<std::int64_t>(k), row[k]);
   }
+  if (evaluation.contains("undecided"))
+    for (const OrderedJson& entry : evaluation.at("undecided"))
+      matrix.add_undecided(entry.at(0).get<std::int64_t>(), entry.at(1).get<std::int64_t>());
   return matrix;
 }
-
-// Matrices for people: with more classes nobody reads them.
-constexpr std::size_t kMostShownClasses = 25;
 
 }  // namespace
 
@@ -48,16 +75,7 @@ OrderedJson evaluation_json(const Evaluation& evaluation, const DataProfile& pro
   OrderedJson json{{"items", evaluation.items}, {"loss", number(evaluation.loss)}};
   for (const auto& [name, value] : evaluation.values) json[name] = number(value);
   if (!profile.names.empty()) json["classes"] = profile.names;
-  if (evaluation.confusion) {
-    OrderedJson rows = OrderedJson::array();
-    for (std::int64_t truth = 0; truth < evaluation.confusion->classes(); ++truth) {
-      std::vector<std::int64_t> row;
-      for (std::int64_t k = 0; k < evaluation.confusion->classes(); ++k)
-        row.push_back(evaluation.confusion->at(truth, k));
-      rows.push_back(row);
-    }
-    json["confusion"] = std::move(rows);
-  }
+  if (evaluation.confusion) put_confusion(json, *evaluation.confusion);
   return json;
 }
 
@@ -66,8 +84,8 @@ std::string evaluation_text(const OrderedJson& evaluation, const std::string& wh
     std::string text;
     if (evaluation.contains("accuracy"))
       text += fmt::format("accuracy {}, ", percent(evaluation.at("accuracy")));
-    text += fmt::format("loss {} over {} items\n", number_text(evaluation.at("loss")),
-                        evaluation.at("items").get<std::int64_t>());
+    text += fmt::format("loss {} over {}\n", number_text(evaluation.at("loss")),
+                        counted(evaluation.at("items").get<std::size_t>(), "item"));
     for (const char* name : {"top5", "precision", "recall", "f1"})
       if (evaluation.contains(name))
         text += fmt::format("{:<10} {}\n", name, percent(evaluation.at(name)));
@@ -76,8 +94,8 @@ std::string evaluation_text(const OrderedJson& evaluation, const std::string& wh
     if (evaluation.contains("classes"))
       for (const std::string name : evaluation.at("classes"))
         names.push_back(monitor::printable(name));
-    if (const OrderedJson& rows = evaluation.at("confusion"); rows.size() <= kMostShownClasses)
-      text.append(1, '\n').append(confusion_of(rows).text(names));
+    if (evaluation.at("confusion").size() <= kMostShownClasses)
+      text.append(1, '\n').append(confusion_of(evaluation).text(names));
     return text;
   });
 }
@@ -119,10 +137,10 @@ std::string result_text(const OrderedJson& result, const std::string& where) {
              rest += fmt::format("training loss {} in the last epoch\n",
                                  number_text(result.at("train_loss")));
            if (const std::int64_t skipped = result.at("skipped"); skipped > 0)
-             rest +=
-                 fmt::format("{} steps were left out: their numbers were not finite\n", skipped);
-           rest += fmt::format("{} steps in {} of training, {} items a second\n",
-                               result.at("steps").get<std::int64_t>(),
+             rest += fmt::format("left out, because numbers were not finite: {}\n",
+                                 counted(static_cast<std::size_t>(skipped), "step"));
+           rest += fmt::format("{} in {} of training, {} items a second\n",
+                               counted(result.at("steps").get<std::size_t>(), "step"),
                                monitor::duration_text(result.at("seconds").get<double>()),
                                monitor::rate_text(result.at("items_per_second").get<double>()));
            rest += monitor::printable(result.at("device").get<std::string>()) + "\n";
