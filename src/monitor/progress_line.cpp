@@ -69,6 +69,7 @@ std::string fitted(std::vector<Part> parts, std::size_t width, bool colour) {
 
 std::string number(double value) { return fmt::format("{:.4g}", value); }
 std::string loss_text(double value) {
+  if (!std::isfinite(value)) return number_text(value);  // without the sign of a NaN
   const double size = std::abs(value);
   return size >= 1e-3 && size < 1e4 ? fmt::format("{:.4f}", value) : fmt::format("{:.3e}", value);
 }
@@ -242,6 +243,7 @@ void ProgressLine::epoch(const EpochRecord& record, std::int64_t epochs) {
   if (record.seconds) parts.push_back({"", fmt::format("{:.1f} s", *record.seconds), 2});
   if (record.items_per_second)
     parts.push_back({"", rate_text(*record.items_per_second) + " items/s", 2});
+  erase_live();  // it is about steps of the epoch that is over
   show_line(joined(parts, options_.colour && form_ == Form::live));
 }
 

@@ -106,6 +106,15 @@ void show(ProgressLine& line, std::int64_t epoch, std::int64_t step) {
   line.step(step_record(epoch, step), place(step + 1));
 }
 
+TEST(ProgressLine, ANanHasNoSign) {
+  Watched watched;
+  ProgressLine line(watched.options(ProgressMode::plain, false));
+  EpochRecord record = epoch_record(0);
+  record.avg_loss = -std::numeric_limits<double>::quiet_NaN();
+  line.epoch(record, 5);
+  EXPECT_THAT(watched.bytes, HasSubstr("epoch 1/5  loss nan  "));
+}
+
 TEST(ProgressLine, IsOneLiveLineOnATerminal) {
   Watched watched;
   ProgressLine line(watched.options(ProgressMode::automatic, true));
@@ -124,7 +133,7 @@ TEST(ProgressLine, IsOneLiveLineOnATerminal) {
   EXPECT_EQ(watched.screen.lines[0],
             "epoch 2/5  loss 0.5312  validation loss 0.4012  accuracy 0.8531  top5 0.9900  13.2 s  "
             "4,545 items/s");
-  EXPECT_THAT(watched.screen.lines[1], HasSubstr("step 21/100"));
+  EXPECT_EQ(watched.screen.lines[1], "");  // nothing old below it
   watched.now += 1;
   show(line, 2, 0);
   EXPECT_THAT(watched.screen.lines[1], HasSubstr("epoch 3/5  step 1/100  loss 0.5000  accuracy "
