@@ -31,16 +31,22 @@ std::string one_of(const std::vector<std::string>& names) {
 
 Key whole(std::string name, auto field, std::int64_t low, std::int64_t high, std::string help,
           Effect effect = Effect::numbers) {
-  const std::string rule = high == kMany ? fmt::format("a whole number from {}", low)
-                                         : fmt::format("a whole number from {} to {}", low, high);
+  const std::string range = fmt::format("a whole number from {} to {}", low, high);
+  // Where the limit is so large that nobody meets it, only who does is told.
+  const std::string rule = high == kMany ? fmt::format("a whole number from {}", low) : range;
   return {.name = name,
           .rule = rule,
           .help = std::move(help),
           .effect = effect,
           .set =
               [=](RunConfig& config, const ConfigValue& value) {
-                const auto* number = std::get_if<std::int64_t>(&value);
-                if (!number || *number < low || *number > high) refuse(name, rule, value);
+                const auto* real = std::get_if<double>(&value);  // 1e6 is a whole number too
+                const bool in_range = real && std::abs(*real) <= static_cast<double>(kMany);
+                const bool integral = in_range && *real == std::floor(*real);
+                const std::int64_t converted = integral ? static_cast<std::int64_t>(*real) : 0;
+                const auto* number = integral ? &converted : std::get_if<std::int64_t>(&value);
+                if (number && *number > high) refuse(name, range, value);
+                if (!number || *number < low) refuse(name, rule, value);
                 field(config) = *number;
               },
           .get = [=](const RunConfig& config) { return field(config); }};
@@ -98,6 +104,18 @@ Key text(std::string name, auto field, std::string rule, std::string help,
                 field(config) = *found;
               },
           .get = [=](const RunConfig& config) { return field(config); }};
+}
+
+// A name, or a number that is kept as text.
+Key name_or_number(std::string name, auto field, std::string help) {
+  Key key = text(name, field, "a text or a whole number", std::move(help));
+  key.set = [field, set = key.set](RunConfig& config, const ConfigValue& value) {
+    if (const auto* number = std::get_if<std::int64_t>(&value))
+      field(config) = std::to_string(*number);
+    else
+      set(config, value);
+  };
+  return key;
 }
 
 Key yes_no(std::string name, auto field, std::string help, Effect effect = Effect::numbers) {
@@ -183,6 +201,9 @@ Key source() {
                 if (!given) refuse(name, rule, value);
                 const std::size_t colon = given->find(':');
                 const std::string kind = given->substr(0, colon);
+                for (const char* type : {"csv", "npz"})
+                  if (colon == std::string::npos && given->ends_with(fmt::format(".{}", type)))
+                    refuse(name, rule, value, fmt::format("; did you mean '{}:{}'?", type, *given));
                 if (colon == std::string::npos ? kind != "fashion-mnist"
                                                : kind != "idx" && kind != "csv" && kind != "npz")
                   refuse(name, rule, value,
@@ -254,8 +275,9 @@ std::vector<Key> data_keys() {
             "Threads that make batches; 0: the training thread does it", Effect::running),
       whole("data.prefetch", FIELD(data.prefetch), 1, 4096, "Batches that wait at most",
             Effect::running),
-      text("data.label", FIELD(data.label), "a text",
-           "Of csv: the column of the label, by name or by number from 0; \"\": the last one"),
+      name_or_number(
+          "data.label", FIELD(data.label),
+          "Of csv: the column of the label, by name or by number from 0; \"\": the last one"),
       whole("data.subset", FIELD(data.subset), 0, kMany,
             "Train with the first so many items only; 0: all"),
   };
