@@ -34,9 +34,8 @@ struct Prediction {
 data::Dataset open_items(const PredictOptions& options, const Trained& trained) {
   const bool items_alone =
       options.data.ends_with(".npy") && options.data.find(':') == std::string::npos;
-  if (items_alone) return unlabeled(data::read_npy(options.data), trained.profile, options.data);
-  const RunConfig named = make_config({{"data.source", options.data, "--data"}});
-  return open_for_model(named.data.source, trained.config, trained.profile);
+  if (!items_alone) make_config({{"data.source", options.data, "--data"}});  // checks it
+  return open_items_for_model(options.data, trained.config, trained.profile);
 }
 
 // The most likely class; of equal ones the first. A row with a NaN has none.
@@ -100,14 +99,14 @@ Run predict_verb(CLI::App& verb) {
   verb.add_option("RUN", options->run, "The folder of a run")->required();
   verb.add_option(
           "--data", options->data,
-          "fashion-mnist, idx:DIR, csv:FILE or npz:FILE (a test set if there is one, labels "
-          "are not looked at), or FILE.npy with items alone")
+          "fashion-mnist, idx:DIR, csv:FILE or npz:FILE (a test set if there is one; labels "
+          "are not looked at, and may lack in csv and npz), or FILE.npy with items alone")
       ->required();
   verb.add_option("--checkpoint", options->checkpoint,
                   "last, best (by the run's checkpoint.metric), or the name of one")
       ->capture_default_str();
   verb.add_option("--limit", options->limit, "The first so many items; 0: all")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 53))
       ->capture_default_str();
   verb.add_option("--threads", options->threads, "Threads that compute; 0: as in the run")
       ->check(CLI::Range(0, 1024))

@@ -37,11 +37,19 @@ struct Batch {
   std::int64_t items() const { return data.items(); }
 };
 
+// A column of the data of a table.
+struct Column {
+  std::string name;                // "" if it has none
+  std::vector<std::string> texts;  // of a column of text: what its numbers 0, 1, ... stand for
+  friend bool operator==(const Column&, const Column&) = default;
+};
+
 // Items with labels, all in memory. Copies share the arrays.
 struct Dataset {
   std::shared_ptr<const Array> data, labels;
   std::string name;                  // for messages
   std::vector<std::string> classes;  // names of the classes, if they have some
+  std::vector<Column> columns;       // of the data, if they come from a table
   std::int64_t size() const { return data ? data->items() : 0; }
 };
 // TypeError unless both have the same number of items.
@@ -138,12 +146,17 @@ struct CsvOptions {
   // Not set: there is one if a name stands above a number, or if the first line has only names.
   std::optional<bool> header = {};
   std::string label = "";  // column, by name or by number from 0; "": the last one
+  // The columns that a model was trained with: the file's must be the same, and its texts get the
+  // numbers that they had there. Empty: any.
+  std::vector<Column> like = {};
+  // The file may have the columns of `like` alone; the labels are all 0 then.
+  bool label_may_lack = false;
 };
 // Columns of numbers become f32 data; a column of text becomes its class numbers in order of first
 // appearance (for the label: also names in `classes`). The first field of a column decides. Labels
 // that are all whole numbers, written with digits alone, become i64 classes [items], others f32
 // [items, 1]. ParseError with line and column for anything that is neither; TypeError for a label
-// column that is not there.
+// column that is not there, and for columns that are not those of `like`.
 Dataset read_csv(const std::filesystem::path& path, const CsvOptions& options = {});
 
 // The four IDX files of the MNIST family in a folder, plain or .gz. Images are [items, 1, height,

@@ -66,25 +66,37 @@ std::size_t find_label(const std::string& label, const std::vector<std::string>&
                               label, hint, columns - 1, names.empty() ? "" : ": " + listed(names)));
 }
 
+constexpr std::size_t kNoLabel = static_cast<std::size_t>(-1);
+
 class TableBuilder {
  public:
-  TableBuilder(std::string file, const std::vector<std::string>& names, std::size_t columns,
-               std::size_t label)
-      : file_(std::move(file)), label_(label) {
+  // `label` may be kNoLabel.
+  TableBuilder(std::string file, std::vector<std::string> names, std::size_t columns,
+               std::size_t label, const std::vector<Column>& like)
+      : file_(std::move(file)), names_(std::move(names)), label_(label) {
+    check_like(like, columns);
     columns_.reserve(columns);
-    for (std::size_t k = 0; k < columns; ++k)
+    for (std::size_t k = 0, place = 0; k < columns; ++k) {
+      const bool known = k != label_ && !like.empty();
       columns_.emplace_back(
-          file_, names.empty() ? fmt::format("{} (from 0)", k) : fmt::format("'{}'", names[k]));
+          file_, names_.empty() ? fmt::format("{} (from 0)", k) : fmt::format("'{}'", names_[k]),
+          known ? like[place].texts : std::vector<std::string>());
+      if (known) only_numbers_.push_back(like[place++].texts.empty());
+    }
   }
 
   void add(std::span<const io::CsvField> fields, std::int64_t line) {
     if (fields.size() != columns_.size())
       throw ParseError(fmt::format("{}: line {}: {}; the lines before have {}", file_, line,
                                    counted(fields.size(), "field"), columns_.size()));
-    for (std::size_t k = 0; k < fields.size(); ++k) {
+    for (std::size_t k = 0, place = 0; k < fields.size(); ++k) {
       if (k == label_) continue;
       data_.push_back(static_cast<float>(columns_[k].take(fields[k], line)));
+      if (!only_numbers_.empty() && only_numbers_[place++] && columns_[k].holds_names())
+        columns_[k].fail(line, "text; the model was made for numbers in this column");
     }
+    ++items_;
+    if (label_ == kNoLabel) return;
     const io::CsvField& label = fields[label_];
     if (label.text.empty()) columns_[label_].fail(line, "the label is empty");
     labels_.push_back(columns_[label_].take(label, line));
@@ -92,30 +104,52 @@ class TableBuilder {
   }
 
   Dataset finish() && {
-    if (labels_.empty()) throw ParseError(file_ + ": there are no lines of data");
-    for (const Column& column : columns_) column.finish();
-    const auto items = static_cast<std::int64_t>(labels_.size());
-    const auto width = static_cast<std::int64_t>(columns_.size()) - 1;
-    Dataset dataset = make_dataset({.shape = {items, width}, .values = std::move(data_)},
+    if (items_ == 0) throw ParseError(file_ + ": there are no lines of data");
+    for (const CsvColumn& column : columns_) column.finish();
+    const auto width = static_cast<std::int64_t>(columns_.size()) - (label_ == kNoLabel ? 0 : 1);
+    Dataset dataset = make_dataset({.shape = {items_, width}, .values = std::move(data_)},
                                    make_labels(), base_name(file_));
-    dataset.classes = columns_[label_].names();
+    if (label_ != kNoLabel) dataset.classes = columns_[label_].names();
+    for (std::size_t k = 0; k < columns_.size(); ++k)
+      if (k != label_)
+        dataset.columns.push_back({names_.empty() ? "" : names_[k], columns_[k].names()});
     return dataset;
   }
 
  private:
+  void check_like(const std::vector<Column>& like, std::size_t columns) const {
+    if (like.empty()) return;
+    if (const std::size_t data = columns - (label_ == kNoLabel ? 0 : 1); data != like.size())
+      throw TypeError(fmt::format("{}: {} of data; the model was made for {}", file_,
+                                  counted(data, "column"), like.size()));
+    if (names_.empty()) return;
+    for (std::size_t k = 0, place = 0; k < columns; ++k) {
+      if (k == label_) continue;
+      if (const std::string& name = like[place++].name; !name.empty() && name != names_[k])
+        throw TypeError(
+            fmt::format("{}: column {} (from 0) is '{}'; the model was made for '{}' there", file_,
+                        k, names_[k], name));
+    }
+  }
+
   Array make_labels() const {
-    const auto items = static_cast<std::int64_t>(labels_.size());
+    if (label_ == kNoLabel)
+      return {.shape = {items_},
+              .values = std::vector<std::int64_t>(static_cast<std::size_t>(items_))};
     if (classes_)
-      return {.shape = {items},
+      return {.shape = {items_},
               .values = std::vector<std::int64_t>(labels_.begin(), labels_.end())};
-    return {.shape = {items, 1}, .values = std::vector<float>(labels_.begin(), labels_.end())};
+    return {.shape = {items_, 1}, .values = std::vector<float>(labels_.begin(), labels_.end())};
   }
 
   std::string file_;
+  std::vector<std::string> names_;  // of all columns, or none
   std::size_t label_;
-  std::vector<Column> columns_;
+  std::vector<CsvColumn> columns_;
+  std::vector<bool> only_numbers_;  // of the data columns, where they must be like others
   std::vector<float> data_;
   std::vector<double> labels_;
+  std::int64_t items_ = 0;
   bool classes_ = true;  // all labels are names, or whole numbers
 };
 
@@ -127,7 +161,8 @@ Dataset read_csv(const std::filesystem::path& path, const CsvOptions& options) {
   io::CsvReader reader(file, text, options.separator);
   if (!reader.next()) throw ParseError(file + ": line 1: the file is empty");
   const std::size_t columns = reader.fields().size();
-  if (columns < 2)
+  const bool unlabelled = options.label_may_lack && columns == options.like.size();
+  if (columns < 2 && !unlabelled)
     throw ParseError(
         fmt::format("{}: line 1: a single column; expected data and a label, separated "
                     "by '{}'",
@@ -136,7 +171,8 @@ Dataset read_csv(const std::filesystem::path& path, const CsvOptions& options) {
   if (options.header ? *options.header : begins_with_header({file, text, options.separator}))
     for (const io::CsvField& field : reader.fields()) names.emplace_back(field.text);
 
-  TableBuilder table(file, names, columns, find_label(options.label, names, columns, file));
+  const std::size_t label = unlabelled ? kNoLabel : find_label(options.label, names, columns, file);
+  TableBuilder table(file, names, columns, label, options.like);
   if (names.empty()) table.add(reader.fields(), reader.line());
   while (reader.next()) table.add(reader.fields(), reader.line());
   return std::move(table).finish();

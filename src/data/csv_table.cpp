@@ -44,12 +44,22 @@ bool is_whole_number(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-void Column::fail(std::int64_t line, std::string_view why) const {
+CsvColumn::CsvColumn(std::string file, std::string name, std::vector<std::string> known)
+    : file_(std::move(file)),
+      name_(std::move(name)),
+      all_known_(!known.empty()),
+      kind_(all_known_ ? FieldKind::text : FieldKind::empty),
+      names_(std::move(known)) {
+  for (std::size_t k = 0; k < names_.size(); ++k) numbers_.emplace(names_[k], k);
+}
+
+void CsvColumn::fail(std::int64_t line, std::string_view why) const {
   throw ParseError(fmt::format("{}: line {}, column {}: {}", file_, line, name_, why));
 }
 
-double Column::take(const io::CsvField& from, std::int64_t line) {
+double CsvColumn::take(const io::CsvField& from, std::int64_t line) {
   const std::string_view text = from.text;
+  if (all_known_) return name_number(text, line);
   const Field field = classify(text);
   if (kind_ == FieldKind::empty) {
     if (field.kind == FieldKind::empty) {
@@ -63,7 +73,7 @@ double Column::take(const io::CsvField& from, std::int64_t line) {
       fail(line, fmt::format("{} in a column of names (line {} has {}); put it in quotes if it is "
                              "one",
                              text, first_line_, first_));
-    return name_number(text);
+    return name_number(text, line);
   }
   switch (field.kind) {
     case FieldKind::empty:
@@ -79,16 +89,23 @@ double Column::take(const io::CsvField& from, std::int64_t line) {
   return field.number;
 }
 
-void Column::decide(FieldKind kind, std::string_view text, std::int64_t line) {
+void CsvColumn::decide(FieldKind kind, std::string_view text, std::int64_t line) {
   kind_ = kind;
   first_ = shown(text);
   first_line_ = line;
   if (empty_line_ == 0) return;
   if (kind == FieldKind::number) fail(empty_line_, "an empty field in a column of numbers");
-  name_number("");  // the fields before this one
+  name_number("", empty_line_);  // the fields before this one
 }
 
-double Column::name_number(std::string_view text) {
+double CsvColumn::name_number(std::string_view text, std::int64_t line) {
+  if (all_known_) {
+    const auto known = numbers_.find(std::string(text));
+    if (known == numbers_.end())
+      fail(line, fmt::format("{} is not among the texts of the data that the model was made for{}",
+                             shown(text), did_you_mean(std::string(text), names_)));
+    return static_cast<double>(known->second);
+  }
   const auto [at, added] = numbers_.try_emplace(std::string(text), names_.size());
   if (added) {
     if (names_.size() == kMaxNames)
@@ -99,7 +116,7 @@ double Column::name_number(std::string_view text) {
   return static_cast<double>(at->second);
 }
 
-void Column::finish() const {
+void CsvColumn::finish() const {
   if (kind_ == FieldKind::empty) fail(empty_line_, "all fields of the column are empty");
 }
 

@@ -25,9 +25,10 @@ bool is_whole_number(std::string_view text);
 // One column. Its first field that is not empty decides whether it holds numbers or names. From
 // then on the other kind is a mistake ("NA" before numbers would make names of them all), except
 // that numbers in quotes may be names.
-class Column {
+class CsvColumn {
  public:
-  Column(std::string file, std::string name) : file_(std::move(file)), name_(std::move(name)) {}
+  // With `known` texts these are all that it may hold, and they have the numbers 0, 1, ...
+  CsvColumn(std::string file, std::string name, std::vector<std::string> known = {});
 
   // The field's number, or that of its class. ParseError with line and column.
   double take(const io::CsvField& field, std::int64_t line);
@@ -41,9 +42,10 @@ class Column {
 
  private:
   void decide(FieldKind kind, std::string_view text, std::int64_t line);
-  double name_number(std::string_view text);
+  double name_number(std::string_view text, std::int64_t line);
 
   std::string file_, name_;
+  bool all_known_ = false;
   FieldKind kind_ = FieldKind::empty;  // until decided
   std::string first_;                  // the field that decided
   std::int64_t first_line_ = 0, empty_line_ = 0;

@@ -16,7 +16,8 @@ Dataset with_items(const Dataset& dataset, std::span<const std::int64_t> numbers
   return {.data = std::make_shared<const Array>(take_items(*dataset.data, numbers)),
           .labels = std::make_shared<const Array>(take_items(*dataset.labels, numbers)),
           .name = std::move(name),
-          .classes = dataset.classes};
+          .classes = dataset.classes,
+          .columns = dataset.columns};
 }
 
 }  // namespace
@@ -37,7 +38,8 @@ Dataset make_dataset(Array data, Array labels, std::string name) {
   Dataset dataset{.data = std::make_shared<const Array>(std::move(data)),
                   .labels = std::make_shared<const Array>(std::move(labels)),
                   .name = std::move(name),
-                  .classes = {}};
+                  .classes = {},
+                  .columns = {}};
   check_dataset(dataset);
   return dataset;
 }

@@ -76,10 +76,10 @@ TEST_F(Eval, MistakesAreNamed) {
               HasSubstr("; did you mean 'best'?; there are last, best, step-000000018, "));
   EXPECT_EQ(complaint({"eval", file("run"), "--data", "points.csv"}),
             "pantala: --data: data.source must be fashion-mnist, idx:DIR, csv:FILE or npz:FILE, "
-            "got \"points.csv\"\n");
+            "got \"points.csv\"; did you mean 'csv:points.csv'?\n");
   std::ofstream(file("three.csv")) << "1,2,wide\n3,4,high\n";
   EXPECT_THAT(complaint({"eval", file("run"), "--data", "csv:" + file("three.csv")}),
-              HasSubstr("the items are [2]; the model was made for items [4]\n"));
+              HasSubstr("three.csv: 2 columns of data; the model was made for 4\n"));
   std::ofstream(file("other.csv")) << "1,2,3,4,wide\n3,4,5,6,broad\n";
   EXPECT_THAT(complaint({"eval", file("run"), "--data", "csv:" + file("other.csv")}),
               HasSubstr("the model knows no class \"broad\""));

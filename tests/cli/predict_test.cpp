@@ -62,13 +62,60 @@ TEST_F(Predict, ItemsAloneComeFromAnNpyFile) {
   EXPECT_EQ(bytes("classes.csv"), csv.out);
 }
 
+TEST_F(Predict, LabelsMayLack) {
+  std::ofstream out(file("items.csv"));
+  for (const std::string& line : lines_of(bytes("points.csv")))
+    out << line.substr(0, line.rfind(',')) << '\n';
+  out.close();
+  const Outcome with = run_pantala({"predict", file("run"), "--data", points(), "--csv"});
+  const Outcome without =
+      run_pantala({"predict", file("run"), "--data", "csv:" + file("items.csv"), "--csv"});
+  ASSERT_EQ(without.exit_code, 0) << without.err;
+  EXPECT_EQ(with.out, without.out);
+  const Outcome evaluated =
+      run_pantala({"eval", file("run"), "--data", "csv:" + file("items.csv")});
+  EXPECT_EQ(evaluated.exit_code, 2);
+  EXPECT_THAT(evaluated.err, HasSubstr("3 columns of data; the model was made for 4"));
+}
+
+// The numbers of texts are those of the training, not of the file at hand.
+TEST_F(Predict, TextsHaveTheNumbersThatTheModelKnows) {
+  std::ofstream train_file(file("texts.csv")), turned(file("turned.csv")), other(file("other.csv"));
+  train_file << "colour,size,kind\n";
+  for (int k = 0; k < 60; ++k)
+    train_file << (k % 2 == 0 ? "red," : "blue,") << k % 7 << ',' << k % 2 << '\n';
+  turned << "colour,size\nblue,3\nred,3\n";
+  other << "colour,size\nred,3\ngreen,3\n";
+  for (std::ofstream* stream : {&train_file, &turned, &other}) stream->close();
+  const Outcome trained =
+      run_pantala({"train", "--model", "mlp", "--data", "csv:" + file("texts.csv"), "--out",
+                   file("texts"), "--epochs", "30", "--lr", "0.05", "--batch-size", "16"});
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  const Outcome outcome =
+      run_pantala({"predict", file("texts"), "--data", "csv:" + file("turned.csv"), "--csv"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const std::vector<std::string> lines = lines_of(outcome.out);
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_THAT(lines[1], StartsWith("0,1,"));
+  EXPECT_THAT(lines[2], StartsWith("1,0,"));
+  EXPECT_THAT(
+      run_pantala({"predict", file("texts"), "--data", "csv:" + file("other.csv")}).err,
+      HasSubstr("other.csv: line 3, column 'colour': \"green\" is not among the texts of the data "
+                "that the model was made for"));
+}
+
 TEST_F(Predict, MistakesAreNamed) {
   EXPECT_EQ(run_pantala({"predict", file("run")}).err, "pantala: --data is required\n");
   EXPECT_EQ(run_pantala({"predict", file("run"), "--data", points(), "--csv", "--json"}).exit_code,
             2);
   const Outcome limit = run_pantala({"predict", file("run"), "--data", points(), "--limit", "-1"});
   EXPECT_EQ(limit.exit_code, 2);
-  EXPECT_THAT(limit.err, HasSubstr("--limit"));
+  EXPECT_EQ(limit.err, "pantala: --limit: Value -1 not in range 0 to 9007199254740992\n");
+  EXPECT_THAT(run_pantala({"predict", file("run"), "--data", file("points.csv")}).err,
+              HasSubstr("did you mean 'csv:" + file("points.csv") + "'?"));
+  std::ofstream(file("narrow.csv")) << "width,depth,height,weight\n1,2,3,4\n";
+  EXPECT_THAT(run_pantala({"predict", file("run"), "--data", "csv:" + file("narrow.csv")}).err,
+              HasSubstr("column 1 (from 0) is 'depth'; the model was made for 'height' there"));
 }
 
 }  // namespace

@@ -7,7 +7,9 @@
 #include <cmath>
 #include <map>
 
+#include "base/hash.h"
 #include "base/text.h"
+#include "data/fingerprint.h"
 #include "io/json.h"
 #include "pantala/error.h"
 #include "tools/train/statistics.h"
@@ -70,14 +72,20 @@ Source read_npz_source(const std::filesystem::path& path) {
                   path.string(), fmt::join(names, ", ")));
 }
 
-Source read_source(const std::string& source, const std::string& label) {
+// How the label of a table is found, and what its columns must be.
+data::CsvOptions csv_options(const RunConfig& config, const DataProfile& profile,
+                             bool label_may_lack) {
+  return {.label = config.data.label, .like = profile.columns, .label_may_lack = label_may_lack};
+}
+
+Source read_source(const std::string& source, const data::CsvOptions& csv) {
   const std::size_t colon = source.find(':');
   if (colon == std::string::npos) {
     data::TrainTest sets = data::fashion_mnist();
     return {.train = std::move(sets.train), .test = std::move(sets.test)};
   }
   const std::string kind = source.substr(0, colon), path = source.substr(colon + 1);
-  if (kind == "csv") return {.train = data::read_csv(path, {.label = label}), .test = {}};
+  if (kind == "csv") return {.train = data::read_csv(path, csv), .test = {}};
   if (kind == "npz") return read_npz_source(path);
   data::TrainTest sets = data::read_idx_folder(path);
   return {.train = std::move(sets.train), .test = std::move(sets.test)};
@@ -102,6 +110,7 @@ DataProfile make_profile(const RunConfig& config, const data::Dataset& train,
   profile.item = train.data->item_shape();
   profile.classes = classes;
   profile.names = train.classes;
+  profile.columns = train.columns;
   if (config.data.normalize == "none") return profile;
   if (train.data->dtype() == u8) profile.factor = 1.0 / 255;
   const Statistics statistics = statistics_of(*train.data, train.name);
@@ -187,12 +196,64 @@ std::vector<data::Transform> transforms(const data::Dataset& dataset, const RunC
   return steps;
 }
 
+void check_is_utf8(const std::string& text, const std::string& what, const std::string& name) {
+  if (!is_utf8(text)) throw TypeError(fmt::format("{}: {} is not text in UTF-8", name, what));
+}
+
+// IoError, ParseError and TypeError say what is wrong with the files. Labels are classes: integers
+// from 0.
+Source open_source(const std::string& source, const data::CsvOptions& csv) {
+  Source result = read_source(source, csv);
+  for (const data::Dataset* set : {&result.train, result.test ? &*result.test : nullptr}) {
+    if (!set) continue;
+    if (set->size() == 0) throw TypeError(fmt::format("{}: there are no items", set->name));
+    check_labels(*set);
+    for (const std::string& name : set->classes)
+      check_is_utf8(name, "the name of a class", set->name);
+    for (const data::Column& column : set->columns) {
+      check_is_utf8(column.name, "the name of a column", set->name);
+      for (const std::string& text : column.texts) check_is_utf8(text, "a field", set->name);
+    }
+  }
+  if (result.test) check_same_items(*result.test, result.train.data->item_shape());
+  return result;
+}
+
+std::uint64_t hash_of(const RunData& data) {
+  std::uint64_t hash = kHashSeed;
+  for (const data::Dataset* set : {&data.train, data.validation ? &*data.validation : nullptr})
+    if (set) hash = data::hash_array(*set->labels, data::hash_array(*set->data, hash));
+  return hash;
+}
+
+// Items without labels: the labels are all 0.
+data::Dataset unlabeled(data::Array items, std::string name) {
+  data::Array labels{.shape = {items.items()},
+                     .values = std::vector<std::int64_t>(static_cast<std::size_t>(items.items()))};
+  return data::make_dataset(std::move(items), std::move(labels), std::move(name));
+}
+
+// Of an .npz file: those of the test set, if there is one.
+data::Dataset read_npz_items(const std::filesystem::path& path) {
+  const std::vector<std::string> names = data::npz_names(path);
+  for (const char* known : {"x_test", "x", "x_train"})
+    if (std::find(names.begin(), names.end(), known) != names.end())
+      return unlabeled(data::read_npz(path, known),
+                       fmt::format("{} ({})", path.filename().string(), known));
+  throw TypeError(fmt::format("{}: has the arrays {}; expected x or x_test", path.string(),
+                              fmt::join(names, ", ")));
+}
+
 }  // namespace
 
 std::string profile_json(const DataProfile& profile) {
+  io::OrderedJson columns = io::OrderedJson::array();
+  for (const data::Column& column : profile.columns)
+    columns.push_back({{"name", column.name}, {"texts", column.texts}});
   return io::OrderedJson{{"item", profile.item.vec()}, {"classes", profile.classes},
                          {"names", profile.names},     {"factor", profile.factor},
-                         {"mean", profile.mean},       {"std", profile.std}}
+                         {"mean", profile.mean},       {"std", profile.std},
+                         {"columns", columns},         {"hash", profile.hash}}
              .dump(1) +
          "\n";
 }
@@ -200,12 +261,17 @@ std::string profile_json(const DataProfile& profile) {
 DataProfile read_profile(const std::filesystem::path& path) {
   const io::Json json = io::read_json(path);
   DataProfile profile = io::extract(path.string(), [&] {
+    std::vector<data::Column> columns;
+    for (const io::Json& column : json.at("columns"))
+      columns.push_back({column.at("name"), column.at("texts")});
     return DataProfile{.item = Shape(json.at("item").get<std::vector<std::int64_t>>()),
                        .classes = json.at("classes"),
                        .names = json.at("names"),
+                       .columns = std::move(columns),
                        .factor = json.at("factor"),
                        .mean = json.at("mean"),
-                       .std = json.at("std")};
+                       .std = json.at("std"),
+                       .hash = json.at("hash")};
   });
   const auto named = static_cast<std::int64_t>(profile.names.size());
   if (profile.classes < 1 || profile.classes > kMaxClasses || named > profile.classes ||
@@ -215,33 +281,20 @@ DataProfile read_profile(const std::filesystem::path& path) {
   return profile;
 }
 
-Source open_source(const std::string& source, const std::string& label) {
-  Source result = read_source(source, label);
-  for (const data::Dataset* set : {&result.train, result.test ? &*result.test : nullptr}) {
-    if (!set) continue;
-    if (set->size() == 0) throw TypeError(fmt::format("{}: there are no items", set->name));
-    check_labels(*set);
-    for (const std::string& name : set->classes)
-      if (!is_utf8(name))
-        throw TypeError(fmt::format("{}: the name of a class is not text in UTF-8", set->name));
-  }
-  if (result.test) check_same_items(*result.test, result.train.data->item_shape());
-  return result;
-}
-
 RunData open_run_data(const RunConfig& config) {
-  Source source = open_source(config.data.source, config.data.label);
+  Source source = open_source(config.data.source, csv_options(config, {}, false));
   const std::int64_t classes = count_classes(source);
   if (classes < 2)
     throw TypeError(fmt::format("{}: all items are of one class", source.train.name));
   RunData result = split_data(config, std::move(source));
   result.profile = make_profile(config, result.train, classes);
+  result.profile.hash = hash_of(result);
   return result;
 }
 
 data::Dataset open_for_model(const std::string& source, const RunConfig& config,
                              const DataProfile& profile) {
-  Source opened = open_source(source, config.data.label);
+  Source opened = open_source(source, csv_options(config, profile, false));
   data::Dataset set = opened.test ? std::move(*opened.test) : std::move(opened.train);
   check_same_items(set, profile.item);
   if (!set.classes.empty() && !profile.names.empty()) set = with_classes(set, profile.names);
@@ -252,10 +305,20 @@ data::Dataset open_for_model(const std::string& source, const RunConfig& config,
   return set;
 }
 
-data::Dataset unlabeled(data::Array items, const DataProfile& profile, std::string name) {
-  data::Array labels{.shape = {items.items()},
-                     .values = std::vector<std::int64_t>(static_cast<std::size_t>(items.items()))};
-  data::Dataset set = data::make_dataset(std::move(items), std::move(labels), std::move(name));
+data::Dataset open_items_for_model(const std::string& source, const RunConfig& config,
+                                   const DataProfile& profile) {
+  const std::size_t colon = source.find(':');
+  data::Dataset set;
+  if (colon == std::string::npos && source.ends_with(".npy")) {
+    set = unlabeled(data::read_npy(source), source);
+  } else if (const std::string kind = source.substr(0, colon); kind == "npz") {
+    set = read_npz_items(source.substr(colon + 1));
+  } else {
+    Source opened = read_source(source, csv_options(config, profile, true));
+    set = opened.test ? std::move(*opened.test) : std::move(opened.train);
+    set = unlabeled(*set.data, set.name);
+  }
+  if (set.size() == 0) throw TypeError(fmt::format("{}: there are no items", set.name));
   check_same_items(set, profile.item);
   return set;
 }

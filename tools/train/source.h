@@ -20,9 +20,11 @@ namespace pantala::tools {
 struct DataProfile {
   Shape item;  // as it is in the data
   std::int64_t classes = 0;
-  std::vector<std::string> names;  // of the classes, if they have some
-  double factor = 1;               // of all values, before the rest
-  std::vector<double> mean, std;   // by channel or column, or one for all; empty: none
+  std::vector<std::string> names;     // of the classes, if they have some
+  std::vector<data::Column> columns;  // of a table
+  double factor = 1;                  // of all values, before the rest
+  std::vector<double> mean, std;      // by channel or column, or one for all; empty: none
+  std::uint64_t hash = 0;             // of the data that were trained and validated with
   friend bool operator==(const DataProfile&, const DataProfile&) = default;
 };
 std::string profile_json(const DataProfile& profile);
@@ -33,10 +35,6 @@ struct Source {
   data::Dataset train;
   std::optional<data::Dataset> test;
 };
-// IoError, ParseError and TypeError say what is wrong with the files. Labels are classes: integers
-// from 0.
-Source open_source(const std::string& source, const std::string& label);
-
 struct RunData {
   data::Dataset train;
   std::optional<data::Dataset> validation;
@@ -45,11 +43,14 @@ struct RunData {
 RunData open_run_data(const RunConfig& config);
 
 // The data set that a trained model is to be tried on: the test set of a source that has one, else
-// all of it. Class names become the model's own numbers. TypeError if items or classes do not fit.
+// all of it. Class names and texts become the model's own numbers. TypeError if items or classes do
+// not fit.
 data::Dataset open_for_model(const std::string& source, const RunConfig& config,
                              const DataProfile& profile);
-// Items without labels: the labels are all 0.
-data::Dataset unlabeled(data::Array items, const DataProfile& profile, std::string name);
+// The same without a look at labels, which may lack and are all 0; also the .npy file of items
+// alone.
+data::Dataset open_items_for_model(const std::string& source, const RunConfig& config,
+                                   const DataProfile& profile);
 
 ModelShape model_shape(const RunConfig& config, const DataProfile& profile);
 
