@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "base/text.h"
 #include "tools/command.h"
 #include "tools/train/dry_run.h"
 #include "tools/train/flags.h"
@@ -34,6 +35,14 @@ void print_result(const RunOutcome& outcome, bool json) {
     fmt::print("{}", result_text(outcome.result, outcome.result_source));
 }
 
+// For people, or as one more event for who reads the progress as JSON.
+void tell(const RunConfig& config, const std::string& who, const std::string& text) {
+  if (config.output.progress == "json")
+    fmt::print(stderr, "{}\n", OrderedJson{{"event", "message"}, {"text", text}}.dump());
+  else
+    fmt::print(stderr, "{}: {}\n", who, text);
+}
+
 int train(const RunConfig& config, const TrainOptions& options) {
   const SignalWatch signals;
   const RunOutcome outcome = run_training(
@@ -41,14 +50,14 @@ int train(const RunConfig& config, const TrainOptions& options) {
                  return signals.poll();
                }});
   if (outcome.end == RunOutcome::End::interrupted) {
-    fmt::print(stderr,
-               "pantala: {}: saved after {} updates in {}; the same command goes on from there\n",
-               signals.stop_signal(), outcome.steps, config.output.folder);
+    tell(config, "pantala",
+         fmt::format(
+             "{}: saved after {} in {}; the same command goes on from there", signals.stop_signal(),
+             counted(static_cast<std::size_t>(outcome.steps), "update"), config.output.folder));
     return kExitInterrupted;
   }
   if (outcome.end == RunOutcome::End::was_finished)
-    fmt::print(stderr, "{}: this run is finished already; --restart trains anew\n",
-               config.output.folder);
+    tell(config, config.output.folder, "this run is finished already; --restart trains anew");
   print_result(outcome, options.json);
   return 0;
 }

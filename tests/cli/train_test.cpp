@@ -89,6 +89,70 @@ TEST_F(Train, JsonIsOneObjectAndProgressCanBeSilent) {
   EXPECT_EQ(result, json::parse(bytes("run/result.json")));
 }
 
+// A number such as a price as label makes very many classes: all pairs of them would fill the disk.
+TEST_F(Train, OfVeryManyClassesOnlyCellsWithItemsAreListed) {
+  std::ofstream out(file("prices.csv"));
+  for (int k = 0; k < 40; ++k) out << k << ".5," << 700 * (k % 4) << '\n';
+  out.close();
+  const Outcome outcome =
+      run_pantala({"train", "--model", "mlp", "--data", "csv:" + file("prices.csv"), "--out",
+                   file("run"), "--epochs", "1", "--set", "model.hidden=[2]", "--json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const json evaluation = json::parse(outcome.out).at("evaluation");
+  EXPECT_FALSE(evaluation.contains("confusion"));
+  int items = 0;
+  for (const json& cell : evaluation.at("confusion_cells")) {
+    EXPECT_EQ(cell.at(0).get<int>() % 700, 0);
+    items += cell.at(2).get<int>();
+  }
+  EXPECT_EQ(items, evaluation.at("items"));
+  EXPECT_LT(bytes("run/result.json").size(), 4000U);
+}
+
+TEST_F(Train, ItemsWithoutAPredictionStayInTheConfusionMatrix) {
+  const std::vector<std::string> words =
+      train("run", {"--epochs=1", "--set", "optimizer.name=sgd", "--set", "non_finite=propagate"});
+  std::vector<std::string> wild;
+  for (std::size_t k = 0; k < words.size(); ++k) {
+    if (words[k] == "--epochs") {
+      ++k;  // given above
+      continue;
+    }
+    wild.push_back(k > 0 && words[k - 1] == "--lr" ? "1e30" : words[k]);
+  }
+  const Outcome outcome = run_pantala(wild);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, ContainsRegex("true .* none  recall\n"));
+  int undecided = 0;
+  const json result = json::parse(bytes("run/result.json"));
+  for (const json& entry : result.at("evaluation").at("undecided"))
+    undecided += entry.at(1).get<int>();
+  EXPECT_EQ(undecided, 15);
+}
+
+TEST_F(Train, LabelsThatHaveChangedAreNoticed) {
+  ASSERT_EQ(run_pantala(train("run")).exit_code, 0);
+  std::string text = bytes("points.csv");
+  const std::size_t place = text.find("deep");
+  ASSERT_NE(place, std::string::npos);
+  io::write_file(file("points.csv"), text.replace(place, 4, "wide"));
+  const Outcome evaluated = run_pantala({"eval", file("run")});
+  EXPECT_EQ(evaluated.exit_code, 2);
+  EXPECT_THAT(evaluated.err, HasSubstr("has changed since the run"));
+}
+
+TEST_F(Train, WholeNumbersMayBeWrittenAsPowersAndLimitsAreTold) {
+  const Outcome outcome = run_pantala(train("run", {"--max-steps", "1e1", "--dry-run"}));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("\nmax_steps = 10\n"));
+  EXPECT_EQ(run_pantala({"train", "--seed", "9223372036854775807"}).err,
+            "pantala: --seed: seed must be a whole number from 0 to 9007199254740992, got "
+            "9223372036854775807\n");
+  io::write_file(file("label.toml"), "[data]\nlabel = 4\n");
+  EXPECT_THAT(run_pantala(train("run", {"--config", file("label.toml"), "--dry-run"})).out,
+              HasSubstr("\nlabel = \"4\"\n"));
+}
+
 TEST_F(Train, ProgressAsJsonIsAnObjectALine) {
   const Outcome outcome = run_pantala(train("run", {"--progress", "json"}));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
@@ -97,6 +161,9 @@ TEST_F(Train, ProgressAsJsonIsAnObjectALine) {
   for (std::string line; std::getline(lines, line); ++count)
     EXPECT_TRUE(json::parse(line).is_object()) << line;
   EXPECT_GE(count, 4);
+  const Outcome again = run_pantala(train("run", {"--progress", "json"}));
+  EXPECT_EQ(json::parse(again.err).at("text"),
+            "this run is finished already; --restart trains anew");
 }
 
 TEST_F(Train, TheSameCommandAgainSaysThatTheRunIsFinished) {
@@ -345,9 +412,10 @@ TEST_F(Train, MistakesInTheDataAreNamed) {
   EXPECT_EQ(complaint({"--set", "data.flip=true"}),
             "pantala: data.flip and data.crop_pad are for images; the items of points.csv are "
             "[4]\n");
-  EXPECT_EQ(complaint({"--set", "data.subset=12", "--set", "data.drop_last=true"}),
-            "pantala: an epoch has no batch: 11 items are not one of 16 (batch_size), and the "
-            "short last batch is left out (data.drop_last)\n");
+  EXPECT_EQ(
+      complaint({"--set", "data.subset=12", "--set", "data.drop_last=true"}),
+      "pantala: an epoch has no batch: there are fewer than 16 items to train with (batch_size), "
+      "and the short last batch is left out (data.drop_last)\n");
   EXPECT_EQ(complaint({"--set", "data.validation=none", "--set", "early_stopping.patience=2"}),
             "pantala: early_stopping.patience needs a validation, but data.validation is none\n");
   const auto of_file = [&](const std::string& content) {

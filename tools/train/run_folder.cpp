@@ -95,6 +95,9 @@ RunFolder open_run_folder(const std::string& path) {
 FolderLock::FolderLock(const RunFolder& folder) {
   std::error_code error;
   fs::create_directories(folder.root(), error);
+  if (error)
+    throw IoError(fmt::format("the run folder {} cannot be made: {}", folder.root().string(),
+                              error.message()));
   const fs::path path = folder.root() / kLockFile;
   descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (descriptor_ < 0) throw IoError(fmt::format("{}: {}", path.string(), std::strerror(errno)));

@@ -38,10 +38,9 @@ RunLength run_length(const RunConfig& config, const data::Loader& training) {
   const std::int64_t batches = training.batches().value_or(0);
   if (batches < 1)
     throw TypeError(fmt::format(
-        "an epoch has no batch: {} are not one of {} (batch_size), and the short last batch is "
-        "left out (data.drop_last)",
-        counted(static_cast<std::size_t>(training.items().value_or(0)), "item"),
-        config.batch_size));
+        "an epoch has no batch: there are fewer than {} to train with (batch_size), and "
+        "the short last batch is left out (data.drop_last)",
+        counted(static_cast<std::size_t>(config.batch_size), "item")));
   RunLength length{.batches = batches,
                    .steps_per_epoch = (batches + config.accumulate - 1) / config.accumulate};
   // Only schedules need the total: more steps than this they cannot tell apart.
