@@ -355,8 +355,8 @@ void check_metrics(const RunConfig& config, zoo::Task task, const std::string& d
   const std::vector<std::string>& foreign = numbers ? kClassMetrics : kNumberMetrics;
   const auto check = [&](const char* key, const std::string& metric) {
     if (std::find(foreign.begin(), foreign.end(), metric) == foreign.end()) return;
-    throw TypeError(fmt::format("{} is {}, which is of {}, but the labels of {} are {}: {}", key,
-                                value_text(metric), numbers ? "classes" : "numbers", data,
+    throw TypeError(fmt::format("{} is {}, which is of {}, but the labels of {} are {}; take {}",
+                                key, value_text(metric), numbers ? "classes" : "numbers", data,
                                 numbers ? "numbers" : "classes",
                                 one_of(with_loss(numbers ? kNumberMetrics : kClassMetrics))));
   };

@@ -25,10 +25,6 @@ std::vector<std::int64_t> label_numbers(const data::Array& labels) {
       labels.values);
 }
 
-constexpr std::string_view kClassesAre =
-    "classes are whole numbers, one per item, or names (model.task = \"regression\" learns "
-    "numbers)";
-
 std::string label_type(const data::Dataset& set) {
   return Type{set.labels->dtype(), set.labels->shape}.str();
 }
@@ -37,7 +33,9 @@ void check_classes(const data::Dataset& set) {
   const data::Array& labels = *set.labels;
   if (labels.shape.rank() != 1 || !is_integer(labels.dtype()))
     throw TypeError(
-        fmt::format("{}: the labels are {}; {}", set.name, label_type(set), kClassesAre));
+        fmt::format("{}: the labels are {}; classes are whole numbers, one per item, or names "
+                    "(model.task = \"regression\" learns numbers)",
+                    set.name, label_type(set)));
   const std::vector<std::int64_t> numbers = label_numbers(labels);
   for (std::size_t k = 0; k < numbers.size(); ++k)
     if (numbers[k] < 0 || numbers[k] >= kMaxClasses)
