@@ -42,8 +42,6 @@ struct Dataset {
   std::shared_ptr<const Array> data, labels;
   std::string name;                  // for messages
   std::vector<std::string> classes;  // names of the classes, if they have some
-  // Of read_csv: what the numbers of each data column stand for; empty for columns of numbers.
-  std::vector<std::vector<std::string>> columns = {};
   std::int64_t size() const { return data ? data->items() : 0; }
 };
 // TypeError unless both have the same number of items.
@@ -140,9 +138,6 @@ struct CsvOptions {
   // Not set: there is one if a name stands above a number, or if the first line has only names.
   std::optional<bool> header = {};
   std::string label = "";  // column, by name or by number from 0; "": the last one
-  // Dataset::columns of another file, for data that mean the same: names keep their numbers, other
-  // names and other kinds of columns are a ParseError.
-  std::optional<std::vector<std::vector<std::string>>> columns = {};
 };
 // Columns of numbers become f32 data; a column of text becomes its class numbers in order of first
 // appearance (for the label: also names in `classes`). The first field of a column decides. Labels

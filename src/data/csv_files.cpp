@@ -77,14 +77,6 @@ class TableBuilder {
           file_, names.empty() ? fmt::format("{} (from 0)", k) : fmt::format("'{}'", names[k]));
   }
 
-  // What the data columns hold, as Dataset::columns of another file.
-  void expect(const std::vector<std::vector<std::string>>& names) {
-    if (names.size() + 1 != columns_.size())
-      throw ParseError(fmt::format("{}: {} of data and a label; expected {} of data", file_,
-                                   counted(columns_.size() - 1, "column"), names.size()));
-    for (std::size_t k = 0; k < names.size(); ++k) columns_[k + (k >= label_)].expect(names[k]);
-  }
-
   void add(std::span<const io::CsvField> fields, std::int64_t line) {
     if (fields.size() != columns_.size())
       throw ParseError(fmt::format("{}: line {}: {}; the lines before have {}", file_, line,
@@ -107,8 +99,6 @@ class TableBuilder {
     Dataset dataset = make_dataset({.shape = {items, width}, .values = std::move(data_)},
                                    make_labels(), base_name(file_));
     dataset.classes = columns_[label_].names();
-    for (std::size_t k = 0; k < columns_.size(); ++k)
-      if (k != label_) dataset.columns.push_back(columns_[k].names());
     return dataset;
   }
 
@@ -147,7 +137,6 @@ Dataset read_csv(const std::filesystem::path& path, const CsvOptions& options) {
     for (const io::CsvField& field : reader.fields()) names.emplace_back(field.text);
 
   TableBuilder table(file, names, columns, find_label(options.label, names, columns, file));
-  if (options.columns) table.expect(*options.columns);
   if (names.empty()) table.add(reader.fields(), reader.line());
   while (reader.next()) table.add(reader.fields(), reader.line());
   return std::move(table).finish();

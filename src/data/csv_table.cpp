@@ -60,15 +60,17 @@ double Column::take(const io::CsvField& from, std::int64_t line) {
   }
   if (holds_names()) {
     if (field.kind == FieldKind::number && !from.quoted)
-      fail(line, fmt::format("{} in a column of names{}; put it in quotes if it is one", text,
-                             decided_by()));
-    return name_number(text, line);
+      fail(line, fmt::format("{} in a column of names (line {} has {}); put it in quotes if it is "
+                             "one",
+                             text, first_line_, first_));
+    return name_number(text);
   }
   switch (field.kind) {
     case FieldKind::empty:
       fail(line, "an empty field in a column of numbers");
     case FieldKind::text:
-      fail(line, fmt::format("{} in a column of numbers{}", shown(text), decided_by()));
+      fail(line, fmt::format("{} in a column of numbers (line {} has {})", shown(text), first_line_,
+                             first_));
     case FieldKind::not_finite:
       fail(line, shown(text) + " is not a finite number");
     case FieldKind::number:
@@ -83,23 +85,10 @@ void Column::decide(FieldKind kind, std::string_view text, std::int64_t line) {
   first_line_ = line;
   if (empty_line_ == 0) return;
   if (kind == FieldKind::number) fail(empty_line_, "an empty field in a column of numbers");
-  name_number("", empty_line_);  // the fields before this one
+  name_number("");  // the fields before this one
 }
 
-void Column::expect(const std::vector<std::string>& names) {
-  is_expected_ = true;
-  kind_ = names.empty() ? FieldKind::number : FieldKind::text;
-  names_ = names;
-  for (std::size_t k = 0; k < names.size(); ++k) numbers_.emplace(names[k], k);
-}
-
-std::string Column::decided_by() const {
-  return is_expected_ ? "" : fmt::format(" (line {} has {})", first_line_, first_);
-}
-
-double Column::name_number(std::string_view text, std::int64_t line) {
-  if (is_expected_ && !numbers_.contains(std::string(text)))
-    fail(line, fmt::format("the name {} is not known{}", shown(text), did_you_mean(text, names_)));
+double Column::name_number(std::string_view text) {
   const auto [at, added] = numbers_.try_emplace(std::string(text), names_.size());
   if (added) {
     if (names_.size() == kMaxNames)

@@ -29,9 +29,6 @@ class Column {
  public:
   Column(std::string file, std::string name) : file_(std::move(file)), name_(std::move(name)) {}
 
-  // Only these names, with these numbers; none: only numbers.
-  void expect(const std::vector<std::string>& names);
-
   // The field's number, or that of its class. ParseError with line and column.
   double take(const io::CsvField& field, std::int64_t line);
   // ParseError if there never was anything in it.
@@ -44,13 +41,11 @@ class Column {
 
  private:
   void decide(FieldKind kind, std::string_view text, std::int64_t line);
-  double name_number(std::string_view text, std::int64_t line);
-  std::string decided_by() const;  // for messages
+  double name_number(std::string_view text);
 
   std::string file_, name_;
   FieldKind kind_ = FieldKind::empty;  // until decided
-  bool is_expected_ = false;
-  std::string first_;  // the field that decided
+  std::string first_;                  // the field that decided
   std::int64_t first_line_ = 0, empty_line_ = 0;
   std::vector<std::string> names_;
   std::unordered_map<std::string, std::size_t> numbers_;

@@ -16,8 +16,7 @@ Dataset with_items(const Dataset& dataset, std::span<const std::int64_t> numbers
   return {.data = std::make_shared<const Array>(take_items(*dataset.data, numbers)),
           .labels = std::make_shared<const Array>(take_items(*dataset.labels, numbers)),
           .name = std::move(name),
-          .classes = dataset.classes,
-          .columns = dataset.columns};
+          .classes = dataset.classes};
 }
 
 }  // namespace

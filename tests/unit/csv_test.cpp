@@ -138,24 +138,6 @@ TEST_F(CsvTest, NamesBecomeClassesInOrderOfAppearance) {
   EXPECT_THAT(dataset.classes, ElementsAre("cat", "dog"));
 }
 
-TEST_F(CsvTest, NamesOfAnotherFileKeepTheirNumbers) {
-  const Dataset first = read("colour,size,kind\nred,1,0\nblue,2,1\n");
-  EXPECT_THAT(first.columns, ElementsAre(ElementsAre("red", "blue"), IsEmpty()));
-  const CsvOptions like_first{.columns = first.columns};
-  EXPECT_THAT(data_of(read("colour,size,kind\nblue,7,0\nred,8,1\n", like_first)),
-              ElementsAre(1, 7, 0, 8));
-  const CsvOptions label_first{.label = "kind", .columns = first.columns};
-  EXPECT_THAT(data_of(read("kind,colour,size\n0,blue,7\n", label_first)), ElementsAre(1, 7));
-  EXPECT_EQ(refusal("colour,size,kind\nblu,7,0\n", like_first),
-            "line 2, column 'colour': the name \"blu\" is not known; did you mean 'blue'?");
-  EXPECT_EQ(refusal("colour,size,kind\nred,big,0\n", {.header = true, .columns = first.columns}),
-            "line 2, column 'size': \"big\" in a column of numbers");
-  EXPECT_EQ(refusal("colour,size,kind\n3,7,0\n", like_first),
-            "line 2, column 'colour': 3 in a column of names; put it in quotes if it is one");
-  EXPECT_EQ(refusal("colour,kind\nred,0\n", like_first),
-            "1 column of data and a label; expected 2 of data");
-}
-
 TEST_F(CsvTest, AnEmptyNameBeforeOthersIsAClassToo) {
   EXPECT_THAT(data_of(read("a,b\n,1\nx,1\n,1\n")), ElementsAre(0, 1, 0));
 }
