@@ -28,7 +28,7 @@ test-tsan: deps
 	ctest --preset tsan -j $(JOBS)
 
 demo: build
-	build/release/bin/train_fashion_mnist
+	build/release/bin/pantala train examples/fashion_mnist.toml --out runs/demo --restart
 
 # Installs the Debian packages that are missing; quiet and fast when there is nothing to do.
 deps:

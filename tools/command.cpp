@@ -34,7 +34,7 @@ constexpr Verb kVerbs[] = {
     {"lr-find", "Find a learning rate", lr_find_verb},
     {"ops", "Print the reference of all ops", ops_verb},
     {"plot", "Draw the numbers of one run, or of several over each other", plot_verb},
-    {"predict", "Predict classes with the model of a run", predict_verb},
+    {"predict", "Predict classes or numbers with the model of a run", predict_verb},
     {"train", "Train a model, or continue a run", train_verb},
     {"verify-resume", "Prove that an interrupted run ends with the same bits", verify_resume_verb},
 };

@@ -49,9 +49,9 @@ constexpr Entry kFiles[] = {
      "What was measured, as JSON lines, as a table, and for TensorBoard."},
     {"runs/MODEL-DATA/checkpoints/",
      "A folder per checkpoint; the same command continues from the newest whole one."},
-    {"runs/MODEL-DATA/data.json", "Shape, classes and normalisation of the data."},
+    {"runs/MODEL-DATA/data.json", "Shape, classes or targets, and normalisation of the data."},
     {"runs/MODEL-DATA/model.safetensors", "The trained model."},
-    {"runs/MODEL-DATA/plots/", "Loss and accuracy as SVG."},
+    {"runs/MODEL-DATA/plots/", "The loss, and accuracy or r2, as SVG."},
     {"runs/MODEL-DATA/result.json", "The result, written at the end."},
     {"runs/MODEL-DATA/diverged/",
      "After a stop because of numbers that are not finite: the batch, the state and the "

@@ -61,8 +61,8 @@ Run plot_verb(CLI::App& verb) {
   verb.add_option("--out", options->out,
                   "A folder, or one file NAME.svg (without it: RUN/plots, for several runs plots)");
   verb.add_option("--metric", options->metrics,
-                  "What to draw: loss, accuracy, learning_rate, ... (without it: the loss, and the "
-                  "accuracy if there is one)")
+                  "What to draw: loss, accuracy, learning_rate, ... (without it: the loss, and "
+                  "accuracy or r2 if there is one)")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   verb.add_flag("--json", options->json, "The files as a JSON object");

@@ -1,5 +1,6 @@
-// pantala predict: the class of every item, by the model of a run.
+// pantala predict: the class, or the numbers, of every item, by the model of a run.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -62,7 +63,7 @@ std::string csv_field(const std::string& text) {
   return out + '"';
 }
 
-std::string line_of(const Prediction& p, const PredictOptions& options) {
+std::string class_line(const Prediction& p, const PredictOptions& options) {
   if (options.json) {
     OrderedJson json{{"item", p.item}, {"class", p.klass}};
     if (!p.name.empty()) json["name"] = p.name;
@@ -74,20 +75,50 @@ std::string line_of(const Prediction& p, const PredictOptions& options) {
   return fmt::format("{:6}  {:3} {:<16} {:6.2f} %\n", p.item, p.klass, p.name, 100 * p.probability);
 }
 
+// Floats are written with as many digits as they need; JSON has null for those that are not finite.
+std::string number_line(std::int64_t item, std::span<const float> numbers,
+                        const PredictOptions& options) {
+  if (options.json) {
+    OrderedJson json{{"item", item}};
+    if (numbers.size() == 1)
+      json["prediction"] = numbers[0];
+    else
+      json["prediction"] = std::vector<float>(numbers.begin(), numbers.end());
+    return json.dump() + "\n";
+  }
+  if (options.csv) return fmt::format("{},{}\n", item, fmt::join(numbers, ","));
+  std::string line = fmt::format("{:6} ", item);
+  for (const float number : numbers) line += fmt::format(" {:12}", number);
+  return line + "\n";
+}
+
+std::string csv_header(const DataProfile& profile) {
+  if (profile.task() == zoo::Task::classification) return "item,class,name,probability\n";
+  if (profile.targets == 1) return "item,prediction\n";
+  std::string header = "item";
+  for (std::int64_t k = 0; k < profile.targets; ++k) header += fmt::format(",prediction{}", k);
+  return header + "\n";
+}
+
 std::string predict(const PredictOptions& options) {
   Trained trained = open_trained(open_run_folder(options.run), options.checkpoint, options.threads);
+  const DataProfile& profile = trained.profile;
   data::Dataset set = open_items(options, trained);
   if (options.limit > 0 && options.limit < set.size()) set = data::slice(set, 0, options.limit);
-  const auto loader = open_loader(set, trained.config, trained.profile, Use::evaluation);
-  std::string text = options.csv ? "item,class,name,probability\n" : "";
+  const auto loader = open_loader(set, trained.config, profile, Use::evaluation);
+  std::string text = options.csv ? csv_header(profile) : "";
   std::int64_t item = 0;
   while (const std::optional<data::Batch> batch = loader->next_batch()) {
-    const data::Array logits = trained.trainer.predict(batch->data);
-    const auto& values = std::get<std::vector<float>>(logits.values);
-    const std::size_t classes = values.size() / static_cast<std::size_t>(batch->items());
-    for (std::size_t k = 0; k < values.size(); k += classes)
-      text += line_of(predict_item(item++, std::span(values).subspan(k, classes), trained.profile),
-                      options);
+    const data::Array outputs = trained.trainer.predict(batch->data);
+    const auto& values = std::get<std::vector<float>>(outputs.values);
+    const std::size_t width = values.size() / static_cast<std::size_t>(batch->items());
+    for (std::size_t k = 0; k < values.size(); k += width) {
+      const std::span<const float> row = std::span(values).subspan(k, width);
+      text += profile.task() == zoo::Task::regression
+                  ? number_line(item, row, options)
+                  : class_line(predict_item(item, row, profile), options);
+      ++item;
+    }
   }
   return text;
 }
@@ -116,7 +147,8 @@ Run predict_verb(CLI::App& verb) {
   verb.add_option("--out", options->out, "Write to this file instead of standard output");
   verb.footer(
       "A line per item: its number, the class, the name of the class if it has one, and its\n"
-      "probability. Class -1 stands for an item whose numbers are not finite.\n"
+      "probability. Class -1 stands for an item whose numbers are not finite. A model that learnt\n"
+      "numbers gives these, in the units of the labels it was trained with.\n"
       "Examples:\n"
       "  pantala predict runs/lenet-fashion-mnist --data fashion-mnist --limit 10\n"
       "  pantala predict runs/mlp-iris --data new.npy --csv --out classes.csv");

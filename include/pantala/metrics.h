@@ -68,18 +68,24 @@ class Classification {
   std::int64_t items_ = 0;
 };
 
-// Of numbers and targets of the same count.
+// Of numbers and targets [items, columns].
 class Regression {
  public:
-  void add(std::span<const float> predictions, std::span<const float> targets);  // TypeError
-  // ("mae", ...), ("rmse", ...), ("r2", ...); all 0 without numbers. Of targets that are all equal
-  // r2 is 1 if they were met exactly, else 0.
+  explicit Regression(std::int64_t columns = 1);  // TypeError below 1
+  // Row by row; TypeError unless there are as many predictions as targets, and whole rows.
+  void add(std::span<const float> predictions, std::span<const float> targets);
+  // ("mae", ...), ("rmse", ...) over all numbers and ("r2", ...), the mean over the columns; all 0
+  // without numbers. Of a column whose targets are all equal r2 is 1 if they were met exactly, else
+  // 0.
   std::vector<std::pair<std::string, double>> values() const;
 
  private:
-  std::int64_t count_ = 0;
-  double absolute_ = 0, squared_ = 0;
-  double mean_ = 0, spread_ = 0;  // of the targets: Welford
+  struct Column {
+    double absolute = 0, squared = 0;  // sums of errors
+    double mean = 0, spread = 0;       // of the targets: Welford
+  };
+  std::int64_t items_ = 0;
+  std::vector<Column> columns_;
 };
 
 }  // namespace pantala::metrics

@@ -68,10 +68,11 @@ std::string fitted(std::vector<Part> parts, std::size_t width, bool colour) {
 }
 
 std::string number(double value) { return fmt::format("{:.4g}", value); }
-std::string loss_text(double value) {
+std::string measure_text(double value) {
   if (!std::isfinite(value)) return number_text(value);  // without the sign of a NaN
   const double size = std::abs(value);
-  return size >= 1e-3 && size < 1e4 ? fmt::format("{:.4f}", value) : fmt::format("{:.3e}", value);
+  return (size == 0 || size >= 1e-3) && size < 1e4 ? fmt::format("{:.4f}", value)
+                                                   : fmt::format("{:.3e}", value);
 }
 std::string count_text(std::int64_t count, std::optional<std::int64_t> of) {
   return of && *of > 0 ? fmt::format("{}/{}", count, *of) : fmt::format("{}", count);
@@ -82,8 +83,8 @@ std::optional<std::int64_t> if_known(std::int64_t count) {
 
 void add_metrics(std::vector<Part>& parts, const Metrics& metrics, std::size_t most, int rank) {
   for (std::size_t k = 0; k < std::min(most, metrics.size()); ++k)
-    parts.push_back({printable(metrics[k].first), fmt::format("{:.4f}", metrics[k].second),
-                     rank + static_cast<int>(k)});
+    parts.push_back(
+        {printable(metrics[k].first), measure_text(metrics[k].second), rank + static_cast<int>(k)});
 }
 
 std::string json_line(std::string_view event, std::vector<Field> fields) {
@@ -210,7 +211,7 @@ void ProgressLine::step(const StepRecord& record, const RunPlace& place) {
   }
   std::vector<Part> parts = {{"epoch", count_text(record.epoch + 1, if_known(place.epochs)), 0},
                              {"step", count_text(place.batch, place.batches), 1},
-                             {"loss", loss_text(loss), 1}};
+                             {"loss", measure_text(loss), 1}};
   add_metrics(parts, metrics_, 1, 4);
   parts.push_back({"lr", number(record.learning_rate), 5});
   if (record.items_per_second)
@@ -236,9 +237,9 @@ void ProgressLine::epoch(const EpochRecord& record, std::int64_t epochs) {
     return show_line(json_line("epoch", std::move(fields)));
   }
   std::vector<Part> parts = {{"epoch", count_text(record.epoch + 1, if_known(epochs)), 0},
-                             {"loss", loss_text(record.avg_loss), 1}};
+                             {"loss", measure_text(record.avg_loss), 1}};
   if (record.validation_loss)
-    parts.push_back({"validation loss", loss_text(*record.validation_loss), 1});
+    parts.push_back({"validation loss", measure_text(*record.validation_loss), 1});
   add_metrics(parts, record.metrics, record.metrics.size(), 1);
   if (record.seconds) parts.push_back({"", fmt::format("{:.1f} s", *record.seconds), 2});
   if (record.items_per_second)

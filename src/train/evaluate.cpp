@@ -36,7 +36,7 @@ class Metrics {
  public:
   void add(const Type& prediction, std::span<const float> scores, const data::Batch& batch) {
     if (is_float(batch.labels.dtype())) {
-      if (!regression_) regression_.emplace();
+      if (!regression_) regression_.emplace(prediction.shape.rank() == 2 ? prediction.shape[1] : 1);
       const std::span<const float> targets = converted(batch.labels, targets_);
       if (targets.size() == scores.size()) regression_->add(scores, targets);
     } else {

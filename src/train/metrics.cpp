@@ -177,26 +177,41 @@ std::vector<std::pair<std::string, double>> Classification::values() const {
   return values;
 }
 
+Regression::Regression(std::int64_t columns) {
+  if (columns < 1) throw TypeError(fmt::format("metrics: {} columns, must be 1 or more", columns));
+  columns_.resize(static_cast<std::size_t>(columns));
+}
+
 void Regression::add(std::span<const float> predictions, std::span<const float> targets) {
-  if (predictions.size() != targets.size())
-    throw TypeError(
-        fmt::format("metrics: {} predictions for {} targets", predictions.size(), targets.size()));
+  if (predictions.size() != targets.size() || targets.size() % columns_.size() != 0)
+    throw TypeError(fmt::format("metrics: {} predictions for {} targets in {} columns",
+                                predictions.size(), targets.size(), columns_.size()));
   for (std::size_t k = 0; k < targets.size(); ++k) {
+    const std::size_t at = k % columns_.size();
+    if (at == 0) ++items_;
+    Column& column = columns_[at];
     const double target = targets[k], error = predictions[k] - target;
-    absolute_ += std::fabs(error);
-    squared_ += error * error;
-    const double before = target - mean_;
-    mean_ += before / static_cast<double>(++count_);
-    spread_ += before * (target - mean_);
+    column.absolute += std::fabs(error);
+    column.squared += error * error;
+    const double before = target - column.mean;
+    column.mean += before / static_cast<double>(items_);
+    column.spread += before * (target - column.mean);
   }
 }
 
 std::vector<std::pair<std::string, double>> Regression::values() const {
-  const auto count = static_cast<double>(count_);
-  const double without_spread = count_ > 0 && squared_ == 0 ? 1 : 0;
-  return {{"mae", ratio(absolute_, count)},
-          {"rmse", std::sqrt(ratio(squared_, count))},
-          {"r2", spread_ > 0 ? 1 - squared_ / spread_ : without_spread}};
+  double absolute = 0, squared = 0, r2 = 0;
+  for (const Column& column : columns_) {
+    absolute += column.absolute;
+    squared += column.squared;
+    const double without_spread = items_ > 0 && column.squared == 0 ? 1 : 0;
+    r2 += column.spread > 0 ? 1 - column.squared / column.spread : without_spread;
+  }
+  const auto columns = static_cast<double>(columns_.size());
+  const double count = static_cast<double>(items_) * columns;
+  return {{"mae", ratio(absolute, count)},
+          {"rmse", std::sqrt(ratio(squared, count))},
+          {"r2", r2 / columns}};
 }
 
 }  // namespace pantala::metrics

@@ -18,8 +18,9 @@ Model::Model(const Model& other)
     : graph(other.graph),
       input(moved(graph, other.input)),
       labels(moved(graph, other.labels)),
+      loss(moved(graph, other.loss)),
       logits(moved(graph, other.logits)),
-      loss(moved(graph, other.loss)) {}
+      prediction(moved(graph, other.prediction)) {}
 
 Model& Model::operator=(const Model& other) { return *this = Model(other); }
 

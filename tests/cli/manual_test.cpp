@@ -84,9 +84,10 @@ TEST(Manual, HasTheSectionsOfAManualPage) {
 
 TEST(Manual, HasNoRequestsButItsOwn) {
   for (const std::string& line : lines_of(manual()))
-    if (line.starts_with(".") || line.starts_with("'"))
+    if (line.starts_with(".") || line.starts_with("'")) {
       EXPECT_THAT(line.substr(0, 3),
                   testing::AnyOf(".TH", ".SH", ".SS", ".TP", ".PP", ".br", ".nh", ".ad"));
+    }
 }
 
 TEST(Manual, HelpNamesTheExitCodes) {

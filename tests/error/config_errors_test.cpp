@@ -103,6 +103,9 @@ const BadConfig kBadConfigs[] = {
     // --- names that there are not
     {"device = \"cup\"\n",
      "run.toml:1:1: device must be cpu or kir, got \"cup\"; did you mean 'cpu'?"},
+    {"[model]\ntask = \"regresion\"\n",
+     "run.toml:2:1: model.task must be auto, classification or regression, got \"regresion\"; did "
+     "you mean 'regression'?"},
     {"[model]\nname = \"lenett\"\n",
      "run.toml:2:1: model.name must be lenet or mlp, got \"lenett\"; did you mean 'lenet'?"},
     {"[model]\nactivation = \"rellu\"\n",
@@ -135,12 +138,12 @@ const BadConfig kBadConfigs[] = {
      "run.toml:3:1: cosine has no option 'eta_mni'; did you mean 'eta_min'?"},
     {"[schedule]\nname = \"plateau\"\nmetric = \"acuracy\"\n",
      "run.toml:3:1: plateau: metric must be one of loss, accuracy, top5, precision, recall, f1, "
-     "got \"acuracy\"; did you mean 'accuracy'?"},
+     "mae, rmse, r2, got \"acuracy\"; did you mean 'accuracy'?"},
     {"[schedule]\nwarmup_steps = 1.5\n",
      "run.toml:2:1: constant: warmup_steps must be a whole number, got 1.5"},
     {"[early_stopping]\nmetric = \"acc\"\n",
-     "run.toml:2:1: early_stopping.metric must be loss, accuracy, top5, precision, recall or f1, "
-     "got \"acc\""},
+     "run.toml:2:1: early_stopping.metric must be loss, accuracy, top5, precision, recall, f1, "
+     "mae, rmse or r2, got \"acc\""},
     {"[output]\nprogress = \"quiet\"\n",
      "run.toml:2:1: output.progress must be auto, plain, json or none, got \"quiet\""},
     // --- hostile ones

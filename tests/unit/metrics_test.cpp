@@ -133,6 +133,22 @@ TEST(Regression, without_numbers_or_spread) {
   EXPECT_THROW(r.add(std::vector<float>{4}, {}), TypeError);
 }
 
+TEST(Regression, r2_is_the_mean_over_the_columns) {
+  Regression r(2);
+  r.add(std::vector<float>{0, -1, -1, 5, 8, -5}, std::vector<float>{0.5F, 1, -1, 1, 7, -6});
+  const double squared0 = 0.25 + 0 + 1, squared1 = 4 + 16 + 1;
+  const double mean0 = 6.5 / 3, mean1 = -4.0 / 3;
+  const double spread0 = 0.25 + 1 + 49 - 3 * mean0 * mean0,
+               spread1 = 1 + 1 + 36 - 3 * mean1 * mean1;
+  EXPECT_THAT(r.values(),
+              ElementsAre(Pair("mae", DoubleNear(8.5 / 6, 1e-12)),
+                          Pair("rmse", DoubleNear(std::sqrt((squared0 + squared1) / 6), 1e-12)),
+                          Pair("r2", DoubleNear((2 - squared0 / spread0 - squared1 / spread1) / 2,
+                                                1e-12))));
+  EXPECT_THROW(r.add(std::vector<float>{1}, std::vector<float>{1}), TypeError);
+  EXPECT_THROW(Regression(0), TypeError);
+}
+
 // Numbers far from 0 with a small spread: a sum of squares would lose it.
 TEST(Regression, the_spread_is_exact_far_from_0) {
   Regression r;

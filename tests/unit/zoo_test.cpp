@@ -119,6 +119,45 @@ TEST(ZooTest, MlpMatchesPyTorch) {
                           {"fc2.bias", 0.17389269822242556}}});
 }
 
+TEST(ZooTest, MlpRegressionNamesAndShapes) {
+  const zoo::Model model = zoo::mlp({.batch = 5, .inputs = 4, .hidden = {6}, .task = zoo::Task::regression, .targets = 3});
+  EXPECT_EQ(parameters_of(model.graph), "fc1.weight [6,4]\nfc1.bias [6]\nfc2.weight [3,6]\nfc2.bias [3]\n");
+  EXPECT_EQ(model.labels.type().str(), "f32[5,3]");
+  EXPECT_EQ(model.prediction.type().str(), "f32[5,3]");
+  EXPECT_EQ(model.loss.type().str(), "f32[]");
+  EXPECT_EQ(model.graph.output("prediction"), model.prediction);
+  EXPECT_FALSE(model.logits.valid());
+  const zoo::Model copy = model;
+  EXPECT_EQ(copy.graph.output("prediction"), copy.prediction);
+  verify(model.graph);
+}
+
+// Predictions are in the labels' units, the loss is of what is learnt.
+TEST(ZooTest, MlpRegressionScalesItsTargets) {
+  const zoo::Model model = zoo::mlp({.batch = 2, .inputs = 1, .hidden = {}, .task = zoo::Task::regression, .targets = 2,
+                                     .target_scale = {.mean = {100, -1}, .deviation = {10, 0.5}}});
+  const std::vector<Literal> results = ref::evaluate(model.graph, {model.prediction, model.loss},
+                                                     {{"x", Literal::floats({2, 1}, {1, 2})},
+                                                      {"labels", Literal::floats({2, 2}, {110, -1, 120, 0})},
+                                                      {"fc1.weight", Literal::floats({2, 1}, {1, 0.5})},
+                                                      {"fc1.bias", Literal::floats({2}, {0, 0.5})}});
+  expect_close(results[0].to_doubles(), {110, -0.5, 120, -0.25}, 1e-9);
+  EXPECT_NEAR(results[1].at(0), (1 + 0.25) / 4, 1e-9);  // scaled labels 1, 0, 2, 2; outputs 1, 1, 2, 1.5
+}
+
+TEST(ZooTest, MlpRegressionMistakesAreNamed) {
+  const auto complaint = [](std::int64_t targets, zoo::TargetScale scale) {
+    try {
+      zoo::mlp({.task = zoo::Task::regression, .targets = targets, .target_scale = std::move(scale)});
+    } catch (const TypeError& error) { return std::string(error.what()); }
+    return std::string("none");
+  };
+  EXPECT_NE(complaint(0, {}).find("targets must be positive, got 0"), std::string::npos);
+  EXPECT_NE(complaint(2, {{1}, {1}}).find("target_scale has 1 means and 1 deviations for 2 targets"), std::string::npos);
+  EXPECT_NE(complaint(1, {{1}, {0}}).find("deviations above 0; of target 0 the mean is 1 and the deviation 0"), std::string::npos);
+  EXPECT_EQ(complaint(1, {{1}, {2}}), "none");
+}
+
 TEST(ZooTest, LenetNamesAndShapes) {
   const zoo::Model model = zoo::lenet({.batch = 8});
   EXPECT_EQ(parameters_of(model.graph),

@@ -16,6 +16,7 @@
 
 #include "pantala/optim.h"
 #include "pantala/schedule.h"
+#include "pantala/zoo.h"
 
 namespace pantala::tools {
 
@@ -30,6 +31,7 @@ struct RunConfig {
     std::string name = "lenet";
     std::vector<double> hidden = {128};  // whole numbers
     std::string activation = "relu";
+    std::string task = "auto";
   } model;
   struct {
     std::string source = "fashion-mnist";
@@ -147,9 +149,13 @@ struct RateRule {
 RateRule rate_of(const RunConfig& config, std::int64_t total_steps);
 // Whether an option of the schedule follows from the length of the run.
 bool schedule_spans_run(const RunConfig& config);
+std::string_view task_name(zoo::Task task);  // as model.task has it
 // Whether more of this metric is better.
 bool larger_is_better(std::string_view metric);
 const std::vector<std::string>& metric_names();
+// TypeError naming the first key whose metric a model for this task does not have; `data` is the
+// name of the data, for the message.
+void check_metrics(const RunConfig& config, zoo::Task task, const std::string& data);
 
 // The table as the reference in docs/training.md has it.
 std::string config_reference();

@@ -18,6 +18,16 @@ namespace {
 constexpr std::int64_t kMany = std::int64_t{1} << 53;  // a double holds all of them exactly
 constexpr double kAny = std::numeric_limits<double>::infinity();
 
+// Beside the loss, what is measured of each task.
+const std::vector<std::string> kClassMetrics = {"accuracy", "top5", "precision", "recall", "f1"};
+const std::vector<std::string> kNumberMetrics = {"mae", "rmse", "r2"};
+
+std::vector<std::string> with_loss(const std::vector<std::string>& metrics) {
+  std::vector<std::string> names = {"loss"};
+  names.insert(names.end(), metrics.begin(), metrics.end());
+  return names;
+}
+
 [[noreturn]] void refuse(const std::string& name, const std::string& rule, const ConfigValue& got,
                          const std::string& hint = "") {
   throw TypeError(fmt::format("{} must be {}, got {}{}", name, rule, value_text(got), hint));
@@ -256,6 +266,9 @@ std::vector<Key> model_keys() {
       sizes("model.hidden", FIELD(model.hidden), "Of mlp: the sizes of the layers in between"),
       choice("model.activation", FIELD(model.activation), activation_names(),
              "Of mlp: the function between the layers"),
+      choice("model.task", FIELD(model.task), {"auto", "classification", "regression"},
+             "What is learnt: classes, or (mlp) numbers. auto: classes if the labels are names or "
+             "whole numbers, one per item"),
   };
 }
 
@@ -265,7 +278,7 @@ std::vector<Key> data_keys() {
       validation(),
       choice("data.normalize", FIELD(data.normalize), {"auto", "none"},
              "auto: bytes are scaled to [0, 1], then everything to mean 0 and deviation 1 of the "
-             "training set (by channel, or by column)"),
+             "training set (by channel, or by column); the labels of regression too"),
       yes_no("data.flip", FIELD(data.flip),
              "Images: turn half of them over, left to right, in training"),
       whole("data.crop_pad", FIELD(data.crop_pad), 0, 64,
@@ -334,7 +347,7 @@ std::vector<Key> end_keys() {
             Effect::running),
       yes_no("output.tensorboard", FIELD(output.tensorboard), "Write TensorBoard event files",
              Effect::running),
-      yes_no("output.plots", FIELD(output.plots), "Draw plots of loss and accuracy",
+      yes_no("output.plots", FIELD(output.plots), "Draw plots of the loss and of accuracy or r2",
              Effect::running),
   };
 }
@@ -343,12 +356,37 @@ std::vector<Key> end_keys() {
 }  // namespace
 
 const std::vector<std::string>& metric_names() {
-  static const std::vector<std::string> names = {"loss",      "accuracy", "top5",
-                                                 "precision", "recall",   "f1"};
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all = with_loss(kClassMetrics);
+    all.insert(all.end(), kNumberMetrics.begin(), kNumberMetrics.end());
+    return all;
+  }();
   return names;
 }
 
-bool larger_is_better(std::string_view metric) { return metric != "loss"; }
+std::string_view task_name(zoo::Task task) {
+  return task == zoo::Task::regression ? "regression" : "classification";
+}
+
+bool larger_is_better(std::string_view metric) {
+  return metric != "loss" && metric != "mae" && metric != "rmse";
+}
+
+void check_metrics(const RunConfig& config, zoo::Task task, const std::string& data) {
+  const bool numbers = task == zoo::Task::regression;
+  const std::vector<std::string>& foreign = numbers ? kClassMetrics : kNumberMetrics;
+  const auto check = [&](const char* key, const std::string& metric) {
+    if (std::find(foreign.begin(), foreign.end(), metric) == foreign.end()) return;
+    throw TypeError(fmt::format("{} is {}, which is of {}, but the labels of {} are {}; take {}",
+                                key, value_text(metric), numbers ? "classes" : "numbers", data,
+                                numbers ? "numbers" : "classes",
+                                one_of(with_loss(numbers ? kNumberMetrics : kClassMetrics))));
+  };
+  check("early_stopping.metric", config.early_stopping.metric);
+  check("checkpoint.metric", config.checkpoint.metric);
+  if (config.schedule.name == "plateau")
+    check("schedule.metric", rate_of(config, 1).plateau_metric);
+}
 
 std::string Key::section() const {
   const std::size_t dot = name.find('.');

@@ -42,6 +42,12 @@ std::int64_t count(const OrderedJson& parameters) {
   return elements;
 }
 
+std::string labels_text(const DataProfile& profile) {
+  if (profile.task() == zoo::Task::classification)
+    return fmt::format("{} classes", profile.classes);
+  return counted(static_cast<std::size_t>(profile.targets), "number") + " to predict";
+}
+
 std::string comment(const std::string& text) {
   std::string out;
   std::istringstream lines(text);
@@ -65,7 +71,9 @@ std::string dry_run(const RunConfig& config, bool json) {
                        {"device", device_line(config)},
                        {"items", data.train.size()},
                        {"validation_items", validation},
+                       {"task", task_name(data.profile.task())},
                        {"classes", data.profile.classes},
+                       {"targets", data.profile.targets},
                        {"steps_per_epoch", length.steps_per_epoch},
                        {"total_steps", length.total_steps},
                        {"parameter_count", count(parameters)},
@@ -76,8 +84,8 @@ std::string dry_run(const RunConfig& config, bool json) {
            "\n";
   std::string summary = device_line(config) + "\n";
   summary +=
-      fmt::format("data: {} for training, {} for validation, {} classes, items {}\n",
-                  data.train.size(), validation, data.profile.classes, data.profile.item.str());
+      fmt::format("data: {} for training, {} for validation, {}, items {}\n", data.train.size(),
+                  validation, labels_text(data.profile), data.profile.item.str());
   summary += fmt::format("model: {} parameters\n", count(parameters));
   for (const OrderedJson& parameter : parameters)
     summary += fmt::format("  {} {}\n", parameter.at("name").get<std::string>(),

@@ -26,7 +26,10 @@ Graph mlp_graph(const RunConfig& config, const ModelShape& shape, std::int64_t b
                      .inputs = shape.item.at(0),
                      .hidden = {},
                      .classes = shape.classes,
-                     .activation = activation_of(config.model.activation)};
+                     .activation = activation_of(config.model.activation),
+                     .task = shape.task,
+                     .targets = shape.targets,
+                     .target_scale = shape.target_scale};
   std::vector<std::int64_t> hidden;
   for (const double size : config.model.hidden) hidden.push_back(static_cast<std::int64_t>(size));
   mlp.hidden = IntList(hidden);
@@ -60,6 +63,18 @@ std::vector<std::int64_t> model_item(const RunConfig& config, const Shape& item)
         "pixels on; the items of the data set are {}; mlp takes any",
         kSmallest, kSmallest, item.str()));
   return {item.rank() == 3 ? item[0] : 1, height, width};
+}
+
+void check_task(const RunConfig& config, zoo::Task task, const std::string& data) {
+  if (task == zoo::Task::regression && config.model.name != "mlp")
+    throw TypeError(
+        fmt::format("model {} tells classes apart, but the labels of {} are numbers{}; mlp learns "
+                    "numbers",
+                    config.model.name, data, config.model.task == "auto" ? "" : " (model.task)"));
+}
+
+std::string prediction_output(const ModelShape& shape) {
+  return shape.task == zoo::Task::regression ? "prediction" : "logits";
 }
 
 ModelFactory model_factory(const RunConfig& config, const ModelShape& shape) {

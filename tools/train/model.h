@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "pantala/trainer.h"
+#include "pantala/zoo.h"
 #include "tools/train/config.h"
 
 namespace pantala::tools {
@@ -17,13 +18,21 @@ const std::vector<std::string>& activation_names();
 // What a model must know of its data.
 struct ModelShape {
   std::vector<std::int64_t> item;  // of one item, as the model takes it
-  std::int64_t classes = 0;
+  zoo::Task task = zoo::Task::classification;
+  std::int64_t classes = 0;  // of classification
+  std::int64_t targets = 0;  // of regression, as what follows
+  zoo::TargetScale target_scale;
 };
 
 // How items of this shape must be reshaped for the config's model: flat for mlp, [channels, size,
 // size] for lenet. TypeError if they do not fit.
 std::vector<std::int64_t> model_item(const RunConfig& config, const Shape& item);
 
+// TypeError if the config's model does not learn this.
+void check_task(const RunConfig& config, zoo::Task task, const std::string& data);
+
+// The output of the graph that says what the model makes of an item.
+std::string prediction_output(const ModelShape& shape);
 ModelFactory model_factory(const RunConfig& config, const ModelShape& shape);
 
 }  // namespace pantala::tools

@@ -24,6 +24,11 @@ std::string number_text(const OrderedJson& value) {
   return value.is_string() ? value.get<std::string>() : fmt::format("{:.4f}", value.get<double>());
 }
 
+// In units that nobody knows here: as many digits for large and small ones.
+std::string measure_text(const OrderedJson& value) {
+  return value.is_string() ? value.get<std::string>() : fmt::format("{:.5g}", value.get<double>());
+}
+
 std::string percent(const OrderedJson& value) {
   return value.is_string() ? value.get<std::string>()
                            : fmt::format("{:.2f} %", 100 * value.get<double>());
@@ -84,6 +89,10 @@ std::string evaluation_text(const OrderedJson& evaluation, const std::string& wh
     std::string text;
     if (evaluation.contains("accuracy"))
       text += fmt::format("accuracy {}, ", percent(evaluation.at("accuracy")));
+    if (evaluation.contains("r2"))
+      text += fmt::format("r2 {}, rmse {}, mae {} (in the units of the labels), ",
+                          number_text(evaluation.at("r2")), measure_text(evaluation.at("rmse")),
+                          measure_text(evaluation.at("mae")));
     text += fmt::format("loss {} over {}\n", number_text(evaluation.at("loss")),
                         counted(evaluation.at("items").get<std::size_t>(), "item"));
     for (const char* name : {"top5", "precision", "recall", "f1"})
@@ -106,6 +115,7 @@ OrderedJson result_json(const RunConfig& config, const DataProfile& profile,
   OrderedJson json{{"end", summary.end == FitEnd::stopped_early ? "stopped_early" : "finished"},
                    {"folder", config.output.folder},
                    {"model", config.model.name},
+                   {"task", task_name(profile.task())},
                    {"data", config.data.source},
                    {"device", device_line(config)},
                    {"parameters", summary.parameters},

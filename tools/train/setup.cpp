@@ -37,10 +37,10 @@ fs::path user_cache() {
 RunLength run_length(const RunConfig& config, const data::Loader& training) {
   const std::int64_t batches = training.batches().value_or(0);
   if (batches < 1)
-    throw TypeError(fmt::format(
-        "an epoch has no batch: there are fewer than {} to train with (batch_size), and "
-        "the short last batch is left out (data.drop_last)",
-        counted(static_cast<std::size_t>(config.batch_size), "item")));
+    throw TypeError(
+        fmt::format("an epoch has no batch: the training set has fewer than {} items (batch_size), "
+                    "and the short last batch is left out (data.drop_last)",
+                    config.batch_size));
   RunLength length{.batches = batches,
                    .steps_per_epoch = (batches + config.accumulate - 1) / config.accumulate};
   // Only schedules need the total: more steps than this they cannot tell apart.
@@ -69,6 +69,7 @@ Trainer make_trainer(const RunConfig& config, const ModelShape& shape, std::int6
   RateRule rate = rate_of(config, total_steps);
   TrainConfig train{.optimizer = optimizer_of(config),
                     .log_interval = 0,  // the run has logs of its own
+                    .prediction_output = prediction_output(shape),
                     .schedule = std::move(rate.schedule),
                     .plateau = std::move(rate.plateau),
                     .plateau_metric = std::move(rate.plateau_metric),

@@ -27,20 +27,64 @@ std::vector<std::int64_t> label_numbers(const data::Array& labels) {
       labels.values);
 }
 
-void check_labels(const data::Dataset& set) {
+std::string label_type(const data::Dataset& set) {
+  return Type{set.labels->dtype(), set.labels->shape}.str();
+}
+
+void check_classes(const data::Dataset& set) {
   const data::Array& labels = *set.labels;
   if (labels.shape.rank() != 1 || !is_integer(labels.dtype()))
-    throw TypeError(fmt::format(
-        "{}: the labels are {}; the models here tell classes apart, which are whole numbers, one "
-        "per item",
-        set.name, Type{labels.dtype(), labels.shape}.str()));
+    throw TypeError(
+        fmt::format("{}: the labels are {}; classes are whole numbers, one per item, or names "
+                    "(model.task = \"regression\" learns numbers)",
+                    set.name, label_type(set)));
   const std::vector<std::int64_t> numbers = label_numbers(labels);
   for (std::size_t k = 0; k < numbers.size(); ++k)
     if (numbers[k] < 0 || numbers[k] >= kMaxClasses)
       throw TypeError(
-          fmt::format("{}: the label of item {} is {}; classes are numbered from 0 to {}", set.name,
-                      k, numbers[k], kMaxClasses - 1));
+          fmt::format("{}: the label of item {} is {}; classes are numbered from 0 to {} "
+                      "(model.task = \"regression\" learns numbers)",
+                      set.name, k, numbers[k], kMaxClasses - 1));
+  for (const std::string& name : set.classes)
+    if (!is_utf8(name))
+      throw TypeError(fmt::format("{}: the name of a class is not text in UTF-8", set.name));
 }
+
+// Labels as what a regression learns: f32 [items, targets], all finite.
+data::Dataset with_targets(const data::Dataset& set) {
+  const Shape& shape = set.labels->shape;
+  if (!set.classes.empty())
+    throw TypeError(
+        fmt::format("{}: the labels are names; regression (model.task) learns numbers", set.name));
+  if (shape.rank() > 2 || (shape.rank() == 2 && (shape[1] < 1 || shape[1] > kMaxClasses)))
+    throw TypeError(fmt::format(
+        "{}: the labels are {}; regression learns one number per item, or a row of up to {}",
+        set.name, label_type(set), kMaxClasses));
+  const std::int64_t targets = shape.rank() == 2 ? shape[1] : 1;
+  std::vector<float> numbers = std::visit(
+      [](const auto& values) {
+        std::vector<float> list(values.size());
+        std::transform(values.begin(), values.end(), list.begin(),
+                       [](auto value) { return static_cast<float>(value); });
+        return list;
+      },
+      set.labels->values);
+  for (std::size_t k = 0; k < numbers.size(); ++k)
+    if (!std::isfinite(numbers[k]))
+      throw ValueError(fmt::format("{}: the label of item {} is not finite, or too large for f32",
+                                   set.name, static_cast<std::int64_t>(k) / targets));
+  data::Dataset result = set;
+  result.labels = std::make_shared<const data::Array>(
+      data::Array{.shape = {set.size(), targets}, .values = std::move(numbers)});
+  return result;
+}
+
+zoo::Task task_of(const std::string& wanted, const data::Dataset& train) {
+  const bool numbers = wanted == "auto" ? is_float(train.labels->dtype()) : wanted == "regression";
+  return numbers ? zoo::Task::regression : zoo::Task::classification;
+}
+
+std::int64_t targets_of(const data::Dataset& set) { return set.labels->shape[1]; }
 
 std::int64_t count_classes(const Source& source) {
   std::int64_t classes = static_cast<std::int64_t>(source.train.classes.size());
@@ -104,21 +148,37 @@ void check_same_items(const data::Dataset& set, const Shape& item) {
                                 set.data->item_shape().str(), item.str()));
 }
 
-DataProfile make_profile(const RunConfig& config, const data::Dataset& train,
+void check_same_targets(const data::Dataset& set, std::int64_t targets) {
+  if (targets_of(set) != targets)
+    throw TypeError(fmt::format("{}: {} per item; the model was made for {}", set.name,
+                                counted(static_cast<std::size_t>(targets_of(set)), "label"),
+                                targets));
+}
+
+// What brings the array to mean 0 and deviation 1.
+void add_scale(const data::Array& array, const std::string& name, double factor,
+               std::vector<double>& mean, std::vector<double>& std) {
+  const Statistics statistics = statistics_of(array, name);
+  for (std::size_t k = 0; k < statistics.mean.size(); ++k) {
+    const double deviation = factor * statistics.deviation[k];
+    mean.push_back(factor * statistics.mean[k]);
+    std.push_back(deviation > 0 ? deviation : 1);  // a constant becomes 0
+  }
+}
+
+DataProfile make_profile(const RunConfig& config, const data::Dataset& train, zoo::Task task,
                          std::int64_t classes) {
   DataProfile profile;
   profile.item = train.data->item_shape();
   profile.classes = classes;
   profile.names = train.classes;
   profile.columns = train.columns;
+  if (task == zoo::Task::regression) profile.targets = targets_of(train);
   if (config.data.normalize == "none") return profile;
   if (train.data->dtype() == u8) profile.factor = 1.0 / 255;
-  const Statistics statistics = statistics_of(*train.data, train.name);
-  for (std::size_t k = 0; k < statistics.mean.size(); ++k) {
-    const double deviation = profile.factor * statistics.deviation[k];
-    profile.mean.push_back(profile.factor * statistics.mean[k]);
-    profile.std.push_back(deviation > 0 ? deviation : 1);  // a constant becomes 0
-  }
+  add_scale(*train.data, train.name, profile.factor, profile.mean, profile.std);
+  if (task == zoo::Task::regression)
+    add_scale(*train.labels, train.name, 1, profile.target_mean, profile.target_std);
   return profile;
 }
 
@@ -200,22 +260,33 @@ void check_is_utf8(const std::string& text, const std::string& what, const std::
   if (!is_utf8(text)) throw TypeError(fmt::format("{}: {} is not text in UTF-8", name, what));
 }
 
-// IoError, ParseError and TypeError say what is wrong with the files. Labels are classes: integers
-// from 0.
-Source open_source(const std::string& source, const data::CsvOptions& csv) {
+void check_columns(const data::Dataset& set) {
+  for (const data::Column& column : set.columns) {
+    check_is_utf8(column.name, "the name of a column", set.name);
+    for (const std::string& text : column.texts) check_is_utf8(text, "a field", set.name);
+  }
+}
+
+// IoError, ParseError, TypeError and ValueError say what is wrong with the files. Labels are
+// classes (integers from 0, [items]) or finite numbers (f32 [items, targets]); `task` is a value of
+// model.task.
+Source open_source(const std::string& source, const data::CsvOptions& csv,
+                   const std::string& task) {
   Source result = read_source(source, csv);
-  for (const data::Dataset* set : {&result.train, result.test ? &*result.test : nullptr}) {
+  result.task = task_of(task, result.train);
+  for (data::Dataset* set : {&result.train, result.test ? &*result.test : nullptr}) {
     if (!set) continue;
     if (set->size() == 0) throw TypeError(fmt::format("{}: there are no items", set->name));
-    check_labels(*set);
-    for (const std::string& name : set->classes)
-      check_is_utf8(name, "the name of a class", set->name);
-    for (const data::Column& column : set->columns) {
-      check_is_utf8(column.name, "the name of a column", set->name);
-      for (const std::string& text : column.texts) check_is_utf8(text, "a field", set->name);
-    }
+    check_columns(*set);
+    if (result.task == zoo::Task::regression)
+      *set = with_targets(*set);
+    else
+      check_classes(*set);
   }
-  if (result.test) check_same_items(*result.test, result.train.data->item_shape());
+  if (!result.test) return result;
+  check_same_items(*result.test, result.train.data->item_shape());
+  if (result.task == zoo::Task::regression)
+    check_same_targets(*result.test, targets_of(result.train));
   return result;
 }
 
@@ -227,18 +298,22 @@ std::uint64_t hash_of(const RunData& data) {
 }
 
 // Items without labels: the labels are all 0.
-data::Dataset unlabeled(data::Array items, std::string name) {
-  data::Array labels{.shape = {items.items()},
-                     .values = std::vector<std::int64_t>(static_cast<std::size_t>(items.items()))};
+data::Dataset unlabeled(data::Array items, const DataProfile& profile, std::string name) {
+  const std::int64_t count = items.items();
+  data::Array labels{.shape = {count},
+                     .values = std::vector<std::int64_t>(static_cast<std::size_t>(count))};
+  if (profile.task() == zoo::Task::regression)
+    labels = {.shape = {count, profile.targets},
+              .values = std::vector<float>(static_cast<std::size_t>(count * profile.targets))};
   return data::make_dataset(std::move(items), std::move(labels), std::move(name));
 }
 
 // Of an .npz file: those of the test set, if there is one.
-data::Dataset read_npz_items(const std::filesystem::path& path) {
+data::Dataset read_npz_items(const std::filesystem::path& path, const DataProfile& profile) {
   const std::vector<std::string> names = data::npz_names(path);
   for (const char* known : {"x_test", "x", "x_train"})
     if (std::find(names.begin(), names.end(), known) != names.end())
-      return unlabeled(data::read_npz(path, known),
+      return unlabeled(data::read_npz(path, known), profile,
                        fmt::format("{} ({})", path.filename().string(), known));
   throw TypeError(fmt::format("{}: has the arrays {}; expected x or x_test", path.string(),
                               fmt::join(names, ", ")));
@@ -250,10 +325,17 @@ std::string profile_json(const DataProfile& profile) {
   io::OrderedJson columns = io::OrderedJson::array();
   for (const data::Column& column : profile.columns)
     columns.push_back({{"name", column.name}, {"texts", column.texts}});
-  return io::OrderedJson{{"item", profile.item.vec()}, {"classes", profile.classes},
-                         {"names", profile.names},     {"factor", profile.factor},
-                         {"mean", profile.mean},       {"std", profile.std},
-                         {"columns", columns},         {"hash", profile.hash}}
+  return io::OrderedJson{{"item", profile.item.vec()},
+                         {"classes", profile.classes},
+                         {"targets", profile.targets},
+                         {"names", profile.names},
+                         {"columns", columns},
+                         {"factor", profile.factor},
+                         {"mean", profile.mean},
+                         {"std", profile.std},
+                         {"target_mean", profile.target_mean},
+                         {"target_std", profile.target_std},
+                         {"hash", profile.hash}}
              .dump(1) +
          "\n";
 }
@@ -266,37 +348,53 @@ DataProfile read_profile(const std::filesystem::path& path) {
       columns.push_back({column.at("name"), column.at("texts")});
     return DataProfile{.item = Shape(json.at("item").get<std::vector<std::int64_t>>()),
                        .classes = json.at("classes"),
+                       .targets = json.at("targets"),
                        .names = json.at("names"),
                        .columns = std::move(columns),
                        .factor = json.at("factor"),
                        .mean = json.at("mean"),
                        .std = json.at("std"),
+                       .target_mean = json.at("target_mean"),
+                       .target_std = json.at("target_std"),
                        .hash = json.at("hash")};
   });
-  const auto named = static_cast<std::int64_t>(profile.names.size());
-  if (profile.classes < 1 || profile.classes > kMaxClasses || named > profile.classes ||
-      profile.mean.size() != profile.std.size())
+  const auto named = static_cast<std::int64_t>(profile.names.size()),
+             scaled = static_cast<std::int64_t>(profile.target_mean.size());
+  const std::int64_t outputs = profile.classes + profile.targets;
+  if (profile.classes < 0 || profile.targets < 0 || outputs < 1 || outputs > kMaxClasses ||
+      (profile.classes > 0 && profile.targets > 0) || named > profile.classes ||
+      profile.mean.size() != profile.std.size() || (scaled != 0 && scaled != profile.targets) ||
+      profile.target_mean.size() != profile.target_std.size())
     throw ParseError(
         fmt::format("{}: the numbers in this file do not fit together", path.string()));
   return profile;
 }
 
 RunData open_run_data(const RunConfig& config) {
-  Source source = open_source(config.data.source, csv_options(config, {}, false));
-  const std::int64_t classes = count_classes(source);
-  if (classes < 2)
+  Source source =
+      open_source(config.data.source, csv_options(config, {}, false), config.model.task);
+  const zoo::Task task = source.task;
+  check_task(config, task, source.train.name);
+  check_metrics(config, task, source.train.name);
+  const std::int64_t classes = task == zoo::Task::regression ? 0 : count_classes(source);
+  if (task == zoo::Task::classification && classes < 2)
     throw TypeError(fmt::format("{}: all items are of one class", source.train.name));
   RunData result = split_data(config, std::move(source));
-  result.profile = make_profile(config, result.train, classes);
+  result.profile = make_profile(config, result.train, task, classes);
   result.profile.hash = hash_of(result);
   return result;
 }
 
 data::Dataset open_for_model(const std::string& source, const RunConfig& config,
                              const DataProfile& profile) {
-  Source opened = open_source(source, csv_options(config, profile, false));
+  Source opened = open_source(source, csv_options(config, profile, false),
+                              std::string(task_name(profile.task())));
   data::Dataset set = opened.test ? std::move(*opened.test) : std::move(opened.train);
   check_same_items(set, profile.item);
+  if (profile.task() == zoo::Task::regression) {
+    check_same_targets(set, profile.targets);
+    return set;
+  }
   if (!set.classes.empty() && !profile.names.empty()) set = with_classes(set, profile.names);
   for (const std::int64_t label : label_numbers(*set.labels))
     if (label >= profile.classes)
@@ -310,13 +408,13 @@ data::Dataset open_items_for_model(const std::string& source, const RunConfig& c
   const std::size_t colon = source.find(':');
   data::Dataset set;
   if (colon == std::string::npos && source.ends_with(".npy")) {
-    set = unlabeled(data::read_npy(source), source);
+    set = unlabeled(data::read_npy(source), profile, source);
   } else if (const std::string kind = source.substr(0, colon); kind == "npz") {
-    set = read_npz_items(source.substr(colon + 1));
+    set = read_npz_items(source.substr(colon + 1), profile);
   } else {
     Source opened = read_source(source, csv_options(config, profile, true));
     set = opened.test ? std::move(*opened.test) : std::move(opened.train);
-    set = unlabeled(*set.data, set.name);
+    set = unlabeled(*set.data, profile, set.name);
   }
   if (set.size() == 0) throw TypeError(fmt::format("{}: there are no items", set.name));
   check_same_items(set, profile.item);
@@ -324,7 +422,11 @@ data::Dataset open_items_for_model(const std::string& source, const RunConfig& c
 }
 
 ModelShape model_shape(const RunConfig& config, const DataProfile& profile) {
-  return {.item = model_item(config, profile.item), .classes = profile.classes};
+  return {.item = model_item(config, profile.item),
+          .task = profile.task(),
+          .classes = profile.classes,
+          .targets = profile.targets,
+          .target_scale = {.mean = profile.target_mean, .deviation = profile.target_std}};
 }
 
 std::unique_ptr<data::Loader> open_loader(const data::Dataset& dataset, const RunConfig& config,

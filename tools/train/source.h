@@ -18,13 +18,18 @@
 namespace pantala::tools {
 
 struct DataProfile {
-  Shape item;  // as it is in the data
-  std::int64_t classes = 0;
+  Shape item;                         // as it is in the data
+  std::int64_t classes = 0;           // 0: the labels are numbers
+  std::int64_t targets = 0;           // so many per item; 0: the labels are classes
   std::vector<std::string> names;     // of the classes, if they have some
   std::vector<data::Column> columns;  // of a table
   double factor = 1;                  // of all values, before the rest
   std::vector<double> mean, std;      // by channel or column, or one for all; empty: none
-  std::uint64_t hash = 0;             // of the data that were trained and validated with
+  // Of the targets, by column; empty: they are learnt as they are. Labels and predictions stay in
+  // their own units: the model's graph scales.
+  std::vector<double> target_mean, target_std;
+  std::uint64_t hash = 0;  // of the data that were trained and validated with
+  zoo::Task task() const { return targets > 0 ? zoo::Task::regression : zoo::Task::classification; }
   friend bool operator==(const DataProfile&, const DataProfile&) = default;
 };
 std::string profile_json(const DataProfile& profile);
@@ -34,6 +39,7 @@ DataProfile read_profile(const std::filesystem::path& path);
 struct Source {
   data::Dataset train;
   std::optional<data::Dataset> test;
+  zoo::Task task = zoo::Task::classification;
 };
 struct RunData {
   data::Dataset train;
@@ -43,7 +49,7 @@ struct RunData {
 RunData open_run_data(const RunConfig& config);
 
 // The data set that a trained model is to be tried on: the test set of a source that has one, else
-// all of it. Class names and texts become the model's own numbers. TypeError if items or classes do
+// all of it. Class names and texts become the model's own numbers. TypeError if items or labels do
 // not fit.
 data::Dataset open_for_model(const std::string& source, const RunConfig& config,
                              const DataProfile& profile);
