@@ -82,6 +82,7 @@ class TrainingRun {
   RunOutcome run() {
     check_validation_is_there();
     const FolderLock lock(folder_);
+    folder_.remove_leftovers();
     Trainer trainer = make_trainer(config_, shape_, length_.total_steps);
     open_folder(trainer);
     const FitResult fit = this->fit(trainer);
