@@ -7,6 +7,7 @@
 #include <random>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "train/run.h"
 
@@ -68,11 +69,8 @@ TEST_F(KilledRun, AtRandomMomentsEndsWithTheSameBits) {
   for (int k = 0; k < kRuns; ++k) {
     // One in each part of the run; one that comes too late is made earlier.
     double moment = (k + within(random)) / kRuns;
-    for (int attempts = 1; !kill_after("run", moment * duration); ++attempts) {
-      ASSERT_LT(attempts, 50);
-      remove("run");
-      moment *= 0.8;
-    }
+    try_until("run",
+              [&] { return kill_after("run", std::exchange(moment, moment * 0.8) * duration); });
     finish("run");
     expect_same(record("run"), expected, "run " + std::to_string(k));
     remove("run");
@@ -88,11 +86,11 @@ TEST_F(KilledRun, InsideASaveEndsWithTheSameBits) {
     std::size_t save = 1 + k * 2 + random() % 2;
     const std::string stage = kStages[k % std::size(kStages)];
     // A save that was over before the signal came is no such case.
-    for (int attempts = 1; !kill_in_save("run", save, stage); ++attempts) {
-      ASSERT_LT(attempts, 50);
-      remove("run");
+    try_until("run", [&] {
+      if (kill_in_save("run", save, stage)) return true;
       save = save > 1 ? save - 1 : 1 + random() % 20;
-    }
+      return false;
+    });
     finish("run");
     expect_same(record("run"), expected,
                 "run " + std::to_string(k) + ", save " + std::to_string(save) + " " + stage);
@@ -104,17 +102,18 @@ TEST_F(KilledRun, AgainAndAgainEndsWithTheSameBits) {
   const RunRecord expected = whole();
   std::mt19937 random(13);
   for (int k = 0; k < 2; ++k) {
-    // Each life makes a checkpoint or two; most of their time is the start.
-    int kills = 0;
-    for (; kills < 8; ++kills) {
-      const auto running = run_until(rich("run"), file("run"), 2 + random() % 3);
-      std::this_thread::sleep_for(std::chrono::microseconds(random() % 3000));
-      running->send(SIGKILL);
-      if (running->wait().exit_code != 128 + SIGKILL) break;
-    }
-    EXPECT_GE(kills, 3);
+    constexpr int kLives = 6;
+    try_until("run", [&] {
+      for (int life = 0; life < kLives; ++life) {
+        const auto running = run_until(rich("run"), file("run"), 1 + random() % 3);
+        std::this_thread::sleep_for(std::chrono::microseconds(random() % 2000));
+        running->send(SIGKILL);
+        if (running->wait().exit_code != 128 + SIGKILL) return false;
+      }
+      return true;
+    });
     finish("run");
-    expect_same(record("run"), expected, std::to_string(kills) + " kills");
+    expect_same(record("run"), expected, "killed six times");
     remove("run");
   }
 }

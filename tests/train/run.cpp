@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <set>
 #include <sstream>
 #include <thread>
@@ -149,7 +150,7 @@ RichRun::RichRun() : TrainingTest(Place::memory) {
                                       "[data]\n"
                                       "validation = 0.2\n"
                                       "[optimizer]\n"
-                                      "lr = 0.1\n"
+                                      "lr = 0.02\n"
                                       "[schedule]\n"
                                       "name = 'cosine'\n"
                                       "warmup_steps = 5\n"
@@ -197,11 +198,28 @@ RunRecord RichRun::whole() const {
   return record;
 }
 
+void RichRun::try_until(const std::string& out, const std::function<bool()>& disturb) const {
+  for (int attempt = 0; attempt < 50; ++attempt) {
+    if (disturb() || HasFatalFailure()) return;
+    remove(out);
+  }
+  FAIL() << "the run always ends before it is disturbed";
+}
+
+void RichRun::kill_after_checkpoints(const std::string& out, std::size_t checkpoints) const {
+  try_until(out, [&] {
+    const auto running = run_until(rich(out), file(out), checkpoints);
+    running->send(SIGKILL);
+    return running->wait().exit_code == 128 + SIGKILL;
+  });
+}
+
 std::unique_ptr<Running> run_until(const std::vector<std::string>& words, const fs::path& run,
                                    std::size_t checkpoints) {
+  const std::vector<std::string> before = checkpoints_of(run);
+  std::set<std::string> seen(before.begin(), before.end());  // old ones are removed
   auto running = std::make_unique<Running>(words);
-  std::set<std::string> seen;  // old ones are removed
-  while (seen.size() < checkpoints && !running->ended()) {
+  while (seen.size() < before.size() + checkpoints && !running->ended()) {
     for (std::string& name : checkpoints_of(run)) seen.insert(std::move(name));
     pause_briefly();
   }

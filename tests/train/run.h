@@ -3,7 +3,9 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -43,9 +45,15 @@ class RichRun : public TrainingTest {
   // A run in one piece; its folder is "whole".
   RunRecord whole() const;
   void remove(const std::string& name) const { std::filesystem::remove_all(file(name)); }
+
+  // A signal may come too late, when the run has ended. Such a run is no case: it is removed and
+  // made again. `disturb` makes it and says whether it was disturbed.
+  void try_until(const std::string& out, const std::function<bool()>& disturb) const;
+  // A run that was killed after its n-th checkpoint.
+  void kill_after_checkpoints(const std::string& out, std::size_t checkpoints) const;
 };
 
-// The command, once it has made its n-th checkpoint.
+// The command, once it has made n checkpoints, or has ended.
 std::unique_ptr<Running> run_until(const std::vector<std::string>& words,
                                    const std::filesystem::path& run, std::size_t checkpoints);
 // Does not spin: on a busy machine who sleeps a little is soon awake again.
