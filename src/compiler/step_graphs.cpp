@@ -13,9 +13,8 @@ namespace {
 // Half-precision gradients are summed in f32.
 DType accumulator_dtype(DType dtype) { return dtype == f64 ? f64 : f32; }
 
-Tensor accumulator(Graph& graph, std::string_view of, const Type& type) {
-  return graph.state(fmt::format("accum.{}", of), type.shape, init::zeros(),
-                     accumulator_dtype(type.dtype));
+Tensor accumulator(Graph& graph, std::string_view name, const Type& type) {
+  return graph.state(name, type.shape, init::zeros(), accumulator_dtype(type.dtype));
 }
 
 // The states that `accumulate` and `apply` share.
@@ -24,10 +23,11 @@ struct Accumulators {
   std::vector<Tensor> gradients;  // of the parameters that are not frozen, in order
 
   Accumulators(Graph& graph, const TrainingGraph& training)
-      : loss(accumulator(graph, "loss", {training.sum.dtype(), {1}})),
-        weight(accumulator(graph, "weight", {training.weight.dtype(), {1}})) {
+      : loss(accumulator(graph, kAccumulatedLoss, {training.sum.dtype(), {1}})),
+        weight(accumulator(graph, kAccumulatedWeight, {training.weight.dtype(), {1}})) {
     for (const TrainedParameter& p : training.parameters)
-      if (!p.frozen()) gradients.push_back(accumulator(graph, p.name, p.gradient.type()));
+      if (!p.frozen())
+        gradients.push_back(accumulator(graph, accumulated_gradient(p.name), p.gradient.type()));
   }
 };
 
@@ -113,6 +113,10 @@ StepGraph apply_step(const TrainingGraph& training, const CompileOptions& option
 }
 
 }  // namespace
+
+std::string accumulated_gradient(std::string_view parameter) {
+  return fmt::format("accum.grad.{}", parameter);
+}
 
 TrainingGraph differentiate_training(const LossGraph& given, const CompileOptions& options) {
   if (!splits_update(options))

@@ -2,15 +2,17 @@
 // an update takes several micro-batches or is to be split from its gradients.
 //
 // `accumulate` runs once a micro-batch: it adds the gradients of the *sum* of the losses to states
-// `accum.<parameter>`, the sum itself to `accum.loss` and the weight by which it would be divided
-// to `accum.weight`. `apply` runs once an update: it divides by the summed weight, clips, applies
-// the optimizer and gives the mean loss. So every item counts the same, however they were split.
+// `accum.grad.<parameter>`, the sum itself to `accum.loss` and the weight by which it would be
+// divided to `accum.weight`. `apply` runs once an update: it divides by the summed weight, clips,
+// applies the optimizer and gives the mean loss. So every item counts the same, however they were
+// split.
 //
 // Whoever runs them sets the scalar `accum.first`: 1 before the first micro-batch of an update,
 // which then overwrites what the states hold, 0 before the others. A micro-batch that the guard
 // rejects changes nothing, so the next one is still the first; `apply` needs at least one.
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -20,7 +22,10 @@
 namespace pantala::compiler {
 
 inline constexpr std::string_view kStep = "step", kAccumulate = "accumulate", kApply = "apply",
-                                  kFirstMicroBatch = "accum.first";
+                                  kFirstMicroBatch = "accum.first", kAccumulatedLoss = "accum.loss",
+                                  kAccumulatedWeight = "accum.weight";
+// The name of the state that sums the gradients of a parameter.
+std::string accumulated_gradient(std::string_view parameter);
 
 // Whether there are `accumulate` and `apply` instead of `step`.
 inline bool splits_update(const CompileOptions& options) {

@@ -125,8 +125,8 @@ void Trainer::Impl::save_checkpoint(const fs::path& folder, const std::string& e
   });
 }
 
-std::string Trainer::Impl::load_checkpoint(const fs::path& folder) {
-  train::put_right(folder);
+std::string Trainer::Impl::load_checkpoint(const fs::path& given) {
+  const fs::path folder = train::readable(given);
   Checkpoint checkpoint = read_checkpoint(folder);
   std::optional<train::Weights> best;
   if (checkpoint.has_best) best = train::Weights::load(folder / kBestFile, session());
@@ -179,6 +179,7 @@ std::optional<Trainer::Resumed> Trainer::Impl::resume(const fs::path& checkpoint
 
 void Trainer::Impl::save(const CheckpointOptions& options) {
   if (options.folder.empty()) return;
+  train::put_right_all(options.folder);
   save_checkpoint(options.folder / train::checkpoint_name(state.global_steps),
                   options.extra ? options.extra() : "");
   saved_at_ = place(options.folder);

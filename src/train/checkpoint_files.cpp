@@ -65,14 +65,22 @@ std::optional<std::int64_t> number_of(std::string_view name) {
   return number;
 }
 
-}  // namespace
-
-void check_space(const fs::path& folder, std::uint64_t needed, std::uint64_t available) {
-  if (available < needed)
-    throw IoError(fmt::format("{}: a checkpoint needs {} bytes, but only {} are free",
-                              folder.string(), needed, available));
+// The names of all numbered checkpoints of which there is anything.
+std::set<std::string> numbered_names(const fs::path& folder) {
+  std::set<std::string> names;
+  try_to(folder, "read", [&] {
+    if (!fs::exists(folder)) return;
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+      std::string name = entry.path().filename().string();
+      for (const std::string_view prefix : {kTemporary, kReplaced})
+        if (name.starts_with(prefix)) name.erase(0, prefix.size());
+      if (number_of(name)) names.insert(std::move(name));
+    }
+  });
+  return names;
 }
 
+// Removes what a crash has left of this checkpoint, and brings back the one that it was to replace.
 void put_right(const fs::path& folder) {
   const fs::path temporary = beside(folder, kTemporary), replaced = beside(folder, kReplaced);
   try_to(folder, "put right what a crash has left", [&] {
@@ -85,12 +93,29 @@ void put_right(const fs::path& folder) {
   });
 }
 
+}  // namespace
+
+void check_space(const fs::path& folder, std::uint64_t needed, std::uint64_t available) {
+  if (available < needed)
+    throw IoError(fmt::format("{}: a checkpoint needs {} bytes, but only {} are free",
+                              folder.string(), needed, available));
+}
+
+fs::path readable(const fs::path& folder) {
+  const fs::path replaced = beside(folder, kReplaced);
+  return !fs::exists(folder) && fs::exists(replaced) ? replaced : folder;
+}
+
+void put_right_all(const fs::path& folder) {
+  for (const std::string& name : numbered_names(folder)) put_right(folder / name);
+}
+
 void write_checkpoint(const fs::path& folder, std::uint64_t needed,
                       const std::function<void(const fs::path&)>& fill) {
   const fs::path parent = parent_of(folder), temporary = beside(folder, kTemporary),
                  replaced = beside(folder, kReplaced);
   const std::uint64_t available = try_to(folder, "write", [&] {
-    fs::create_directories(parent);
+    if (fs::create_directories(parent)) io::sync_folder(parent_of(parent));
     return std::uint64_t{fs::space(parent).available};
   });
   put_right(folder);
@@ -161,21 +186,10 @@ io::Json parse_state(const std::string& text, const std::string& file) {
 std::string checkpoint_name(std::int64_t steps) { return fmt::format("{}{:09}", kStep, steps); }
 
 std::vector<NumberedCheckpoint> list_checkpoints(const fs::path& folder) {
-  std::set<std::string> names;
-  try_to(folder, "read", [&] {
-    if (!fs::exists(folder)) return;
-    for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-      std::string name = entry.path().filename().string();
-      for (const std::string_view prefix : {kTemporary, kReplaced})
-        if (name.starts_with(prefix)) name.erase(0, prefix.size());
-      if (number_of(name)) names.insert(std::move(name));
-    }
-  });
   std::vector<NumberedCheckpoint> checkpoints;
-  for (const std::string& name : names) {
-    put_right(folder / name);
-    if (fs::is_directory(folder / name)) checkpoints.push_back({*number_of(name), folder / name});
-  }
+  for (const std::string& name : numbered_names(folder))
+    if (const fs::path path = readable(folder / name); fs::is_directory(path))
+      checkpoints.push_back({*number_of(name), path});
   std::sort(checkpoints.begin(), checkpoints.end(),
             [](const auto& a, const auto& b) { return a.steps < b.steps; });
   return checkpoints;

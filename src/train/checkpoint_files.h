@@ -1,6 +1,7 @@
 // The files of checkpoints, whatever they hold. A checkpoint is a folder NAME; it is written as
 // `.tmp-NAME` beside it and renamed, and one that it replaces is called `.old-NAME` for the moment
-// between. Whatever a crash leaves behind is put right by the next put_right().
+// between. Whatever a crash leaves behind is put right by the next one that writes; who reads
+// changes nothing, since a run may be writing beside him.
 //
 // state.json begins with the SHA-256 of all that follows: {"checksum": "...", <rest>}.
 #pragma once
@@ -28,8 +29,11 @@ void check_space(const std::filesystem::path& folder, std::uint64_t needed,
 // bytes are free.
 void write_checkpoint(const std::filesystem::path& folder, std::uint64_t needed,
                       const std::function<void(const std::filesystem::path& temporary)>& fill);
-// Removes what a crash has left of this checkpoint, and brings back the one that it was to replace.
-void put_right(const std::filesystem::path& folder);
+// The folder, or what a crash has called away from there.
+std::filesystem::path readable(const std::filesystem::path& folder);
+// Removes what crashes have left of numbered checkpoints, and brings back those that were to be
+// replaced.
+void put_right_all(const std::filesystem::path& folder);
 
 std::string file_checksum(const std::filesystem::path& path);
 // TypeError for text that is not UTF-8.
@@ -43,7 +47,7 @@ struct NumberedCheckpoint {
   std::int64_t steps = 0;
   std::filesystem::path path;
 };
-// Those with such names, by number; after a crash has been put right.
+// Those with such names, by number, where they can be read.
 std::vector<NumberedCheckpoint> list_checkpoints(const std::filesystem::path& folder);
 
 }  // namespace pantala::train

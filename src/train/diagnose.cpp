@@ -299,7 +299,8 @@ using Changed = std::map<std::string, Literal, std::less<>>;
 // otherwise what the replayed micro-batch leaves there.
 Changed accumulators(const Session& session, const StepGraph& accumulate, const Replay& replay) {
   Changed changed;
-  if (session.accumulated() == 0 && session.state("accum.weight").at(0) != 0) return changed;
+  if (session.accumulated() == 0 && session.state(compiler::kAccumulatedWeight).at(0) != 0)
+    return changed;
   const ir::GraphData& graph = *accumulate.graph.data();
   for (const auto& [leaf, value] : graph.updates)
     if (graph.leaf_name(leaf).starts_with("accum."))

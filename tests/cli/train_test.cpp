@@ -345,9 +345,10 @@ TEST_F(Train, MistakesInTheDataAreNamed) {
   EXPECT_EQ(complaint({"--set", "data.flip=true"}),
             "pantala: data.flip and data.crop_pad are for images; the items of points.csv are "
             "[4]\n");
-  EXPECT_EQ(complaint({"--set", "data.subset=12", "--set", "data.drop_last=true"}),
-            "pantala: an epoch has no batch: 11 items are not one of 16 (batch_size), and the "
-            "short last batch is left out (data.drop_last)\n");
+  EXPECT_EQ(
+      complaint({"--set", "data.subset=12", "--set", "data.drop_last=true"}),
+      "pantala: an epoch has no batch: the training set has fewer than 16 items (batch_size), "
+      "and the short last batch is left out (data.drop_last)\n");
   EXPECT_EQ(complaint({"--set", "data.validation=none", "--set", "early_stopping.patience=2"}),
             "pantala: early_stopping.patience needs a validation, but data.validation is none\n");
   const auto of_file = [&](const std::string& content) {

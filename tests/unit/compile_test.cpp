@@ -181,7 +181,7 @@ TEST(Compile, accumulation_has_two_plans_over_one_store) {
   EXPECT_EQ(data.step("apply").plan.name, "apply");
   EXPECT_EQ(type_error([&] { data.step("step"); }),
             "the plan has no step 'step'; it has accumulate, apply");
-  EXPECT_THAT(plan.states(), Contains("accum.w"));
+  EXPECT_THAT(plan.states(), Contains("accum.grad.w"));
   EXPECT_TRUE(leaf(plan, "accum.first").on_host);
   EXPECT_FALSE(leaf(plan, "accum.loss").on_host);
   EXPECT_FALSE(leaf(plan, "accum.weight").on_host);

@@ -6,11 +6,13 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <map>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -61,9 +63,8 @@ struct Array {
 
 template <class T>
 Array array_of(DType dtype, const std::vector<T>& values) {
-  Array a{dtype, std::vector<std::byte>(values.size() * sizeof(T))};
-  std::memcpy(a.bytes.data(), values.data(), a.bytes.size());
-  return a;
+  const auto bytes = std::as_bytes(std::span(values));
+  return {dtype, std::vector<std::byte>(bytes.begin(), bytes.end())};
 }
 inline Array zeros(DType dtype, std::int64_t elements) {
   return {dtype, std::vector<std::byte>(static_cast<std::size_t>(elements * dtype_bytes(dtype)))};
@@ -189,7 +190,7 @@ inline std::vector<Array> expect_same(const kir::Kernel& kernel, const std::vect
   std::vector<void*> pointers;
   for (const Array& a : buffers) {
     memory.push_back(std::make_unique<GuardedMemory>(a.bytes.size()));
-    std::memcpy(memory.back()->data(), a.bytes.data(), a.bytes.size());
+    std::copy(a.bytes.begin(), a.bytes.end(), memory.back()->data());
     pointers.push_back(memory.back()->data());
   }
   std::vector<std::int64_t> slots;
@@ -205,7 +206,7 @@ inline std::vector<Array> expect_same(const kir::Kernel& kernel, const std::vect
   EXPECT_TRUE(scratch.front_is_whole());
   std::vector<Array> results = buffers;
   for (std::size_t k = 0; k < buffers.size(); ++k) {
-    std::memcpy(results[k].bytes.data(), memory[k]->data(), results[k].bytes.size());
+    std::copy_n(memory[k]->data(), results[k].bytes.size(), results[k].bytes.data());
     const std::string& name = kernel.buffers[k].name;
     EXPECT_TRUE(memory[k]->front_is_whole()) << "written in front of " << name;
     const std::int64_t size = dtype_bytes(results[k].dtype);

@@ -108,6 +108,19 @@ TEST(SessionSplit, half_precision_gradients_are_read_as_applied) {
   EXPECT_EQ(session.gradient("w"), read);
 }
 
+TEST(SessionSplit, parameters_may_have_the_names_of_what_is_accumulated_beside_gradients) {
+  Graph graph;
+  const Tensor x = graph.input("x", {2});
+  const Tensor product = x * graph.parameter("weight", {2}) + graph.parameter("loss", {2}) +
+                         graph.parameter("first", {2});
+  Session session = build_session(graph, mean(product), split(optim::sgd(1)));
+  session.set_input("x", Literal::floats({2}, {3, 5}));
+  session.accumulate();
+  EXPECT_EQ(session.gradient("weight"), Literal::floats({2}, {1.5, 2.5}));
+  EXPECT_EQ(session.gradient("loss"), Literal::floats({2}, {0.5, 0.5}));
+  session.apply();
+}
+
 TEST(SessionSplit, a_window_may_be_longer_than_that_of_the_session) {
   CompileOptions options = split(optim::adam(0.01));
   Session session = session_of(Model(4), options);

@@ -160,9 +160,9 @@ TEST(StepGraphs, frozen_parameters_have_no_accumulator) {
   CompileOptions options{.accumulation_steps = 2, .optimizer = optim::sgd(0.1)};
   options.training.groups = {{.pattern = "b", .frozen = true}};
   const std::vector<StepGraph> steps = graphs(Regression(4), options);
-  EXPECT_TRUE(steps[0].graph.find("accum.w"));
-  EXPECT_FALSE(steps[0].graph.find("accum.b"));
-  EXPECT_EQ(steps[1].graph.find("accum.b"), std::nullopt);
+  EXPECT_TRUE(steps[0].graph.find("accum.grad.w"));
+  EXPECT_FALSE(steps[0].graph.find("accum.grad.b"));
+  EXPECT_EQ(steps[1].graph.find("accum.grad.b"), std::nullopt);
   const auto updates = steps[1].graph.updates();
   EXPECT_TRUE(std::ranges::none_of(
       updates, [&](const auto& update) { return update.first == steps[1].graph.leaf("b"); }));

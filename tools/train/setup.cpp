@@ -37,11 +37,10 @@ fs::path user_cache() {
 RunLength run_length(const RunConfig& config, const data::Loader& training) {
   const std::int64_t batches = training.batches().value_or(0);
   if (batches < 1)
-    throw TypeError(fmt::format(
-        "an epoch has no batch: {} are not one of {} (batch_size), and the short last batch is "
-        "left out (data.drop_last)",
-        counted(static_cast<std::size_t>(training.items().value_or(0)), "item"),
-        config.batch_size));
+    throw TypeError(
+        fmt::format("an epoch has no batch: the training set has fewer than {} items (batch_size), "
+                    "and the short last batch is left out (data.drop_last)",
+                    config.batch_size));
   RunLength length{.batches = batches,
                    .steps_per_epoch = (batches + config.accumulate - 1) / config.accumulate};
   // Only schedules need the total: more steps than this they cannot tell apart.
