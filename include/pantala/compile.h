@@ -23,7 +23,7 @@ class Recorder;
 enum class NonFiniteGuard : std::uint8_t {
   none,       // updates happen whatever the numbers are
   loss,       // a step whose loss is not finite changes nothing
-  gradients,  // nor does one with a gradient that is not finite
+  gradients,  // nor does one with a gradient whose norm is not finite
 };
 
 struct CompileOptions {

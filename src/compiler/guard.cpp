@@ -53,6 +53,9 @@ std::vector<bool> host_values(const ir::GraphData& graph) {
 
 // The largest magnitude is finite if all are; a sum of them could overflow.
 Tensor all_finite(const Tensor& x) { return is_finite(x.rank() == 0 ? x : amax(abs(x))); }
+// A gradient whose squares have no sum is no use though each of its numbers is finite: it makes
+// second moments infinite, which stops their weights for good, and a clipped one is zero.
+Tensor norm_is_finite(const Tensor& gradient) { return is_finite(sum(square(gradient))); }
 
 }  // namespace
 
@@ -67,7 +70,7 @@ Graph guard_updates(Graph graph, NonFiniteGuard guard, const Tensor& loss,
   Tensor finite = all_finite(loss);
   if (guard == NonFiniteGuard::gradients)
     for (const Tensor& gradient : gradients)
-      if (gradient.numel() > 0) finite = logical_and(finite, all_finite(gradient));
+      if (gradient.numel() > 0) finite = logical_and(finite, norm_is_finite(gradient));
   const std::vector<bool> host = host_values(*graph.data());
   for (auto& [leaf, value] : graph.data()->updates)
     if (!host[leaf]) value = where(finite, graph.value(value), graph.value({leaf, 0})).id();

@@ -12,6 +12,7 @@
 #include "compiler/pipeline.h"
 #include "compiler/step_graphs.h"
 #include "ir/graph_data.h"
+#include "pantala/ops.h"
 
 namespace pantala::train {
 
@@ -49,11 +50,15 @@ ReplayedStep with_gradients(const StepGraph& step, const TrainingGraph& training
   for (const auto& results : training.values)
     for (const ValueId& id : results) replayed.forward = std::max(replayed.forward, id.node + 1);
   replayed.backward = static_cast<std::uint32_t>(training.graph.size());
-  Endpoints gradients;
-  for (const compiler::TrainedParameter& p : training.parameters)
-    if (!p.frozen())
-      gradients.push_back({fmt::format("the gradient of '{}'", p.name), p.gradient.id()});
-  replayed.endpoints = {{{"the loss", training.loss.id()}}, gradients, new_values(step.graph)};
+  Endpoints gradients, norms;
+  for (const compiler::TrainedParameter& p : training.parameters) {
+    if (p.frozen()) continue;
+    const Tensor norm = sum(square(replayed.graph.value(p.gradient.id())));  // what the guard sees
+    gradients.push_back({fmt::format("the gradient of '{}'", p.name), p.gradient.id()});
+    norms.push_back({fmt::format("the norm of the gradient of '{}'", p.name), norm.id()});
+  }
+  replayed.endpoints = {
+      {{"the loss", training.loss.id()}}, gradients, new_values(step.graph), norms};
   return replayed;
 }
 
@@ -359,7 +364,7 @@ std::string Diagnosis::text() const {
   if (!origin)
     return fmt::format(
         "Replayed with a kernel per op on {}, the step has only finite numbers on its way to the "
-        "loss, the gradients and the new values.\n",
+        "loss, the gradients, their norms and the new values.\n",
         device);
   const NonFiniteOrigin& o = *origin;
   const std::string at = o.index.empty() ? "" : fmt::format(" at [{}]", fmt::join(o.index, ","));

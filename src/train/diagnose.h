@@ -49,11 +49,12 @@ struct NonFiniteOrigin {
   std::vector<std::int64_t> index;  // of the first element that is not finite
   double value = 0;                 // of this element
   std::vector<ValueSummary> inputs;
-  std::string reaches;  // "the loss", "the gradient of 'w'", "the new value of 'w'"
+  std::string reaches;  // "the loss", "the (norm of the) gradient of 'w'", "the new value of 'w'"
 };
 
 struct Diagnosis {
-  // None if the replay met only finite numbers on its way to loss, gradients and new values.
+  // None if the replay met only finite numbers on its way to loss, gradients, their norms and new
+  // values.
   std::optional<NonFiniteOrigin> origin;
   std::string device;
   std::string text() const;  // lines

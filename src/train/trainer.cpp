@@ -191,7 +191,7 @@ void Trainer::Impl::refuse_step(const data::Batch* batch, bool is_window) {
       "epoch {}, step {} (optimizer step {}, batch {} of the epoch): {}; the weights are those "
       "before this step",
       state.epoch, state.epoch_steps, state.global_steps, state.batches,
-      std::isfinite(loss) ? "a gradient is not finite"
+      std::isfinite(loss) ? "a gradient is not finite, or its norm"
                           : fmt::format("the loss is {}", exact(loss))));
 }
 

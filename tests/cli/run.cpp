@@ -42,7 +42,8 @@ struct Running::Files {
   File out = temporary_file(), err = temporary_file();
 };
 
-Running::Running(const std::vector<std::string>& arguments) : files_(std::make_unique<Files>()) {
+Running::Running(const std::vector<std::string>& arguments, int stderr_to)
+    : files_(std::make_unique<Files>()) {
   std::vector<std::string> words = {PANTALA_COMMAND};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
@@ -52,7 +53,8 @@ Running::Running(const std::vector<std::string>& arguments) : files_(std::make_u
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, fileno(files_->out.get()), STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, fileno(files_->err.get()), STDERR_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, stderr_to >= 0 ? stderr_to : fileno(files_->err.get()),
+                                   STDERR_FILENO);
   const int error = posix_spawn(&child_, PANTALA_COMMAND, &actions, nullptr, argv.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) throw std::runtime_error("cannot start " PANTALA_COMMAND);

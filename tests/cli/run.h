@@ -22,11 +22,13 @@ Outcome run_pantala(const std::vector<std::string>& arguments);
 // The command while it runs, for tests that interfere. It is killed if nobody waits for it.
 class Running {
  public:
-  explicit Running(const std::vector<std::string>& arguments);
+  // stderr goes to the descriptor, if one is given.
+  explicit Running(const std::vector<std::string>& arguments, int stderr_to = -1);
   ~Running();
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;
 
+  pid_t id() const { return child_; }
   void send(int signal) const;
   bool ended();  // does not wait
   Outcome wait();

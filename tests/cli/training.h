@@ -18,7 +18,7 @@ namespace pantala::tests {
 // A folder with a CSV file of points that belong to three classes; compiled plans stay in it too.
 class TrainingTest : public testing::Test {
  protected:
-  TrainingTest() {
+  explicit TrainingTest(Place place = Place::usual) : folder_(place) {
     ::setenv("XDG_CACHE_HOME", folder_.file("cache").c_str(), 1);
     ::unsetenv("PANTALA_LOG");
     write_points(folder_.file("points.csv"), 150);

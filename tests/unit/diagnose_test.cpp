@@ -290,7 +290,7 @@ TEST(Diagnose, a_step_with_finite_numbers) {
   EXPECT_FALSE(found.origin);
   EXPECT_EQ(found.text(),
             "Replayed with a kernel per op on cpu, the step has only finite numbers on its way to "
-            "the loss, the gradients and the new values.\n");
+            "the loss, the gradients, their norms and the new values.\n");
 }
 
 TEST(Diagnose, the_text_says_it_all) {

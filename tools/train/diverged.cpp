@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <functional>
+#include <initializer_list>
 #include <system_error>
 
 #include "base/log.h"
@@ -31,6 +33,17 @@ std::string diagnosis_text(const RunConfig& config, const ModelShape& shape, con
   }
 }
 
+// Saves with the functions in turn; what cannot be saved is no reason to say less about the rest.
+std::string failures_of(std::initializer_list<std::function<void()>> saves) {
+  std::string text;
+  for (const std::function<void()>& save : saves) {
+    try {
+      save();
+    } catch (const Error& error) { text += fmt::format("not saved: {}\n", error.what()); }
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string save_divergence(const RunFolder& folder, const RunConfig& config,
@@ -39,16 +52,21 @@ std::string save_divergence(const RunFolder& folder, const RunConfig& config,
   std::error_code ignored;
   fs::remove_all(folder.diverged(), ignored);
   fs::create_directories(folder.diverged(), ignored);
-  trainer.save_checkpoint(folder.diverged() / "state");
   std::string text = message + "\n";
-  if (const data::Batch* batch = trainer.failed_batch()) {
+  const data::Batch* batch = trainer.failed_batch();
+  if (batch) text += diagnosis_text(config, shape, trainer, *batch);
+  if (!text.ends_with('\n')) text += '\n';
+  const auto save_batch = [&] {
+    if (!batch) return;
     data::write_npy(folder.diverged() / "batch-data.npy", batch->data);
     data::write_npy(folder.diverged() / "batch-labels.npy", batch->labels);
-    text += diagnosis_text(config, shape, trainer, *batch);
-  }
-  if (!text.ends_with('\n')) text += '\n';
-  io::write_file(folder.diverged() / "diagnosis.txt", text);
-  return text + fmt::format("batch, state and this text are in {}", folder.diverged().string());
+  };
+  const std::string failures =
+      failures_of({[&] { trainer.save_checkpoint(folder.diverged() / "state"); }, save_batch,
+                   [&] { io::write_file(folder.diverged() / "diagnosis.txt", text); }});
+  return text + (failures.empty()
+                     ? "batch, state and this text are in " + folder.diverged().string()
+                     : failures.substr(0, failures.size() - 1));
 }
 
 }  // namespace pantala::tools

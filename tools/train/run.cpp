@@ -83,6 +83,7 @@ class TrainingRun {
     check_validation_is_there();
     const FolderLock lock(folder_);
     check_folder(folder_, config_, options_);  // another run may have begun and ended meanwhile
+    folder_.remove_leftovers();
     Trainer trainer = make_trainer(config_, shape_, length_.total_steps);
     open_folder(trainer);
     const FitResult fit = this->fit(trainer);

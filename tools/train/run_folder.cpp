@@ -31,6 +31,14 @@ bool is_ours(const std::string& name) {
   return name.starts_with("events.out.tfevents.");
 }
 
+// What a crash has left of a file of ours that was being written: ".result.json.123-4.tmp".
+bool is_leftover(const std::string& name) {
+  constexpr std::string_view kEnd = ".tmp";
+  if (!name.starts_with('.') || !name.ends_with(kEnd)) return false;
+  const std::string of = name.substr(1, name.size() - 1 - kEnd.size());
+  return is_ours(of.substr(0, of.rfind('.')));
+}
+
 bool begins_with_mark(const fs::path& path) {
   const io::FileReader reader(path);
   if (reader.size() < kMark.size()) return false;
@@ -51,7 +59,8 @@ RunFolder::Content RunFolder::content() const {
   fs::directory_iterator entries(root_, error);
   if (error) throw IoError(fmt::format("{}: {}", root_.string(), error.message()));
   for (const fs::directory_entry& entry : entries)
-    if (entry.path().filename() != kLockFile) return Content::foreign;
+    if (entry.path().filename() != kLockFile && !is_leftover(entry.path().filename().string()))
+      return Content::foreign;
   return Content::nothing;
 }
 
@@ -64,17 +73,27 @@ void RunFolder::write_config(const RunConfig& config) const {
 bool RunFolder::has_checkpoint() const {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(checkpoints(), error))
-    if (entry.path().filename().string().starts_with("step-")) return true;
+    if (const std::string name = entry.path().filename().string();
+        // The second is one that was about to be replaced when a crash came.
+        name.starts_with("step-") || name.starts_with(".old-step-"))
+      return true;
   return false;
 }
 
 void RunFolder::clear() const {
-  // The config goes last: as long as it is there, the folder is known to be a run's.
+  // The config stays until the next one replaces it: as long as it is there, the folder is known to
+  // be a run's.
+  remove_entries([this](const std::string& name) {
+    return is_ours(name) && name != config_file().filename();
+  });
+}
+
+void RunFolder::remove_leftovers() const { remove_entries(is_leftover); }
+
+void RunFolder::remove_entries(const std::function<bool(const std::string&)>& which) const {
   std::vector<fs::path> entries;
   for (const fs::directory_entry& entry : fs::directory_iterator(root_))
-    if (is_ours(entry.path().filename().string()) && entry.path() != config_file())
-      entries.push_back(entry.path());
-  entries.push_back(config_file());
+    if (which(entry.path().filename().string())) entries.push_back(entry.path());
   for (const fs::path& entry : entries) {
     std::error_code error;
     fs::remove_all(entry, error);

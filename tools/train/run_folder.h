@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 
 #include "tools/train/config.h"
@@ -28,10 +29,14 @@ class RunFolder {
   RunConfig config() const;
   void write_config(const RunConfig& config) const;
   bool has_checkpoint() const;
-  // Removes what a run has left, and nothing else.
+  // Removes what a run has left, and nothing else; the config stays.
   void clear() const;
+  // Removes the temporary files of a process that was killed.
+  void remove_leftovers() const;
 
  private:
+  void remove_entries(const std::function<bool(const std::string& name)>& which) const;
+
   std::filesystem::path root_;
 };
 

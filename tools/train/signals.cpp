@@ -31,12 +31,14 @@ SignalWatch::SignalWatch() {
   install(SIGINT, on_stop, &interrupt_);
   install(SIGTERM, on_stop, &terminate_);
   install(SIGUSR1, on_save, &user_);
+  install(SIGXFSZ, SIG_IGN, &file_size_);
 }
 
 SignalWatch::~SignalWatch() {
   sigaction(SIGINT, &interrupt_, nullptr);
   sigaction(SIGTERM, &terminate_, nullptr);
   sigaction(SIGUSR1, &user_, nullptr);
+  sigaction(SIGXFSZ, &file_size_, nullptr);
 }
 
 Request SignalWatch::poll() const {

@@ -1,6 +1,7 @@
 // Signals of a run. The first SIGINT or SIGTERM asks for a checkpoint and the end, a second one
 // ends the process at once; SIGUSR1 asks for a checkpoint. Handlers only set flags, which poll()
-// reads between two batches.
+// reads between two batches. A file that grows beyond the limit of the process is an error of the
+// write, and no signal.
 #pragma once
 
 #include <csignal>
@@ -22,7 +23,7 @@ class SignalWatch {
   const char* stop_signal() const;
 
  private:
-  struct sigaction interrupt_ = {}, terminate_ = {}, user_ = {};
+  struct sigaction interrupt_ = {}, terminate_ = {}, user_ = {}, file_size_ = {};
 };
 
 }  // namespace pantala::tools
