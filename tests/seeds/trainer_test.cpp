@@ -433,10 +433,10 @@ Graph gradient_graph(std::int64_t batch, Phase) { return mean_graph(batch, Phase
 TEST(CompiledAccumulation, G30_the_plan_accumulates_in_f32) {
   // The sum of gradients 2^24 + 1 has no f32: the one is lost, unlike in the component.
   Trainer trainer(gradient_graph, 1, {.optimizer = optim::sgd(0x1p-24)}, {.accumulation_steps = 2});
-  EXPECT_EQ(trainer.session().state("accum.w").dtype(), f32);
+  EXPECT_EQ(trainer.session().state("accum.grad.w").dtype(), f32);
   trainer.step(constant_batch(1, 0x1p24F));
   trainer.step(constant_batch(1, 1));
-  EXPECT_EQ(trainer.session().state("accum.w"), Literal::floats({1}, {0x1p24}));
+  EXPECT_EQ(trainer.session().state("accum.grad.w"), Literal::floats({1}, {0x1p24}));
   EXPECT_EQ(trainer.session().parameter("w"), Literal::floats({1}, {0.5}));
 }
 
@@ -455,8 +455,7 @@ TEST(CompiledAccumulation, G31_names_and_their_order_change_no_bit) {
   };
   std::vector<Literal> results[2];
   for (const bool swapped : {false, true}) {
-    Trainer trainer(model(swapped), 4, {.optimizer = optim::adam(0.1)},
-                    {.accumulation_steps = 2});
+    Trainer trainer(model(swapped), 4, {.optimizer = optim::adam(0.1)}, {.accumulation_steps = 2});
     FixedLoader loader(random_batches(4, 4));
     trainer.train(loader, 2);
     results[swapped] = {trainer.session().parameter(swapped ? "z" : "a"),
