@@ -33,6 +33,7 @@ using Endpoints = std::vector<Endpoint>;
 struct ReplayedStep {
   Graph graph;
   std::vector<Endpoints> endpoints;
+  Endpoints norms = {};  // of the gradients: to blame if everything else is finite
   std::uint32_t forward = 0, backward = 0;
 };
 
@@ -50,15 +51,14 @@ ReplayedStep with_gradients(const StepGraph& step, const TrainingGraph& training
   for (const auto& results : training.values)
     for (const ValueId& id : results) replayed.forward = std::max(replayed.forward, id.node + 1);
   replayed.backward = static_cast<std::uint32_t>(training.graph.size());
-  Endpoints gradients, norms;
+  Endpoints gradients;
   for (const compiler::TrainedParameter& p : training.parameters) {
     if (p.frozen()) continue;
     const Tensor norm = sum(square(replayed.graph.value(p.gradient.id())));  // what the guard sees
     gradients.push_back({fmt::format("the gradient of '{}'", p.name), p.gradient.id()});
-    norms.push_back({fmt::format("the norm of the gradient of '{}'", p.name), norm.id()});
+    replayed.norms.push_back({fmt::format("the norm of the gradient of '{}'", p.name), norm.id()});
   }
-  replayed.endpoints = {
-      {{"the loss", training.loss.id()}}, gradients, new_values(step.graph), norms};
+  replayed.endpoints = {{{"the loss", training.loss.id()}}, gradients, new_values(step.graph)};
   return replayed;
 }
 
@@ -73,6 +73,7 @@ std::vector<bool> live_nodes(const ReplayedStep& step) {
   std::vector<bool> live(graph.nodes().size());
   for (const Endpoints& group : step.endpoints)
     for (const Endpoint& endpoint : group) live[endpoint.value.node] = true;
+  for (const Endpoint& endpoint : step.norms) live[endpoint.value.node] = true;
   for (auto id = static_cast<std::uint32_t>(live.size()); id-- > 0;)
     if (live[id])
       for (const ValueId& input : graph.node(id).inputs) live[input.node] = true;
@@ -142,20 +143,11 @@ class Search {
   }
 
   std::optional<NonFiniteOrigin> run() const {
-    for (const Endpoints& group : step_.endpoints) {
-      std::optional<std::uint32_t> first;
-      std::string reaches;
-      for (const Endpoint& endpoint : group) {
-        if (!is_bad(endpoint.value)) continue;
-        const std::uint32_t root = first_root(endpoint.value);
-        if (first && root >= *first) continue;
-        first = root;
-        reaches = endpoint.what;
-      }
-      if (first) return describe(*first, std::move(reaches));
-    }
+    for (const Endpoints& group : step_.endpoints)
+      if (std::optional<NonFiniteOrigin> found = origin_of(group)) return found;
     return std::nullopt;
   }
+  std::optional<NonFiniteOrigin> run_norms() const { return origin_of(step_.norms); }
 
  private:
   // An infinity that somebody wrote, such as that of a mask, and what it passes through without
@@ -202,6 +194,20 @@ class Search {
       if (is_root) first = std::min(first, id);
     }
     return first;
+  }
+
+  std::optional<NonFiniteOrigin> origin_of(const Endpoints& group) const {
+    std::optional<std::uint32_t> first;
+    std::string reaches;
+    for (const Endpoint& endpoint : group) {
+      if (!is_bad(endpoint.value)) continue;
+      const std::uint32_t root = first_root(endpoint.value);
+      if (first && root >= *first) continue;
+      first = root;
+      reaches = endpoint.what;
+    }
+    if (!first) return std::nullopt;
+    return describe(*first, std::move(reaches));
   }
 
   NonFiniteOrigin describe(std::uint32_t id, std::string reaches) const {
@@ -329,14 +335,16 @@ Diagnosis diagnose(const Graph& graph, const Tensor& loss, const CompileOptions&
   replay.give(names.data, batch.data);
   replay.give(names.labels, batch.labels);
   replay.run();
-  diagnosis.origin = Search(first, replay).run();
-  if (diagnosis.origin || steps.size() == 1) return diagnosis;
-
-  const ReplayedStep second = of_update(steps[1]);
-  Replay update(second, plain);
-  update.take(session, accumulators(session, steps[0], replay));
-  update.run();
-  diagnosis.origin = Search(second, update).run();
+  const Search search(first, replay);
+  diagnosis.origin = search.run();
+  if (!diagnosis.origin && steps.size() > 1) {
+    const ReplayedStep second = of_update(steps[1]);
+    Replay update(second, plain);
+    update.take(session, accumulators(session, steps[0], replay));
+    update.run();
+    diagnosis.origin = Search(second, update).run();
+  }
+  if (!diagnosis.origin) diagnosis.origin = search.run_norms();
   return diagnosis;
 }
 

@@ -174,7 +174,7 @@ TEST(Divergence, WithinAWindowOfMicroBatchesToo) {
 
 // Adam's second moment would be infinite, and the weight would never move again.
 TEST(Divergence, AGradientWithoutANormStopsBeforeTheWeightsChangeToo) {
-  const data::Batch large = constant_batch(2, 1e25F);
+  const data::Batch large = constant_batch(2, 1e25F);  // 9.999999562023526e+24
   for (const auto& [optimizer, reaches] : std::vector<std::pair<optim::Optimizer, std::string>>{
            {optim::adam(0.1), "the new value of 'optim.v.w'"},
            {optim::sgd(0.1), "the norm of the gradient of 'w'"}}) {
@@ -196,7 +196,7 @@ TEST(Divergence, AGradientWithoutANormStopsBeforeTheWeightsChangeToo) {
     ASSERT_TRUE(found.origin) << optimizer.str();
     EXPECT_EQ(found.origin->reaches, reaches);
     EXPECT_EQ(found.origin->part, train::StepPart::update);
-    EXPECT_EQ(found.origin->inputs.at(0).largest, double{1e25F}) << found.text();
+    EXPECT_THAT(found.text(), HasSubstr("f32[1]: 9.999999562023526e+24; "));
   }
 }
 
