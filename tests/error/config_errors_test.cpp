@@ -260,7 +260,8 @@ TEST(Config, LaterValuesWin) {
 }
 
 TEST(Config, SetTakesEveryKind) {
-  EXPECT_EQ(std::get<std::string>(tools::parse_set("data.label=0").value), "0");
+  EXPECT_EQ(config_of("[data]\nlabel = 0\n").data.label, "0");  // a column by its number
+  EXPECT_EQ(config_of("[data]\nlabel = \"0\"\n").data.label, "0");
   EXPECT_EQ(std::get<std::int64_t>(tools::parse_set("seed=12").value), 12);
   EXPECT_EQ(std::get<double>(tools::parse_set("data.validation=0.25").value), 0.25);
   EXPECT_EQ(std::get<std::string>(tools::parse_set("data.validation=none").value), "none");

@@ -291,7 +291,7 @@ TEST_F(DivergedRun, SkipLeavesTheStepOutAndCountsIt) {
     for (const double value : numbers_of(model.read(name))) ASSERT_TRUE(std::isfinite(value));
   EXPECT_FALSE(exists("run/diverged"));
   EXPECT_THAT(run_pantala(absurd("run", {"--set", "non_finite=skip"})).out,
-              HasSubstr("4 steps were left out: their numbers were not finite\n"));
+              HasSubstr("left out, because numbers were not finite: 4 steps\n"));
 }
 
 TEST_F(DivergedRun, PropagateGoesOnWhateverTheNumbersAre) {
