@@ -98,10 +98,9 @@ void check_value_sizes(const Graph& graph) {
   for (const ir::Node& node : graph.data()->nodes())
     for (const Type& type : node.results)
       if (type.shape.numel() > kMaxValueBytes / dtype_bytes(type.dtype))
-        throw UnsupportedError(
-            fmt::format("{}{} takes more than {} GiB, the most that a value may have",
-                        ir::message_prefix(node.op->name, node.where), type.str(),
-                        kMaxValueBytes >> 30));
+        throw UnsupportedError(fmt::format(
+            "{}{} takes more than {} GiB, the most that a value may have",
+            ir::message_prefix(node.op->name, node.where), type.str(), kMaxValueBytes >> 30));
 }
 
 }  // namespace
