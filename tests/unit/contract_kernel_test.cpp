@@ -4,6 +4,7 @@
 // their contents.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <random>
@@ -145,7 +146,7 @@ void expect_bits(const std::vector<T>& got, const std::vector<T>& want, const st
 template <class T>
 std::vector<T> values(const Array& array) {
   std::vector<T> v(array.bytes.size() / sizeof(T));
-  std::memcpy(v.data(), array.bytes.data(), array.bytes.size());
+  if (!v.empty()) std::memcpy(v.data(), array.bytes.data(), array.bytes.size());
   return v;
 }
 
@@ -161,7 +162,7 @@ std::vector<Array> run_compiled(const kir::Kernel& kernel, const codegen::HostTa
   std::vector<void*> pointers;
   for (const Array& a : buffers) {
     memory.push_back(std::make_unique<codegen::GuardedMemory>(a.bytes.size()));
-    std::memcpy(memory.back()->data(), a.bytes.data(), a.bytes.size());
+    std::copy(a.bytes.begin(), a.bytes.end(), memory.back()->data());
     pointers.push_back(memory.back()->data());
   }
   codegen::GuardedMemory scratch(static_cast<std::size_t>(kernel.scratch_bytes()));
@@ -170,7 +171,7 @@ std::vector<Array> run_compiled(const kir::Kernel& kernel, const codegen::HostTa
   std::vector<Array> results = buffers;
   for (std::size_t k = 0; k < buffers.size(); ++k) {
     EXPECT_TRUE(memory[k]->front_is_whole()) << "written in front of " << kernel.buffers[k].name;
-    std::memcpy(results[k].bytes.data(), memory[k]->data(), results[k].bytes.size());
+    std::copy_n(memory[k]->data(), results[k].bytes.size(), results[k].bytes.data());
   }
   EXPECT_TRUE(scratch.front_is_whole());
   return results;
