@@ -30,8 +30,9 @@ class SignalledRun : public RichRun {
     });
     ASSERT_EQ(outcome.exit_code, 75) << outcome.err;
     EXPECT_THAT(outcome.out, IsEmpty());
-    EXPECT_THAT(outcome.err, ContainsRegex("pantala: " + name + ": saved after [0-9]+ updates in " +
-                                           file("run") + "; the same command goes on from there"));
+    EXPECT_THAT(outcome.err,
+                ContainsRegex("pantala: " + name + ": saved after [0-9]+ updates? in " +
+                              file("run") + "; the same command goes on from there"));
     EXPECT_THAT(finish("run").err, ContainsRegex("continues .* from epoch"));
     expect_same(record("run"), expected, name + " after " + std::to_string(checkpoints));
     remove("run");
