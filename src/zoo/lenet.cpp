@@ -1,3 +1,4 @@
+#include "pantala/error.h"
 #include "pantala/ops.h"
 #include "zoo/model.h"
 
@@ -20,6 +21,20 @@ Model lenet(const LenetConfig& config, Where where) {
   const Tensor h = relu({nn::linear("fc1", {features, where}, 128), where});
   add_classifier_loss(model, nn::linear("fc2", {h, where}, config.classes), where);
   return model;
+}
+
+std::vector<Preset> lenet_presets() {
+  const Type item{f32, {1, 28, 28}};
+  const auto make = [item](const Request& request) {
+    const Resolved asked = resolve(request, item, 10, "lenet");
+    if (asked.item[1] != asked.item[2])
+      throw TypeError("model lenet takes square images, got " + asked.item.str());
+    return lenet({.batch = asked.batch,
+                  .channels = asked.item[0],
+                  .size = asked.item[1],
+                  .classes = asked.classes});
+  };
+  return {{"lenet", "two convolutions and two linear layers", item, 10, make}};
 }
 
 }  // namespace pantala::zoo

@@ -73,4 +73,13 @@ Model mlp(const MlpConfig& config, Where where) {
   return model;
 }
 
+std::vector<Preset> mlp_presets() {
+  const Type item{f32, {784}};
+  const auto make = [item](const Request& request) {
+    const Resolved asked = resolve(request, item, 10, "mlp");
+    return mlp({.batch = asked.batch, .inputs = asked.item[0], .classes = asked.classes});
+  };
+  return {{"mlp", "linear layers, one hidden one of 128", item, 10, make}};
+}
+
 }  // namespace pantala::zoo

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "ir/graph_data.h"
+#include "pantala/error.h"
 #include "pantala/ops.h"
 
 namespace pantala::zoo {
@@ -44,6 +45,18 @@ void add_classifier_loss(Model& model, const Tensor& logits, const Where& where)
   model.loss = cross_entropy({logits, where}, model.labels);
   model.graph.output("logits", model.logits, where);
   model.graph.output("loss", model.loss, where);
+}
+
+Resolved resolve(const Request& request, const Type& item, std::int64_t classes,
+                 std::string_view model) {
+  const bool asked = request.item.rank() > 0;
+  if (asked && request.item.rank() != item.shape.rank())
+    throw TypeError(fmt::format("model {} takes items like {}, got {}", model, item.shape.str(),
+                                request.item.str()));
+  return {.batch = request.batch,
+          .item = asked ? request.item : item.shape,
+          .classes = request.classes > 0 ? request.classes : classes,
+          .training = request.training};
 }
 
 }  // namespace pantala::zoo

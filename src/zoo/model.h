@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "pantala/zoo.h"
+#include "pantala/zoo/presets.h"
 
 namespace pantala::zoo {
 
@@ -15,5 +16,20 @@ void require_at_least(std::string_view model, std::int64_t value, std::int64_t l
 
 // Closes a classifier: labels [batch], cross entropy, and the outputs.
 void add_classifier_loss(Model& model, const Tensor& logits, const Where& where);
+
+// What a request asks for, with the preset's own values where it is silent. TypeError for an item
+// of another rank than the preset's.
+struct Resolved {
+  std::int64_t batch;
+  Shape item;
+  std::int64_t classes;
+  bool training;
+};
+Resolved resolve(const Request& request, const Type& item, std::int64_t classes,
+                 std::string_view model);
+
+// The presets of each file.
+std::vector<Preset> mlp_presets();
+std::vector<Preset> lenet_presets();
 
 }  // namespace pantala::zoo

@@ -10,25 +10,11 @@
 #include "io/file.h"
 #include "pantala/error.h"
 #include "pantala/text.h"
-#include "pantala/zoo.h"
+#include "pantala/zoo/presets.h"
 
 namespace pantala::tools {
 
 namespace {
-
-using ModelMaker = zoo::Model (*)(std::int64_t batch);
-
-struct NamedModel {
-  std::string name;
-  ModelMaker make;
-};
-const std::vector<NamedModel>& models() {
-  static const std::vector<NamedModel> table{
-      {"lenet", [](std::int64_t batch) { return zoo::lenet({.batch = batch}); }},
-      {"mlp", [](std::int64_t batch) { return zoo::mlp({.batch = batch}); }},
-  };
-  return table;
-}
 
 constexpr std::int64_t kDefaultBatch = 64;
 
@@ -44,9 +30,10 @@ Inspected read_file(const InspectSource& source) {
   return inspected;
 }
 
-Inspected make_model(const NamedModel& model, const InspectSource& source) {
+Inspected make_model(const zoo::Preset& model, const InspectSource& source) {
   if (!source.loss.empty()) throw TypeError("--loss is for files: a model has its own loss");
-  zoo::Model made = model.make(source.batch.value_or(kDefaultBatch));
+  zoo::Model made =
+      model.make({.batch = source.batch.value_or(kDefaultBatch), .training = !source.inference});
   Inspected inspected;
   inspected.graph = std::move(made.graph);
   if (!source.inference) inspected.loss = made.loss;
@@ -56,18 +43,14 @@ Inspected make_model(const NamedModel& model, const InspectSource& source) {
 }  // namespace
 
 const std::vector<std::string>& model_names() {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> all;
-    for (const NamedModel& model : models()) all.push_back(model.name);
-    return all;
-  }();
+  static const std::vector<std::string> names = zoo::preset_names();
   return names;
 }
 
 Inspected read_source(const InspectSource& source) {
   Inspected inspected;
   bool found = false;
-  for (const NamedModel& model : models())
+  for (const zoo::Preset& model : zoo::presets())
     if (model.name == source.name) {
       inspected = make_model(model, source);
       found = true;
