@@ -52,8 +52,8 @@ class Encoder {
   // [batch, d_model, length].
   Tensor stem(const Tensor& mel) const {
     const auto conv = [&](std::string_view name, const Tensor& x, std::int64_t stride) {
-      return gelu(at(
-          nn::conv1d(name, at(x), config_.d_model, {3}, {.stride = {stride}, .padding = {1}})));
+      return gelu(
+          at(nn::conv1d(name, at(x), config_.d_model, {3}, {.stride = {stride}, .padding = {1}})));
     };
     return conv("model.encoder.conv2", conv("model.encoder.conv1", mel, 1), 2);
   }
@@ -158,7 +158,7 @@ Model whisper_training(const WhisperConfig& config, const WhisperSizes& sizes,
   const std::int64_t rows = states.dim(0) * states.dim(1);
   const Tensor flat = reshape({states, where}, {rows, config.d_model});
   model.logits = nn::linear("train_proj", {flat, where}, training.classes, {.bias = false});
-  model.labels = training.labels == WhisperLabels::classes
+  model.labels = training.labels == Labels::classes
                      ? model.graph.input("labels", {rows}, i64, where)
                      : model.graph.input("labels", {rows, training.classes}, f32, where);
   model.loss = cross_entropy({model.logits, where}, model.labels);

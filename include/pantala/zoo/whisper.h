@@ -43,13 +43,9 @@ struct WhisperSizes {
 Graph whisper_encoder(const WhisperConfig& config, const WhisperSizes& sizes = {},
                       Where where = Where::current());
 
-enum class WhisperLabels : std::uint8_t {
-  classes,        // i64 [batch * length]
-  probabilities,  // f32 [batch * length, classes]
-};
 struct WhisperTraining {
   std::int64_t classes = 64;
-  WhisperLabels labels = WhisperLabels::classes;
+  Labels labels = Labels::classes;  // of batch * length items
 };
 // Every vector is projected to classes by train_proj.weight [classes, d_model], without a bias;
 // cross entropy, the mean over batch and length. The model's input is "mel", its logits are [batch
