@@ -59,3 +59,5 @@ struct LenetConfig {
 Model lenet(const LenetConfig& config = {}, Where where = Where::current());
 
 }  // namespace pantala::zoo
+
+#include "pantala/zoo/llama.h"

@@ -21,6 +21,7 @@ const std::vector<Preset>& presets() {
     std::vector<Preset> list;
     append(list, mlp_presets());
     append(list, lenet_presets());
+    append(list, llama_presets());
     return list;
   }();
   return all;
