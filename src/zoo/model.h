@@ -33,5 +33,6 @@ std::vector<Preset> mlp_presets();
 std::vector<Preset> lenet_presets();
 std::vector<Preset> resnet_presets();
 std::vector<Preset> whisper_presets();
+std::vector<Preset> llama_presets();
 
 }  // namespace pantala::zoo
