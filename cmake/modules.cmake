@@ -18,5 +18,6 @@ pantala_module(data HEADERS data.h DEPENDS io)
 pantala_module(train HEADERS accumulation.h metrics.h trainer.h DEPENDS runtime data ref)
 pantala_module(monitor DEPENDS train)
 pantala_module(zoo HEADERS zoo.h zoo/ pantala.h DEPENDS nn io)
+pantala_module(generate HEADERS generate.h DEPENDS runtime zoo)
 
 include(cmake/BuildId.cmake)
