@@ -60,4 +60,6 @@ Model lenet(const LenetConfig& config = {}, Where where = Where::current());
 
 }  // namespace pantala::zoo
 
+// The larger models have headers of their own.
 #include "pantala/zoo/llama.h"
+#include "pantala/zoo/resnet.h"

@@ -22,6 +22,7 @@ const std::vector<Preset>& presets() {
     append(list, mlp_presets());
     append(list, lenet_presets());
     append(list, llama_presets());
+    append(list, resnet_presets());
     return list;
   }();
   return all;
