@@ -31,6 +31,15 @@ struct Array {
   friend bool operator==(const Array&, const Array&) = default;
 };
 
+// What the items of a data set have in common.
+struct ItemForm {
+  DType dtype = f32;
+  Shape shape;            // of an item
+  bool any_size = false;  // height and width, the last two axes, differ: they are 0 in `shape`
+  std::string str() const;
+  friend bool operator==(const ItemForm&, const ItemForm&) = default;
+};
+
 // What one step reads.
 struct Batch {
   Array data, labels;
@@ -44,16 +53,40 @@ struct Column {
   friend bool operator==(const Column&, const Column&) = default;
 };
 
-// Items with labels, all in memory. Copies share the arrays.
+// Items that are made when a batch wants them, by the thread that makes the batch: data sets need
+// not fit into memory.
+class ItemSource {
+ public:
+  virtual ~ItemSource() = default;
+  virtual std::int64_t items() const = 0;
+  virtual ItemForm form() const = 0;
+  // Item `number`, without an axis of items: the same whenever it is asked for. Several threads do
+  // so at a time.
+  virtual Array item(std::int64_t number) const = 0;
+  virtual std::string item_name(std::int64_t number) const = 0;  // for messages
+  // Changes with the items, as far as that can be told without making them all.
+  virtual std::uint64_t hash() const = 0;
+};
+
+// Items with labels. Copies share them.
 struct Dataset {
   std::shared_ptr<const Array> data, labels;
   std::string name;                  // for messages
   std::vector<std::string> classes;  // names of the classes, if they have some
   std::vector<Column> columns;       // of the data, if they come from a table
-  std::int64_t size() const { return data ? data->items() : 0; }
+  // Each stands for the array that is not there.
+  std::shared_ptr<const ItemSource> data_source = {}, label_source = {};
+
+  std::int64_t size() const;
+  ItemForm item_form() const, label_form() const;  // TypeError if there are none
 };
 // TypeError unless both have the same number of items.
 Dataset make_dataset(Array data, Array labels, std::string name = "data");
+// TypeError unless there are as many labels as items.
+Dataset make_dataset(std::shared_ptr<const ItemSource> data, Array labels,
+                     std::string name = "data");
+Dataset make_dataset(std::shared_ptr<const ItemSource> data,
+                     std::shared_ptr<const ItemSource> labels, std::string name = "data");
 // The items first, first + 1, ..., in a data set of its own.
 Dataset slice(const Dataset& dataset, std::int64_t first, std::int64_t count);
 // A seeded random split: (the rest, `count` items).
@@ -74,20 +107,37 @@ struct Reshape {  // of an item; -1 at most once
 struct Pad {  // zeros around the last two axes
   std::int64_t pixels = 0;
 };
+// Bilinear, with antialiasing: what torchvision's and Pillow's Resize make of images. Of the last
+// two axes; bytes stay bytes.
+struct Resize {
+  std::int64_t height = 0;
+  std::int64_t width = 0;  // 0: the shorter side becomes `height` long, the other one follows
+};
 struct RandomCrop {  // a window of the last two axes
   std::int64_t height = 0, width = 0;
 };
 struct CenterCrop {
   std::int64_t height = 0, width = 0;
 };
+// A window of random area (as a share of the image) and ratio of width to height, resized.
+struct RandomResizedCrop {
+  std::int64_t height = 0, width = 0;
+  double min_area = 0.08, max_area = 1;
+  double min_ratio = 3.0 / 4, max_ratio = 4.0 / 3;
+};
 struct RandomFlip {  // of the last axis
   double p = 0.5;
+};
+// Of the first axis: one channel is repeated; red, green and blue become gray (ITU-R 601, for bytes
+// as Pillow rounds it) for 1.
+struct Channels {
+  std::int64_t count = 3;
 };
 struct OneHot {  // of the label: a f32 vector
   std::int64_t classes = 0;
 };
-using Transform =
-    std::variant<Scale, Normalize, Reshape, Pad, RandomCrop, CenterCrop, RandomFlip, OneHot>;
+using Transform = std::variant<Scale, Normalize, Reshape, Pad, Resize, RandomCrop, CenterCrop,
+                               RandomResizedCrop, RandomFlip, Channels, OneHot>;
 
 // --- loaders
 class Loader {
