@@ -1,6 +1,7 @@
 // Images brought to another size: bilinear, and with a filter as wide as the pixels that fall into
-// one when they become fewer (antialiasing). Bytes come out as Pillow makes them, bit by bit; so
-// does f32 but for the last bits.
+// one when they become fewer (antialiasing). The weights of bytes are Pillow's, and so are the
+// results, bit by bit, where Pillow too goes along the rows first (some versions take the columns
+// first when that is less work: then a byte may differ by one). f32 agrees but for the last bits.
 #pragma once
 
 #include <cmath>
