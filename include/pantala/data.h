@@ -1,6 +1,6 @@
 // Data for training: arrays in their own types, data sets, transforms, and loaders that hand out
-// batches. Files are read by the functions below (IDX, CSV, NPY, NPZ); every mistake in them is a
-// ParseError that names file and place.
+// batches. Files are read by the functions below (IDX, CSV, NPY, NPZ, PNG and JPEG, tokens); every
+// mistake in them is a ParseError that names file and place.
 #pragma once
 
 #include <cstdint>
@@ -218,5 +218,30 @@ TrainTest read_idx_folder(const std::filesystem::path& folder);
 // From where Debian's package dataset-fashion-mnist puts it, or from $PANTALA_DATA/fashion-mnist;
 // IoError saying how to get it.
 TrainTest fashion_mnist();
+
+// --- images: PNG and JPEG files, u8 [channels, height, width], each of its own size. They are read
+// when a batch wants them, and are what Pillow's convert("RGB") (or "L") makes of them: alpha is
+// dropped, a camera's note of orientation is not followed. ParseError for damaged files.
+struct ImageOptions {
+  std::int64_t channels = 3;  // or 1: gray
+  // The classes, by number, which are all that the folder may have; empty: those of the folder.
+  std::vector<std::string> classes = {};
+};
+Array read_image(const std::filesystem::path& path, const ImageOptions& options = {});
+// A class per sub-folder, by name in sorted order, with all the images below it; labels are i64
+// [items]. Names that begin with a dot are passed over, and so are files whose extension is not one
+// of images (.png, .jpg, .jpeg, in any case); UnsupportedError for images of other kinds, TypeError
+// for a folder without classes and a class without images. The hash of the data is of names and
+// sizes of the files.
+Dataset read_image_folder(const std::filesystem::path& folder, const ImageOptions& options = {});
+// The same of a folder with `train` and one of `val`, `valid`, `validation` or `test`, whose
+// classes are those of `train`; of any other folder all is `train`.
+struct ImageSets {
+  Dataset train;
+  std::optional<Dataset> test;
+};
+ImageSets read_image_sets(const std::filesystem::path& folder, const ImageOptions& options = {});
+// A file, or all images below a folder in the order of their paths; the labels are all 0.
+Dataset read_images(const std::filesystem::path& path, const ImageOptions& options = {});
 
 }  // namespace pantala::data
