@@ -87,6 +87,9 @@ Dataset make_dataset(std::shared_ptr<const ItemSource> data, Array labels,
                      std::string name = "data");
 Dataset make_dataset(std::shared_ptr<const ItemSource> data,
                      std::shared_ptr<const ItemSource> labels, std::string name = "data");
+// The items with these numbers, in this order, in a data set of its own; TypeError if there is no
+// such item.
+Dataset select(const Dataset& dataset, const std::vector<std::int64_t>& numbers);
 // The items first, first + 1, ..., in a data set of its own.
 Dataset slice(const Dataset& dataset, std::int64_t first, std::int64_t count);
 // A seeded random split: (the rest, `count` items).
@@ -241,7 +244,26 @@ struct ImageSets {
   std::optional<Dataset> test;
 };
 ImageSets read_image_sets(const std::filesystem::path& folder, const ImageOptions& options = {});
+// By its extension.
+bool is_image_name(const std::filesystem::path& path);
 // A file, or all images below a folder in the order of their paths; the labels are all 0.
 Dataset read_images(const std::filesystem::path& path, const ImageOptions& options = {});
+
+// --- tokens: text as numbers, one after the other in a file without a head. The file is mapped,
+// not copied.
+enum class TokenType : std::uint8_t { u8, u16, i32 };  // the lowest byte first
+struct TokenOptions {
+  std::int64_t sequence = 128;  // tokens of an item
+  std::int64_t stride = 0;      // from the beginning of an item to that of the next; 0: sequence
+  TokenType type = TokenType::u16;  // u8: also any text, byte by byte
+  std::int64_t vocabulary = 0;      // tokens lie below; 0: not checked
+};
+// Items are i64 [sequence]; their labels, i64 [sequence], are the tokens that follow each of
+// theirs. ParseError for a file that ends within a token, TypeError for one with too few of them,
+// ValueError for a token outside of the vocabulary, with its place.
+Dataset read_tokens(const std::filesystem::path& path, const TokenOptions& options = {});
+// The same in two parts: the last `share` of the tokens is the test set. They have no token in
+// common.
+TrainTest read_tokens(const std::filesystem::path& path, const TokenOptions& options, double share);
 
 }  // namespace pantala::data

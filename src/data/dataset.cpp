@@ -108,6 +108,15 @@ Dataset make_dataset(std::shared_ptr<const ItemSource> data,
   return dataset;
 }
 
+Dataset select(const Dataset& dataset, const std::vector<std::int64_t>& numbers) {
+  check_dataset(dataset);
+  for (const std::int64_t number : numbers)
+    if (number < 0 || number >= dataset.size())
+      throw TypeError(fmt::format("select: there is no item {} in '{}', which has {}", number,
+                                  dataset.name, dataset.size()));
+  return with_items(dataset, numbers, dataset.name);
+}
+
 Dataset slice(const Dataset& dataset, std::int64_t first, std::int64_t count) {
   check_dataset(dataset);
   if (first < 0 || count < 0 || first > dataset.size() || count > dataset.size() - first)

@@ -55,7 +55,7 @@ bool is_image(const fs::path& path) {
         fmt::format("{}: of the images only PNG and JPEG are read, by the "
                     "extensions {}",
                     path.string(), fmt::join(kRead, ", ")));
-  return is_one_of(extension, kRead);
+  return is_image_name(path);
 }
 
 // The entries of a folder, sorted, without hidden ones.
@@ -206,6 +206,8 @@ Dataset read_classes(const fs::path& folder, const ImageOptions& options, std::s
 }
 
 }  // namespace
+
+bool is_image_name(const fs::path& path) { return is_one_of(lower_extension(path), kRead); }
 
 Array read_image(const fs::path& path, const ImageOptions& options) {
   check_options(options);
