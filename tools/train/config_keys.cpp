@@ -189,14 +189,18 @@ Key validation() {
               }};
 }
 
+// What stands before the colon of data.source.
+const std::vector<std::string> kSourceKinds = {"idx", "csv", "npz", "images"};
+
 Key source() {
   const std::string name = "data.source";
-  const std::string rule = "fashion-mnist, idx:DIR, csv:FILE or npz:FILE";
+  const std::string rule = "fashion-mnist, idx:DIR, csv:FILE, npz:FILE or images:DIR";
   return {.name = name,
           .rule = rule,
           .help =
               "The data set. idx: the four files of the MNIST family. csv: a row per item. "
-              "npz: arrays x and y, or x_train, y_train, x_test and y_test",
+              "npz: arrays x and y, or x_train, y_train, x_test and y_test. images: PNG and JPEG "
+              "files, a folder per class, or these in train and val",
           .set =
               [=](RunConfig& config, const ConfigValue& value) {
                 const auto* given = std::get_if<std::string>(&value);
@@ -206,11 +210,13 @@ Key source() {
                 for (const char* type : {"csv", "npz"})
                   if (colon == std::string::npos && given->ends_with(fmt::format(".{}", type)))
                     refuse(name, rule, value, fmt::format("; did you mean '{}:{}'?", type, *given));
-                if (colon == std::string::npos ? kind != "fashion-mnist"
-                                               : kind != "idx" && kind != "csv" && kind != "npz")
-                  refuse(name, rule, value,
-                         did_you_mean(
-                             kind, std::vector<std::string>{"fashion-mnist", "idx", "csv", "npz"}));
+                const bool known =
+                    std::find(kSourceKinds.begin(), kSourceKinds.end(), kind) != kSourceKinds.end();
+                if (colon == std::string::npos ? kind != "fashion-mnist" : !known) {
+                  std::vector<std::string> all = kSourceKinds;
+                  all.insert(all.begin(), "fashion-mnist");
+                  refuse(name, rule, value, did_you_mean(kind, all));
+                }
                 if (colon != std::string::npos && colon + 1 == given->size())
                   refuse(name, rule, value);
                 config.data.source = *given;
@@ -275,9 +281,23 @@ std::vector<Key> data_keys() {
   return {
       source(),
       validation(),
-      choice("data.normalize", FIELD(data.normalize), {"auto", "none"},
+      choice("data.normalize", FIELD(data.normalize), {"auto", "imagenet", "none"},
              "auto: bytes are scaled to [0, 1], then everything to mean 0 and deviation 1 of the "
-             "training set (by channel, or by column); the labels of regression too"),
+             "training set (by channel, or by column; of images that are resized by 512 of them); "
+             "the labels of regression too. imagenet: by the numbers that torchvision's models "
+             "were trained with"),
+      whole("data.resize", FIELD(data.resize), 0, 4096,
+            "Images: resize them to a square of this side or, with data.crop, the shorter side; 0: "
+            "leave them alone (images: 256, with data.crop 224, if neither is said)"),
+      whole("data.crop", FIELD(data.crop), 0, 4096,
+            "Images: a square window of this side, at random in training, else in the middle; 0: "
+            "none"),
+      number("data.random_area", FIELD(data.random_area), 0, 1,
+             "Images, in training: a random window of at least this share of the image, brought to "
+             "the size that they are to have, instead of resize and crop; 0: no. 0.08 is usual"),
+      whole("data.channels", FIELD(data.channels), 0, 3,
+            "Images: 1 makes them gray, 3 gives gray ones three channels; 0: as they are, of files "
+            "3"),
       yes_no("data.flip", FIELD(data.flip),
              "Images: turn half of them over, left to right, in training"),
       whole("data.crop_pad", FIELD(data.crop_pad), 0, 64,
