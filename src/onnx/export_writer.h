@@ -73,8 +73,8 @@ class GraphWriter {
 
 class NodeWriter {
  public:
-  NodeWriter(GraphWriter& writer, std::uint32_t id)
-      : writer(writer), node(writer.graph().node(id)), id_(id) {}
+  NodeWriter(GraphWriter& graph_writer, std::uint32_t id)
+      : writer(graph_writer), node(writer.graph().node(id)), id_(id) {}
 
   GraphWriter& writer;
   const ir::Node& node;
