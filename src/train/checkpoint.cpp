@@ -128,13 +128,13 @@ void Trainer::Impl::save_checkpoint(const fs::path& folder, const std::string& e
 std::string Trainer::Impl::load_checkpoint(const fs::path& given) {
   const fs::path folder = train::readable(given);
   Checkpoint checkpoint = read_checkpoint(folder);
-  std::optional<train::Weights> best;
-  if (checkpoint.has_best) best = train::Weights::load(folder / kBestFile, session());
+  std::optional<train::Snapshot> best;
+  if (checkpoint.has_best) best = train::Snapshot::load(folder / kBestFile, session());
   if (checkpoint.state.plateau.has_value() != config.plateau.has_value())
     throw TypeError(fmt::format("{}: it was saved {} plateau, this trainer is {} one",
                                 folder.string(), checkpoint.state.plateau ? "with a" : "without",
                                 config.plateau ? "with" : "without"));
-  const train::Weights before = train::Weights::of(session(), false);
+  const train::Snapshot before = train::Snapshot::of(session(), false);
   session().load(folder / kModelFile, Saved::model);
   try {
     session().load(folder / kOptimizerFile, Saved::optimizer);

@@ -13,7 +13,7 @@
 
 #include "pantala/trainer.h"
 #include "train/plans.h"
-#include "train/weights.h"
+#include "train/snapshot.h"
 
 namespace pantala {
 
@@ -86,7 +86,7 @@ class Trainer::Impl {
   void save(const CheckpointOptions& options);
   void remove_old(const CheckpointOptions& options) const;
 
-  std::optional<train::Weights> best_weights_;
+  std::optional<train::Snapshot> best_weights_;
   std::string loader_fingerprint_;
   // What the newest checkpoint in a folder holds.
   struct Place {
