@@ -59,3 +59,6 @@ struct LenetConfig {
 Model lenet(const LenetConfig& config = {}, Where where = Where::current());
 
 }  // namespace pantala::zoo
+
+// The larger models have headers of their own.
+#include "pantala/zoo/resnet.h"

@@ -21,6 +21,7 @@ const std::vector<Preset>& presets() {
     std::vector<Preset> list;
     append(list, mlp_presets());
     append(list, lenet_presets());
+    append(list, resnet_presets());
     return list;
   }();
   return all;
