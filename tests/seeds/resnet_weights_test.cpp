@@ -117,11 +117,11 @@ Weights trained_weights(const Graph& graph) {
   Weights weights;
   for (const Leaf& leaf : graph.leaves(LeafKind::parameter)) {
     const bool scale = leaf.value.rank() == 1 && leaf.name.ends_with(".weight");
-    const auto fan_in = static_cast<double>(init::fans(leaf.value.shape()).in);
+    const auto fan_in = [&] { return static_cast<double>(init::fans(leaf.value.shape()).in); };
     weights.set(leaf.name,
                 tools::make({.name = leaf.name,
                              .shape = leaf.value.shape(),
-                             .bound = leaf.value.rank() == 1 ? 0.2 : std::sqrt(3 / fan_in),
+                             .bound = leaf.value.rank() == 1 ? 0.2 : std::sqrt(3 / fan_in()),
                              .offset = scale ? 1.0 : 0.0}));
   }
   for (const Leaf& leaf : graph.leaves(LeafKind::state)) {
