@@ -22,7 +22,8 @@ pn::Graph model(std::int64_t batch, pn::Phase phase) {
       .graph;
 }
 
-void finetune(const std::string& weights, std::int64_t steps, std::int64_t batch) {
+void finetune(const std::string& file, std::int64_t steps, std::int64_t batch) {
+  const pn::Weights weights = pn::Weights::open(file);
   const pn::data::TrainTest data = pn::data::fashion_mnist();
   pn::data::LoaderOptions options{.batch_size = batch, .drop_last = true, .seed = 1};
   options.transforms = {pn::data::Reshape{{1, 28, 28}}, pn::data::Scale{},
@@ -38,8 +39,8 @@ void finetune(const std::string& weights, std::int64_t steps, std::int64_t batch
   compile.training.groups = {{.pattern = "fc.*", .lr_factor = 10},
                              {.pattern = "conv1.weight", .lr_factor = 10}};
   pn::Trainer trainer(model, batch, config, compile);
-  const pn::LoadWeightsReport loaded = trainer.session().load_weights(
-      pn::Weights::open(weights), {.skip = {"fc.*", "conv1.weight"}});
+  const pn::LoadWeightsReport loaded =
+      trainer.session().load_weights(weights, {.skip = {"fc.*", "conv1.weight"}});
   fmt::print("{}\n", loaded.text());
   trainer.fit(*training, {.epochs = 100, .max_steps = steps, .validation = testing.get()});
   fmt::print("test accuracy {:.2f} %\n", 100 * trainer.last_evaluation()->value("accuracy"));
