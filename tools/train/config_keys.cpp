@@ -8,7 +8,6 @@
 
 #include "base/text.h"
 #include "pantala/error.h"
-#include "pantala/zoo/presets.h"
 #include "tools/train/config.h"
 #include "tools/train/model.h"
 
@@ -257,17 +256,11 @@ std::vector<Key> top_keys() {
   };
 }
 
-// "lenet: two convolutions and two linear layers; mlp: ..."
-std::string model_help() {
-  std::string help = "Of images, all but mlp";
-  for (const std::string& name : trainable_models())
-    help += fmt::format("; {}: {}", name, zoo::preset(name).about);
-  return help;
-}
-
 std::vector<Key> model_keys() {
   return {
-      choice("model.name", FIELD(model.name), trainable_models(), model_help()),
+      choice("model.name", FIELD(model.name), trainable_models(),
+             "mlp takes anything, the others images: lenet is two convolutions and two linear "
+             "layers, resnet18 and resnet50 are torchvision's (_folded: without batch norm)"),
       sizes("model.hidden", FIELD(model.hidden), "Of mlp: the sizes of the layers in between"),
       choice("model.activation", FIELD(model.activation), activation_names(),
              "Of mlp: the function between the layers"),
