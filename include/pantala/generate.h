@@ -77,10 +77,9 @@ struct GenerateOptions {
 
 class Generator {
  public:
-  // With a session of its own, whose parameters have their first values of `seed`; session() takes
-  // weights.
-  explicit Generator(const zoo::LlamaConfig& config, const GeneratorOptions& options = {},
-                     std::uint64_t seed = 0);
+  // With a session of its own, which is to be given weights: session().load_weights(). Until then
+  // its matrices are 0.
+  explicit Generator(const zoo::LlamaConfig& config, const GeneratorOptions& options = {});
   // Over the weights of a session that trains or evaluates the same model: the plans
   // `generate.token` and `generate.prompt` are attached to it. The session must outlive the
   // generator; its device and threads count. TypeError if it has another generator already.

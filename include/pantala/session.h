@@ -19,6 +19,7 @@
 #include "pantala/compile.h"
 #include "pantala/host_elements.h"
 #include "pantala/literal.h"
+#include "pantala/weights.h"
 
 namespace pantala {
 
@@ -195,6 +196,12 @@ class Session {
   // Strict: TypeError listing everything that is missing, unknown or of another type; then nothing
   // has changed.
   void load(const std::filesystem::path& path, Saved what = Saved::model);
+  // Weights from anywhere into the parameters and the states of the graph itself. Floats of other
+  // types are taken, too: f16 and bf16 exactly, f64 rounded to the nearest f32; integers if every
+  // one fits (ValueError). TypeError as the options say, and then nothing has changed.
+  LoadWeightsReport load_weights(const Weights& weights, const LoadWeightsOptions& options = {});
+  // Copies of what load_weights() takes.
+  Weights weights() const;
 
   // --- looking inside
   // The plan that the session was made from.

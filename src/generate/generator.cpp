@@ -27,6 +27,12 @@ GeneratorOptions resolved(const zoo::LlamaConfig& config, GeneratorOptions optio
   return options;
 }
 
+// Drawing first values takes long where there are many, and here they are replaced.
+zoo::LlamaConfig without_first_values(zoo::LlamaConfig config) {
+  config.init_deviation = 0;
+  return config;
+}
+
 CompileResult compile_plan(const zoo::LlamaConfig& config, const GeneratorOptions& options,
                            std::int64_t tokens) {
   const Graph graph =
@@ -41,10 +47,10 @@ CompileResult compile_plan(const zoo::LlamaConfig& config, const GeneratorOption
 }  // namespace
 
 struct Generator::Data {
-  Data(const zoo::LlamaConfig& model, const GeneratorOptions& given, std::uint64_t seed)
+  Data(const zoo::LlamaConfig& model, const GeneratorOptions& given)
       : config(model),
         options(resolved(model, given)),
-        own(Session(compile_plan(config, options, 1), {.seed = seed})),
+        own(Session(compile_plan(without_first_values(config), options, 1))),
         session(&*own),
         token_plan(session->plan(session->plans().at(0))) {
     prepare();
@@ -126,9 +132,8 @@ void Generator::Data::feed(std::span<const std::int64_t> tokens) {
   has_logits = true;
 }
 
-Generator::Generator(const zoo::LlamaConfig& config, const GeneratorOptions& options,
-                     std::uint64_t seed)
-    : data_(std::make_unique<Data>(config, options, seed)) {}
+Generator::Generator(const zoo::LlamaConfig& config, const GeneratorOptions& options)
+    : data_(std::make_unique<Data>(config, options)) {}
 Generator::Generator(Session& session, const zoo::LlamaConfig& config,
                      const GeneratorOptions& options)
     : data_(std::make_unique<Data>(session, config, options)) {}

@@ -94,6 +94,12 @@ FileReader& FileReader::operator=(FileReader&& other) noexcept {
   return *this;
 }
 
+std::uint64_t FileReader::current_size() const {
+  struct stat info {};
+  if (::fstat(descriptor_, &info) != 0) fail(path_, "read", errno);
+  return static_cast<std::uint64_t>(info.st_size);
+}
+
 void FileReader::read_at(std::uint64_t offset, std::span<char> out) const {
   if (offset > size_ || out.size() > size_ - offset)
     throw IoError(fmt::format("{}: cannot read {} bytes at {}: the file has {}", path_.string(),

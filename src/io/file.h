@@ -22,6 +22,8 @@ class FileReader {
 
   const std::filesystem::path& path() const { return path_; }
   std::uint64_t size() const { return size_; }
+  std::uint64_t current_size() const;
+  int descriptor() const { return descriptor_; }
   // Fills `out` with the bytes from `offset` on; IoError if the file ends before.
   void read_at(std::uint64_t offset, std::span<char> out) const;
 

@@ -1,45 +1,35 @@
 #include "io/safetensors.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
-#include <optional>
+#include <tuple>
 
 #include "base/text.h"
 #include "io/json.h"
-#include "ir/memory.h"
 #include "pantala/error.h"
 
 namespace pantala::io {
 
 static_assert(std::endian::native == std::endian::little,
-              "safetensors data is little-endian and is copied as it is");
+              "safetensors data is little-endian and is used as it is");
 
 namespace {
 
-constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;  // the format's own limit
-constexpr int kMaxHeaderDepth = 3;                      // the header, an entry, its lists
+constexpr int kMaxHeaderDepth = 3;  // the header, an entry, its lists
 
 struct FormatType {
   std::string_view name;
-  std::uint64_t bytes;
-  std::optional<DType> dtype;  // empty: part of the format, but not of Pantala
+  std::uint64_t bits;
+  std::optional<DType> dtype;
 };
 constexpr FormatType kTypes[] = {
-    {"F64", 8, f64}, {"F32", 4, f32}, {"F16", 2, f16},      {"BF16", 2, bf16},  {"I64", 8, i64},
-    {"I32", 4, i32}, {"U8", 1, u8},   {"BOOL", 1, boolean}, {"I16", 2, {}},     {"I8", 1, {}},
-    {"U16", 2, {}},  {"U32", 4, {}},  {"U64", 8, {}},       {"F8_E4M3", 1, {}}, {"F8_E5M2", 1, {}},
-};
-
-// One entry of a header, checked against the size of the data.
-struct HeaderEntry {
-  std::string name;
-  const FormatType* format;
-  Shape shape;
-  std::uint64_t begin, end;  // in the data
+    {"F64", 64, f64}, {"F32", 32, f32},   {"F16", 16, f16},   {"BF16", 16, bf16},
+    {"I64", 64, i64}, {"I32", 32, i32},   {"U8", 8, u8},      {"BOOL", 8, boolean},
+    {"I16", 16, {}},  {"I8", 8, {}},      {"U16", 16, {}},    {"U32", 32, {}},
+    {"U64", 64, {}},  {"C64", 64, {}},    {"F8_E4M3", 8, {}}, {"F8_E5M2", 8, {}},
+    {"F4", 4, {}},    {"F6_E2M3", 6, {}}, {"F6_E3M2", 6, {}}, {"F8_E8M0", 8, {}},
 };
 
 Shape shape_of(const Json& list, const std::string& where) {
@@ -55,168 +45,184 @@ Shape shape_of(const Json& list, const std::string& where) {
   } catch (const TypeError& error) { throw ParseError(fmt::format("{}: {}", where, error.what())); }
 }
 
-HeaderEntry parse_entry(const std::string& name, const Json& json, std::uint64_t data_bytes,
-                        const std::string& file) {
+// One entry of a header, checked against the size of the data; `begin` is still counted from there.
+SafeTensorsEntry parse_entry(const std::string& name, const Json& json, std::uint64_t data_bytes,
+                             const std::string& file) {
   const std::string where = fmt::format("{}: tensor {}", file, pantala::quoted(name));
   return extract(where, [&] {
-    HeaderEntry entry{.name = name, .format = nullptr, .shape = {}, .begin = 0, .end = 0};
     const auto dtype = json.at("dtype").get<std::string>();
-    for (const FormatType& type : kTypes)
-      if (type.name == dtype) entry.format = &type;
-    if (!entry.format)
+    const auto type = std::find_if(std::begin(kTypes), std::end(kTypes),
+                                   [&](const FormatType& one) { return one.name == dtype; });
+    if (type == std::end(kTypes))
       throw ParseError(fmt::format("{}: unknown dtype {}", where, pantala::quoted(dtype)));
-    entry.shape = shape_of(json.at("shape").get_ref<const Json::array_t&>(), where);
+    Shape shape = shape_of(json.at("shape").get_ref<const Json::array_t&>(), where);
     const auto& offsets = json.at("data_offsets").get_ref<const Json::array_t&>();
     if (offsets.size() != 2 || !offsets[0].is_number_unsigned() || !offsets[1].is_number_unsigned())
       throw ParseError(fmt::format("{}: data_offsets: expected two whole numbers, found {}", where,
                                    json.at("data_offsets").dump()));
-    entry.begin = offsets[0].get<std::uint64_t>();
-    entry.end = offsets[1].get<std::uint64_t>();
-    if (entry.begin > entry.end || entry.end > data_bytes)
+    const auto begin = offsets[0].get<std::uint64_t>(), end = offsets[1].get<std::uint64_t>();
+    if (begin > end || end > data_bytes)
       throw ParseError(fmt::format("{}: data_offsets [{},{}] are not within the {} bytes of data",
-                                   where, entry.begin, entry.end, data_bytes));
-    // Sizes have at most 62 bits and an element at most 8 bytes: dividing instead of multiplying
-    // cannot overflow.
-    const auto count = static_cast<std::uint64_t>(entry.shape.numel());
-    if ((entry.end - entry.begin) % entry.format->bytes != 0 ||
-        (entry.end - entry.begin) / entry.format->bytes != count)
+                                   where, begin, end, data_bytes));
+    // The bits of a real file have a number; those of a shape that lies may not.
+    const auto count = static_cast<std::uint64_t>(shape.numel()), bits = 8 * (end - begin);
+    if (bits % type->bits != 0 || bits / type->bits != count)
       throw ParseError(fmt::format("{}: {} {} does not fit its {} bytes of data", where, dtype,
-                                   entry.shape.str(), entry.end - entry.begin));
-    return entry;
+                                   shape.str(), end - begin));
+    return SafeTensorsEntry{name, type->name, type->dtype, shape, begin, end - begin};
   });
 }
 
 // The format has neither overlaps nor holes: what a file holds is exactly what its header names.
-void check_coverage(std::vector<HeaderEntry>& entries, std::uint64_t data_bytes,
+void check_coverage(std::vector<SafeTensorsEntry>& entries, std::uint64_t data_bytes,
                     const std::string& file) {
-  std::sort(entries.begin(), entries.end(), [](const HeaderEntry& a, const HeaderEntry& b) {
-    return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
-  });
+  std::sort(entries.begin(), entries.end(),
+            [](const SafeTensorsEntry& a, const SafeTensorsEntry& b) {
+              return std::tie(a.begin, a.bytes, a.name) < std::tie(b.begin, b.bytes, b.name);
+            });
   std::uint64_t at = 0;
-  for (const HeaderEntry& entry : entries) {
+  for (const SafeTensorsEntry& entry : entries) {
     if (entry.begin != at)
       throw ParseError(
           fmt::format("{}: tensor {}: its data begin at {}, expected {}: {}", file,
                       pantala::quoted(entry.name), entry.begin, at,
                       entry.begin < at ? "tensors overlap" : "no tensor owns the bytes between"));
-    at = entry.end;
+    at += entry.bytes;
   }
   if (at != data_bytes)
     throw ParseError(
         fmt::format("{}: {} bytes of data, but the header describes {}", file, data_bytes, at));
 }
 
-void check_supported(const std::vector<HeaderEntry>& entries, const std::string& file) {
-  std::vector<std::string> missing;
-  for (const HeaderEntry& entry : entries)
-    if (!entry.format->dtype)
-      missing.push_back(fmt::format("{} ({})", entry.name, entry.format->name));
-  if (!missing.empty())
-    throw UnsupportedError(
-        fmt::format("{}: dtypes that are not supported: {}", file, fmt::join(missing, ", ")));
+// The header's text. Read and not mapped: a file that shrinks meanwhile is an IoError.
+std::string read_header(const FileReader& file, const std::string& name) {
+  if (file.size() < 8)
+    throw ParseError(
+        fmt::format("{}: expected a header length of 8 bytes, the file has {}", name, file.size()));
+  std::uint64_t length = 0;
+  file.read_at(0, std::span(reinterpret_cast<char*>(&length), sizeof length));
+  if (length > file.size() - 8 || length > kMaxHeaderBytes)
+    throw ParseError(
+        fmt::format("{}: the header claims {} bytes; the file has {} and the limit is {}", name,
+                    length, file.size() - 8, kMaxHeaderBytes));
+  std::string text(length, '\0');
+  file.read_at(8, text);
+  return text;
+}
+
+bool is_there(const std::filesystem::path& path) {
+  std::error_code ignored;  // what cannot be looked at is reported when it is opened
+  return std::filesystem::exists(path, ignored);
+}
+
+std::filesystem::path with_ending(const std::filesystem::path& path, std::string_view ending) {
+  return path.string() + std::string(ending);
+}
+
+// The file of a folder that stands for its model.
+std::filesystem::path find_in_folder(const std::filesystem::path& folder) {
+  const std::filesystem::path usual = folder / "model.safetensors";
+  if (is_there(usual)) return usual;
+  if (is_there(with_ending(usual, kIndexEnding))) return with_ending(usual, kIndexEnding);
+  std::vector<std::filesystem::path> files, indices;
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end;
+       at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    if (name.ends_with(kSafeTensorsEnding)) files.push_back(at->path());
+    if (name.ends_with(fmt::format("{}{}", kSafeTensorsEnding, kIndexEnding)))
+      indices.push_back(at->path());
+  }
+  if (error) throw IoError(fmt::format("{}: cannot list: {}", folder.string(), error.message()));
+  if (indices.size() == 1) return indices[0];
+  if (indices.empty() && files.size() == 1) return files[0];
+  throw IoError(
+      fmt::format("{}: expected model.safetensors, model.safetensors.index.json, or one file of "
+                  "either kind, found {} and {}",
+                  folder.string(), counted(files.size(), "other .safetensors file"),
+                  indices.empty() ? "no index" : fmt::format("{} indices", indices.size())));
+}
+
+void check_shard_name(const std::string& tensor, const std::string& shard,
+                      const std::string& index) {
+  // A shard lies beside its index: a path would let an index name any file of the machine.
+  if (shard.empty() || shard == "." || shard == ".." || shard.find('/') != std::string::npos ||
+      shard.find('\0') != std::string::npos)
+    throw ParseError(
+        fmt::format("{}: tensor {}: expected the name of a file in the same folder, found {}",
+                    index, pantala::quoted(tensor), pantala::quoted(shard)));
+}
+
+SafeTensorsModel open_index(const std::filesystem::path& path) {
+  const std::string name = path.string();
+  const auto weight_map = extract(name, [document = read_json(path)] {
+    return document.at("weight_map").get<std::map<std::string, std::string, std::less<>>>();
+  });
+  SafeTensorsModel model{.path = path, .files = {}};
+  std::map<std::string, std::size_t> shards;
+  for (const auto& [tensor, shard] : weight_map) {
+    check_shard_name(tensor, shard, name);
+    if (shards.emplace(shard, shards.size()).second)
+      model.files.push_back(open_safetensors(path.parent_path() / shard));
+  }
+  std::map<std::string_view, std::size_t> places;
+  for (std::size_t k = 0; k < model.files.size(); ++k)
+    for (const SafeTensorsEntry& entry : model.files[k].entries)
+      if (!places.emplace(entry.name, k).second)
+        throw ParseError(fmt::format("{}: tensor {} is in another file of the model too",
+                                     model.files[k].file->file().path().string(),
+                                     pantala::quoted(entry.name)));
+  for (const auto& [tensor, shard] : weight_map) {
+    const auto found = places.find(tensor);
+    if (found == places.end() || found->second != shards[shard])
+      throw ParseError(fmt::format("{}: tensor {} is not in {}", name, pantala::quoted(tensor),
+                                   pantala::quoted(shard)));
+  }
+  return model;
 }
 
 }  // namespace
 
-SafeTensors::SafeTensors(const std::filesystem::path& path) {
-  constexpr std::string_view kIndexEnding = ".index.json";
-  const std::filesystem::path index = path.string() + std::string(kIndexEnding);
-  std::error_code ignored;  // what cannot be looked at is reported when it is opened
-  if (path.string().ends_with(kIndexEnding))
-    open_index(path);
-  else if (!std::filesystem::exists(path, ignored) && std::filesystem::exists(index, ignored))
-    open_index(index);
-  else
-    add_file(path);
-}
-
-void SafeTensors::add_file(const std::filesystem::path& path) {
-  FileReader file(path);
-  const std::string name = path.string();
-  if (file.size() < 8)
-    throw ParseError(
-        fmt::format("{}: expected a header length of 8 bytes, the file has {}", name, file.size()));
-  std::uint64_t header_bytes = 0;
-  file.read_at(0, std::span(reinterpret_cast<char*>(&header_bytes), sizeof header_bytes));
-  if (header_bytes > file.size() - 8 || header_bytes > kMaxHeaderBytes)
-    throw ParseError(
-        fmt::format("{}: the header claims {} bytes; the file has {} and the limit is {}", name,
-                    header_bytes, file.size() - 8, kMaxHeaderBytes));
-  std::string text(header_bytes, '\0');
-  file.read_at(8, text);
+SafeTensorsFile open_safetensors(const std::filesystem::path& path) {
+  auto mapped = std::make_shared<const MappedFile>(path);
+  const std::string name = path.string(), text = read_header(mapped->file(), name);
   const Json header = parse_json(text, name + ": header", kMaxHeaderDepth);
   if (!header.is_object())
     throw ParseError(
         fmt::format("{}: header: expected an object, found {}", name, header.type_name()));
 
-  const std::uint64_t data_begin = 8 + header_bytes, data_bytes = file.size() - data_begin;
-  std::vector<HeaderEntry> entries;
+  const std::uint64_t data_begin = 8 + text.size(),
+                      data_bytes = mapped->bytes().size() - data_begin;
+  SafeTensorsFile file{.file = std::move(mapped), .entries = {}, .metadata = {}};
   for (const auto& [key, value] : header.items()) {
     if (key == "__metadata__")
-      extract(name + ": __metadata__",
-              [&] { metadata_.merge(value.get<std::map<std::string, std::string>>()); });
+      file.metadata = extract(name + ": __metadata__", [&value = value] {
+        return value.get<std::map<std::string, std::string>>();
+      });
     else
-      entries.push_back(parse_entry(key, value, data_bytes, name));
+      file.entries.push_back(parse_entry(key, value, data_bytes, name));
   }
-  check_coverage(entries, data_bytes, name);
-  check_supported(entries, name);
-  for (const HeaderEntry& entry : entries) {
-    const Entry stored{.type = {*entry.format->dtype, entry.shape},
-                       .file = files_.size(),
-                       .begin = data_begin + entry.begin,
-                       .bytes = entry.end - entry.begin};
-    if (!entries_.emplace(entry.name, stored).second)
-      throw ParseError(fmt::format("{}: tensor {} is in another file of the model too", name,
-                                   pantala::quoted(entry.name)));
-  }
-  files_.push_back(std::move(file));
+  check_coverage(file.entries, data_bytes, name);
+  for (SafeTensorsEntry& entry : file.entries) entry.begin += data_begin;
+  return file;
 }
 
-void SafeTensors::open_index(const std::filesystem::path& path) {
-  const Json index = read_json(path);
-  const std::string name = path.string();
-  const auto weight_map = extract(
-      name, [&] { return index.at("weight_map").get<std::map<std::string, std::string>>(); });
-  std::map<std::string, std::size_t> shards;
-  for (const auto& [tensor, shard] : weight_map) {
-    // A shard lies beside its index: a path would let an index name any file of the machine.
-    if (shard.empty() || shard == ".." || shard.find('/') != std::string::npos ||
-        shard.find('\0') != std::string::npos)
-      throw ParseError(
-          fmt::format("{}: tensor {}: expected the name of a file in the same folder, found {}",
-                      name, pantala::quoted(tensor), pantala::quoted(shard)));
-    if (shards.contains(shard)) continue;
-    shards[shard] = files_.size();
-    add_file(path.parent_path() / shard);
-  }
-  for (const auto& [tensor, shard] : weight_map) {
-    const auto found = entries_.find(tensor);
-    if (found == entries_.end() || found->second.file != shards[shard])
-      throw ParseError(fmt::format("{}: tensor {} is not in {}", name, pantala::quoted(tensor),
-                                   pantala::quoted(shard)));
-  }
+SafeTensorsModel open_safetensors_model(const std::filesystem::path& path) {
+  std::error_code ignored;
+  const std::filesystem::path chosen =
+      std::filesystem::is_directory(path, ignored) ? find_in_folder(path) : path;
+  if (chosen.string().ends_with(kIndexEnding)) return open_index(chosen);
+  const std::filesystem::path index = with_ending(chosen, kIndexEnding);
+  if (!is_there(chosen) && is_there(index)) return open_index(index);
+  SafeTensorsModel model{.path = chosen, .files = {}};
+  model.files.push_back(open_safetensors(chosen));
+  return model;
 }
 
-std::vector<std::string> SafeTensors::names() const {
-  std::vector<std::string> names;
-  for (const auto& [name, entry] : entries_) names.push_back(name);
-  return names;
-}
-
-const SafeTensors::Entry& SafeTensors::entry(std::string_view name) const {
-  if (const auto found = entries_.find(name); found != entries_.end()) return found->second;
-  const std::string file = files_.empty() ? "an empty model" : files_[0].path().string();
-  throw TypeError(fmt::format("{}: there is no tensor {}{}", file, pantala::quoted(name),
-                              did_you_mean(name, names())));
-}
-
-const Type& SafeTensors::type(std::string_view name) const { return entry(name).type; }
-
-Literal SafeTensors::read(std::string_view name) const {
-  const Entry& found = entry(name);
-  std::vector<char> data(found.bytes);
-  files_[found.file].read_at(found.begin, data);
-  return ir::from_memory(found.type, std::as_bytes(std::span(data)));
+std::string_view safetensors_dtype(DType dtype) {
+  for (const FormatType& type : kTypes)
+    if (type.dtype == dtype) return type.name;
+  throw InternalError("safetensors: a dtype without a name");
 }
 
 }  // namespace pantala::io

@@ -1,47 +1,53 @@
-// The safetensors format, read only: eight bytes of header length, a JSON header {name: {dtype,
-// shape, data_offsets}}, then the data. A model may be split into several files that
-// NAME.safetensors.index.json lists ({"weight_map": {tensor: file}}). A file is checked completely
-// when it is opened; nothing in it is trusted, and memory is taken only for what the file really
+// The safetensors format: eight bytes of header length, a JSON header {name: {dtype, shape,
+// data_offsets}, "__metadata__": {text: text}}, then the data, without overlaps or holes. This is
+// the reader of one file; io/weights.cpp makes models of files. Everything in a file is checked
+// when it is opened; nothing in it is trusted, and memory is taken only for what the header really
 // holds.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "io/file.h"
-#include "pantala/literal.h"
+#include "io/mapped_file.h"
+#include "pantala/shape.h"
 
 namespace pantala::io {
 
-class SafeTensors {
- public:
-  // NAME.safetensors, or NAME.safetensors.index.json, which is also taken where NAME.safetensors
-  // does not exist. IoError, ParseError, or UnsupportedError for dtypes that Pantala does not have.
-  explicit SafeTensors(const std::filesystem::path& path);
-
-  std::vector<std::string> names() const;
-  bool contains(std::string_view name) const { return entries_.contains(name); }
-  const Type& type(std::string_view name) const;  // TypeError with the nearest name
-  Literal read(std::string_view name) const;
-  const std::map<std::string, std::string>& metadata() const { return metadata_; }
-
- private:
-  struct Entry {
-    Type type;
-    std::size_t file = 0;
-    std::uint64_t begin = 0, bytes = 0;  // in the file
-  };
-
-  void open_index(const std::filesystem::path& path);
-  void add_file(const std::filesystem::path& path);
-  const Entry& entry(std::string_view name) const;
-
-  std::vector<FileReader> files_;
-  std::map<std::string, Entry, std::less<>> entries_;
-  std::map<std::string, std::string> metadata_;
+struct SafeTensorsEntry {
+  std::string name;
+  std::string_view format;     // the dtype as the format calls it: "BF16"
+  std::optional<DType> dtype;  // empty: part of the format, but not of Pantala
+  Shape shape;
+  std::uint64_t begin = 0, bytes = 0;  // in the file
 };
+
+struct SafeTensorsFile {
+  std::shared_ptr<const MappedFile> file;
+  std::vector<SafeTensorsEntry> entries;  // in the order of their data
+  std::map<std::string, std::string> metadata;
+};
+
+// IoError or ParseError; dtypes that are not Pantala's are left to the caller.
+SafeTensorsFile open_safetensors(const std::filesystem::path& path);
+
+// The files of a model: the file itself, or those that an index lists.
+struct SafeTensorsModel {
+  std::filesystem::path path;  // what was opened: the file, or the index
+  std::vector<SafeTensorsFile> files;
+};
+// What Weights::open() takes.
+SafeTensorsModel open_safetensors_model(const std::filesystem::path& path);
+
+// "F32"; the name of the dtype in the format.
+std::string_view safetensors_dtype(DType dtype);
+
+inline constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;  // the format's own limit
+inline constexpr std::string_view kSafeTensorsEnding = ".safetensors", kIndexEnding = ".index.json";
 
 }  // namespace pantala::io

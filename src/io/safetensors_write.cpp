@@ -3,46 +3,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 #include "base/text.h"
 #include "io/file.h"
 #include "io/json.h"
+#include "io/safetensors.h"
 #include "pantala/error.h"
 
 namespace pantala::io {
 
-static_assert(std::endian::native == std::endian::little,
-              "safetensors data is little-endian and is copied as it is");
-
 namespace {
 
-std::string_view format_name(DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-      return "F32";
-    case DType::f64:
-      return "F64";
-    case DType::f16:
-      return "F16";
-    case DType::bf16:
-      return "BF16";
-    case DType::i32:
-      return "I32";
-    case DType::i64:
-      return "I64";
-    case DType::u8:
-      return "U8";
-    case DType::boolean:
-      return "BOOL";
-  }
-  throw InternalError("safetensors: a dtype without a name");
-}
-
 void check(const std::vector<TensorBytes>& tensors) {
-  for (std::size_t k = 0; k < tensors.size(); ++k) {
-    const TensorBytes& tensor = tensors[k];
+  for (const TensorBytes& tensor : tensors) {
+    if (tensor.name == "__metadata__")
+      throw TypeError("safetensors: no tensor can be named \"__metadata__\"");
     const std::int64_t expected = tensor.type.shape.numel() * dtype_bytes(tensor.type.dtype);
     if (static_cast<std::int64_t>(tensor.bytes.size()) != expected)
       throw TypeError(fmt::format("safetensors: {} {} has {} bytes, {} were given",
@@ -61,7 +37,7 @@ std::string header_bytes(const std::vector<TensorBytes>& tensors,
     if (header.contains(tensor.name))
       throw TypeError(
           fmt::format("safetensors: the name {} occurs twice", pantala::quoted(tensor.name)));
-    header[tensor.name] = {{"dtype", format_name(tensor.type.dtype)},
+    header[tensor.name] = {{"dtype", safetensors_dtype(tensor.type.dtype)},
                            {"shape", tensor.type.shape.vec()},
                            {"data_offsets", {at, at + tensor.bytes.size()}}};
     at += tensor.bytes.size();
@@ -69,9 +45,14 @@ std::string header_bytes(const std::vector<TensorBytes>& tensors,
   std::string text;
   try {
     text = header.dump();
-  } catch (const Json::exception&) { throw TypeError("safetensors: a name is not valid UTF-8"); }
+  } catch (const Json::exception&) {
+    throw TypeError("safetensors: a name or a text of the metadata is not valid UTF-8");
+  }
   text.resize((text.size() + 7) / 8 * 8, ' ');
   const std::uint64_t length = text.size();
+  if (length > kMaxHeaderBytes)
+    throw TypeError(fmt::format("safetensors: a header of {} bytes is above the limit of {}",
+                                length, kMaxHeaderBytes));
   std::string bytes(sizeof length, '\0');
   std::memcpy(bytes.data(), &length, sizeof length);
   return bytes + text;

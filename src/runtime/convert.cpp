@@ -7,7 +7,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "base/text.h"
+#include "ir/memory.h"
 #include "kir/arithmetic.h"
 #include "pantala/error.h"
 
@@ -220,6 +220,50 @@ void encode(const Literal& from, DType dtype, std::byte* to) {
   std::vector<double> rounded(from.f().begin(), from.f().end());
   for (double& value : rounded) value = round_to(from.dtype(), value);
   encode_span(std::span<const double>(rounded), dtype, to);
+}
+
+bool storable(DType from, DType to) {
+  return (is_float(from) && is_float(to)) || convertible(from, to);
+}
+
+namespace {
+
+// `action` on the elements in parts, as literals: what is converted takes little memory.
+template <class Action>
+void in_parts(DType dtype, std::span<const std::byte> bytes, Action&& action) {
+  constexpr std::size_t kPart = 1 << 14;
+  const auto size = static_cast<std::size_t>(dtype_bytes(dtype));
+  for (std::size_t done = 0; done < bytes.size() / size; done += kPart) {
+    const std::size_t count = std::min(kPart, bytes.size() / size - done);
+    action(done, ir::from_memory({dtype, {static_cast<std::int64_t>(count)}},
+                                 bytes.subspan(done * size, count * size)));
+  }
+}
+
+}  // namespace
+
+void check_stored(const Receiver& receiver, DType from, std::span<const std::byte> bytes,
+                  const Type& to) {
+  if (is_float(from) || is_float(to.dtype) || magnitude_bits(from) < magnitude_bits(to.dtype) ||
+      from == to.dtype)
+    return;
+  in_parts(from, bytes,
+           [&](std::size_t, const Literal& part) { check_integers(receiver, part.i(), to, {}); });
+}
+
+void convert_stored(DType from, std::span<const std::byte> bytes, DType to, std::byte* out) {
+  if (from == to && from != boolean) {
+    if (!bytes.empty()) std::memcpy(out, bytes.data(), bytes.size());
+    return;
+  }
+  if (is_half(from) && to == DType::f32) {  // the usual case of a large model
+    for (std::size_t k = 0; k < bytes.size() / 2; ++k)
+      kir::load_element(from, bytes.data() + 2 * k, out + 4 * k);
+    return;
+  }
+  const auto size = static_cast<std::size_t>(dtype_bytes(to));
+  in_parts(from, bytes,
+           [&](std::size_t begin, const Literal& part) { encode(part, to, out + begin * size); });
 }
 
 Literal decode(const Type& type, const std::byte* from) {

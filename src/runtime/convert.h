@@ -43,6 +43,15 @@ void check_literal(const Receiver& receiver, const Literal& from, const Type& to
                    const IndexBounds& bounds = {});
 void encode(const Literal& from, DType dtype, std::byte* to);
 
+// Stored elements (files, other sessions) as those of another dtype. Floats become floats of any
+// kind, rounded to nearest even where that is narrower; integers are taken as encode() takes them,
+// after check_stored().
+bool storable(DType from, DType to);
+void check_stored(const Receiver& receiver, DType from, std::span<const std::byte> bytes,
+                  const Type& to);
+// `bytes` need not be aligned. Equal dtypes keep their bits; bools become 0 or 1.
+void convert_stored(DType from, std::span<const std::byte> bytes, DType to, std::byte* out);
+
 Literal decode(const Type& type, const std::byte* from);
 // TypeError naming both counts, or both dtypes where the buffer's cannot hold every value.
 void decode_into(const Receiver& source, const Type& type, const std::byte* from,

@@ -170,6 +170,10 @@ void Session::set_learning_rate_factor(std::string_view pattern, double factor) 
 
 void Session::save(const std::filesystem::path& path, Saved what) const { data_->save(path, what); }
 void Session::load(const std::filesystem::path& path, Saved what) { data_->load(path, what); }
+LoadWeightsReport Session::load_weights(const Weights& weights, const LoadWeightsOptions& options) {
+  return data_->load_weights(weights, options);
+}
+Weights Session::weights() const { return data_->weights(); }
 
 CompiledPlan Session::compiled() const { return CompiledPlan(data_->main_data()); }
 const Report& Session::report() const { return data_->report(); }

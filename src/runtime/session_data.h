@@ -64,6 +64,8 @@ class SessionData {
 
   void save(const std::filesystem::path& path, Saved what) const;
   void load(const std::filesystem::path& path, Saved what);
+  LoadWeightsReport load_weights(const Weights& weights, const LoadWeightsOptions& options);
+  Weights weights() const;
   SessionMemory memory() const;
   void set_timing(bool on) { is_timed_ = on; }
   void write_trace(const std::filesystem::path& path) const;

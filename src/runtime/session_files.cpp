@@ -1,15 +1,14 @@
 // Saving and loading of sessions.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
 #include <map>
 
 #include "base/text.h"
-#include "io/safetensors.h"
 #include "io/safetensors_write.h"
 #include "pantala/error.h"
+#include "runtime/load_weights.h"
 #include "runtime/session_data.h"
 
 namespace pantala::runtime {
@@ -51,19 +50,22 @@ bool contains(Saved what, const StoreLeaf& leaf) {
   return what == Saved::training || belongs_to_training(leaf) == (what == Saved::optimizer);
 }
 
-std::int64_t saved_window(const io::SafeTensors& file, const std::string& path, bool splits) {
+// A file of Pantala's own: nothing in it is superfluous.
+const LoadWeightsOptions kExactly = {.strict = true, .prefixes = {}, .skip = {}, .ignore = {}};
+
+std::int64_t saved_window(const Weights& file, bool splits) {
   const auto found = file.metadata().find(kAccumulated);
   if (found == file.metadata().end()) return 0;
   const std::string& text = found->second;
   std::int64_t count = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
   if (error != std::errc() || end != text.data() + text.size() || count < 0)
-    throw ParseError(fmt::format("{}: {}: expected a whole number, found {}", path, kAccumulated,
-                                 pantala::quoted(text)));
+    throw ParseError(fmt::format("{}: {}: expected a whole number, found {}", file.source(),
+                                 kAccumulated, pantala::quoted(text)));
   if (count > 0 && !splits)
     throw TypeError(fmt::format(
         "{}: it was saved after {} micro-batches of a window, but this session does not accumulate",
-        path, count));
+        file.source(), count));
   return count;
 }
 
@@ -89,33 +91,32 @@ void SessionData::save(const std::filesystem::path& path, Saved what) const {
 }
 
 void SessionData::load(const std::filesystem::path& path, Saved what) {
-  const io::SafeTensors file(path);
-  const std::vector<const Store::Entry*> entries = saved_entries(what);
-  std::vector<std::string> problems;
-  for (const Store::Entry* entry : entries) {
-    const std::string& name = entry->leaf.name;
-    if (!file.contains(name))
-      problems.push_back(fmt::format("'{}' {} is missing", name, entry->leaf.type.str()));
-    else if (file.type(name) != entry->leaf.type)
-      problems.push_back(fmt::format("'{}' is {} in the file, the session has {}", name,
-                                     file.type(name).str(), entry->leaf.type.str()));
-  }
-  std::vector<std::string> known;
-  for (const Store::Entry* entry : entries) known.push_back(entry->leaf.name);
-  for (const std::string& name : file.names())
-    if (!store_.find(name))
-      problems.push_back(fmt::format("the session has no '{}'{}", name, did_you_mean(name, known)));
-  if (!problems.empty())
-    throw TypeError(
-        fmt::format("{}: does not fit the session: {}", path.string(), fmt::join(problems, "; ")));
-  // Read completely before anything changes: a file that becomes unreadable leaves the session as
-  // it was.
-  std::vector<Literal> values;
-  for (const Store::Entry* entry : entries) values.push_back(file.read(entry->leaf.name));
-  const std::int64_t accumulated =
-      what == Saved::model ? 0 : saved_window(file, path.string(), splits_update());
-  for (std::size_t k = 0; k < entries.size(); ++k) store_.write(*entries[k], values[k]);
+  const Weights file = Weights::open(path);
+  const WeightsMatch match = match_weights(
+      {.store = store_, .entries = saved_entries(what), .exact_types = true}, file, kExactly);
+  require_fit(match, file);
+  const std::int64_t accumulated = what == Saved::model ? 0 : saved_window(file, splits_update());
+  write_weights(store_, match, file);
   if (what != Saved::model) accumulated_ = accumulated;
+}
+
+LoadWeightsReport SessionData::load_weights(const Weights& weights,
+                                            const LoadWeightsOptions& options) {
+  WeightsMatch match =
+      match_weights({.store = store_, .entries = saved_entries(Saved::model)}, weights, options);
+  if (options.strict) require_fit(match, weights);
+  write_weights(store_, match, weights);
+  return std::move(match.report);
+}
+
+Weights SessionData::weights() const {
+  Weights weights;
+  for (const Store::Entry* entry : saved_entries(Saved::model)) {
+    std::vector<std::byte> space;
+    const std::span<const std::byte> bytes = store_.bytes(*entry, space);
+    weights.set(entry->leaf.name, entry->leaf.type, {bytes.begin(), bytes.end()});
+  }
+  return weights;
 }
 
 }  // namespace pantala::runtime

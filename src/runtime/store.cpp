@@ -235,6 +235,16 @@ void Store::write(const Entry& entry, const HostElements& value) {
   write_bytes(entry, bytes);
 }
 
+void Store::write_stored(const Entry& entry, DType dtype, std::span<const std::byte> bytes) {
+  const Type& type = entry.leaf.type;
+  // A number on the host is decoded in place, which needs aligned memory.
+  if (dtype == type.dtype && dtype != boolean && !entry.leaf.on_host)
+    return write_bytes(entry, bytes);
+  std::vector<std::byte> converted(static_cast<std::size_t>(bytes_of(type)));
+  convert_stored(dtype, bytes, type.dtype, converted.data());
+  write_bytes(entry, converted);
+}
+
 std::int64_t Store::device_bytes(LeafKind kind) const {
   std::int64_t bytes = 0;
   for (const Entry& entry : entries_)

@@ -72,6 +72,8 @@ class Store {
   // Checked as set_input checks (convert.h).
   void write(const Entry& entry, const Literal& value);
   void write(const Entry& entry, const HostElements& value);
+  // Elements as a file holds them, of a dtype that fits (convert.h: storable, check_stored).
+  void write_stored(const Entry& entry, DType dtype, std::span<const std::byte> bytes);
   // The bytes of an entry; `space` keeps them where the device's memory cannot be seen.
   std::span<const std::byte> bytes(const Entry& entry, std::vector<std::byte>& space) const;
 

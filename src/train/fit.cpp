@@ -274,7 +274,7 @@ void Trainer::Impl::judge(const Evaluation& evaluation, const FitOptions& option
     state.best = value;
     state.best_epoch = state.epoch - 1;
     state.bad_epochs = 0;
-    if (stopping.restore_best) best_weights_ = train::Weights::of(session(), true);
+    if (stopping.restore_best) best_weights_ = train::Snapshot::of(session(), true);
   } else if (++state.bad_epochs > stopping.patience) {
     state.stopped_early = true;
   }

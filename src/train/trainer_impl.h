@@ -13,7 +13,7 @@
 
 #include "pantala/trainer.h"
 #include "train/plans.h"
-#include "train/weights.h"
+#include "train/snapshot.h"
 
 namespace pantala {
 
@@ -84,9 +84,10 @@ class Trainer::Impl {
 
   // checkpoint.cpp
   void save(const CheckpointOptions& options);
+  void tell_changes();
   void remove_old(const CheckpointOptions& options) const;
 
-  std::optional<train::Weights> best_weights_;
+  std::optional<train::Snapshot> best_weights_;
   std::string loader_fingerprint_;
   // What the newest checkpoint in a folder holds.
   struct Place {
@@ -98,6 +99,8 @@ class Trainer::Impl {
     return {folder.lexically_normal(), state.global_steps, state.epoch, state.batches};
   }
   Place saved_at_;
+  // Between the config of the loaded checkpoint and this one; they matter if training goes on.
+  std::vector<std::string> changes_;
 
   // For progress().
   std::int64_t epochs_ = 0;

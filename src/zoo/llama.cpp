@@ -63,8 +63,9 @@ class Decoder {
 
  private:
   Tensor matrix(const std::string& layer, std::int64_t out, std::int64_t in) {
-    return graph_.parameter(layer + ".weight", {out, in}, init::normal(0, config_.init_deviation),
-                            f32, where_);
+    const Initializer first =
+        config_.init_deviation > 0 ? init::normal(0, config_.init_deviation) : init::zeros();
+    return graph_.parameter(layer + ".weight", {out, in}, first, f32, where_);
   }
   Tensor project(const std::string& layer, const Tensor& x, std::int64_t out) {
     return linear({x, where_}, matrix(layer, out, x.shape().back()));

@@ -147,7 +147,9 @@ std::vector<std::string> problems_of(const LlamaConfig& config) {
   };
   positive(config.rope_theta, "rope_theta");
   positive(config.rms_eps, "rms_eps");
-  positive(config.init_deviation, "init_deviation");
+  if (!(std::isfinite(config.init_deviation) && config.init_deviation >= 0))
+    problems.push_back(fmt::format("init_deviation must be finite and not negative, got {}",
+                                   exact(config.init_deviation)));
   if (!problems.empty()) return problems;  // what follows divides by these
   if (config.heads % config.kv_heads != 0)
     problems.push_back(fmt::format("heads must be a multiple of kv_heads, got {} and {}",

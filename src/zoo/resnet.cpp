@@ -39,7 +39,8 @@ class Builder {
       : architecture_(architecture), options_(options), training_(training), where_(where) {}
 
   Tensor logits(const Tensor& image) const {
-    Tensor h = relu(at(convolve("conv1", "bn1", image, {.out = kStemWidth, .kernel = 7, .stride = 2})));
+    Tensor h =
+        relu(at(convolve("conv1", "bn1", image, {.out = kStemWidth, .kernel = 7, .stride = 2})));
     h = max_pool2d(at(h), {3}, {.stride = {2}, .padding = {1}});
     std::int64_t width = kStemWidth;
     for (int layer = 0; layer < 4; ++layer, width *= 2)
@@ -56,8 +57,8 @@ class Builder {
                std::int64_t stride) const {
     const std::int64_t out = architecture_.bottleneck ? 4 * width : width;
     const auto part = [&](int number, const Tensor& input, const Convolution& convolution) {
-      return convolve(fmt::format("{}conv{}", prefix, number), fmt::format("{}bn{}", prefix, number),
-                      input, convolution);
+      return convolve(fmt::format("{}conv{}", prefix, number),
+                      fmt::format("{}bn{}", prefix, number), input, convolution);
     };
     // Nothing but its first values keeps the sum of the branches of a folded network small.
     const double gain =
@@ -71,11 +72,10 @@ class Builder {
       branch = relu(at(part(1, x, {.out = width, .kernel = 3, .stride = stride})));
       branch = part(2, branch, {.out = out, .kernel = 3, .gain = gain});
     }
-    const Tensor shortcut =
-        stride == 1 && x.dim(1) == out
-            ? x
-            : convolve(prefix + "downsample.0", prefix + "downsample.1", x,
-                       {.out = out, .kernel = 1, .stride = stride});
+    const Tensor shortcut = stride == 1 && x.dim(1) == out
+                                ? x
+                                : convolve(prefix + "downsample.0", prefix + "downsample.1", x,
+                                           {.out = out, .kernel = 1, .stride = stride});
     return relu(at(add(at(branch), shortcut)));
   }
 
@@ -84,7 +84,8 @@ class Builder {
                   const Convolution& c) const {
     Graph graph(x.graph());
     // He initialisation by the number of outputs, as torchvision has it.
-    const double deviation = c.gain * std::sqrt(2.0 / static_cast<double>(c.out * c.kernel * c.kernel));
+    const double deviation =
+        c.gain * std::sqrt(2.0 / static_cast<double>(c.out * c.kernel * c.kernel));
     const Tensor weight = graph.parameter(conv + ".weight", {c.out, x.dim(1), c.kernel, c.kernel},
                                           init::normal(0, deviation), f32, where_);
     const ConvOptions how{.stride = {c.stride}, .padding = {c.kernel / 2}};
@@ -100,6 +101,19 @@ class Builder {
   const Where where_;
 };
 
+// Batch norm needs more than one value per channel, also in the last layer, whose maps are 1 / 32
+// of the image.
+void require_statistics(const Architecture& architecture, std::int64_t batch,
+                        const ResnetOptions& options, const Where& where) {
+  constexpr std::int64_t kShrinks = 32;
+  if (batch > 1 || options.height > kShrinks || options.width > kShrinks) return;
+  ir::throw_type_error(
+      architecture.name, ir::provenance(where),
+      fmt::format("batch norm cannot be trained with one image of {} x {} pixels: height or width "
+                  "must be at least {}, or the batch at least 2",
+                  options.height, options.width, kShrinks + 1));
+}
+
 enum class Outputs : std::uint8_t { logits, loss, both };
 
 Model make(const Architecture& architecture, std::int64_t batch, const ResnetOptions& options,
@@ -109,6 +123,8 @@ Model make(const Architecture& architecture, std::int64_t batch, const ResnetOpt
   require_positive(architecture.name, options.height, "height", where);
   require_positive(architecture.name, options.width, "width", where);
   require_positive(architecture.name, options.classes, "classes", where);
+  if (training && options.form == ResnetForm::batch_norm)
+    require_statistics(architecture, batch, options, where);
   Model model;
   model.input = model.graph.input("image", {batch, options.channels, options.height, options.width},
                                   f32, where);

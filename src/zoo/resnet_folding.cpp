@@ -14,8 +14,9 @@ namespace {
 
 void require_vector(const Literal& value, std::string_view what, std::int64_t channels) {
   if (!value.is_float() || value.shape() != Shape{channels})
-    throw TypeError(fmt::format("fold_batch_norm: {} must be [{}], one float per output channel, got {}",
-                                what, channels, value.type().str()));
+    throw TypeError(
+        fmt::format("fold_batch_norm: {} must be [{}], one float per output channel, got {}", what,
+                    channels, value.type().str()));
 }
 
 void check(const Literal& weight, const Literal& gamma, const Literal& beta, const Literal& mean,
@@ -30,8 +31,9 @@ void check(const Literal& weight, const Literal& gamma, const Literal& beta, con
   require_vector(var, "var", channels);
   for (std::int64_t channel = 0; channel < channels; ++channel)
     if (const double sum = var.at(channel) + eps; !(sum > 0))
-      throw TypeError(fmt::format("fold_batch_norm: var + eps must be positive, but it is {} + {} of channel {}",
-                                  var.at(channel), eps, channel));
+      throw TypeError(fmt::format(
+          "fold_batch_norm: var + eps must be positive, but it is {} + {} of channel {}",
+          var.at(channel), eps, channel));
 }
 
 bool ends_with_removed(std::string_view& text, std::string_view end) {
@@ -61,7 +63,8 @@ FoldedBatchNorm fold_batch_norm(const Literal& weight, const Literal& gamma, con
   std::vector<double> folded = weight.to_doubles(), bias;
   for (std::int64_t channel = 0; channel < channels; ++channel) {
     const double f = gamma.at(channel) / std::sqrt(var.at(channel) + eps);
-    for (std::int64_t k = 0; k < size; ++k) folded[static_cast<std::size_t>(channel * size + k)] *= f;
+    for (std::int64_t k = 0; k < size; ++k)
+      folded[static_cast<std::size_t>(channel * size + k)] *= f;
     bias.push_back(beta.at(channel) - mean.at(channel) * f);
   }
   return {.weight = Literal::floats(weight.shape(), std::move(folded), weight.dtype()),
@@ -75,7 +78,9 @@ Weights fold_resnet(const Weights& torchvision, double eps, const BiasName& name
     if (!ends_with_removed(layer, ".weight")) continue;
     const std::optional<std::string> norm = norm_behind(layer);
     if (!norm || !torchvision.contains(*norm + ".running_var")) continue;
-    const auto read = [&](std::string_view part) { return torchvision.read(*norm + std::string(part)); };
+    const auto read = [&](std::string_view part) {
+      return torchvision.read(*norm + std::string(part));
+    };
     FoldedBatchNorm one;
     try {
       one = fold_batch_norm(torchvision.read(weight), read(".weight"), read(".bias"),

@@ -108,6 +108,7 @@ TEST(Llama, RefusesConfigsThatAreNoModel) {
               HasSubstr("vocabulary"));
   EXPECT_THAT(message([](auto& c) { c.rms_eps = 0; }), HasSubstr("rms_eps"));
   EXPECT_THAT(message([](auto& c) { c.rope_theta = INFINITY; }), HasSubstr("rope_theta"));
+  EXPECT_THAT(message([](auto& c) { c.init_deviation = -1; }), HasSubstr("init_deviation"));
 }
 
 TEST(Llama, RefusesSizesBeyondItsPositions) {

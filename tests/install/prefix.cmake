@@ -13,10 +13,10 @@ foreach(expected bin/pantala include/pantala/pantala.h include/pantala/ops/conv.
   endif()
 endforeach()
 
-# No text may name a place of this machine; binaries are tried by the other tests. A place is named where an absolute path begins with
-# it: a checkout in /data must not be found in "pantala/data/dataset.h".
+# No text and no library may name a place of this machine. A place is named where an absolute path begins with it: a checkout in /data
+# must not be found in "pantala/data/dataset.h".
 foreach(file ${files})
-  if(file MATCHES "\\.(h|cmake|pc|1)$")
+  if(file MATCHES "\\.(h|cmake|pc|1|so[.0-9]*)$")
     file(READ ${PREFIX}/${file} text)
     foreach(place ${WORK} ${BUILD} ${SOURCE})
       string(REGEX REPLACE "([][+.*()^$?|\\])" "\\\\\\1" pattern "${place}")

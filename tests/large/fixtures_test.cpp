@@ -34,9 +34,10 @@ TEST_P(LargeModel, AgreesAsMachineCode) {
   EXPECT_FALSE(result.values.empty());
 }
 
-INSTANTIATE_TEST_SUITE_P(Fixtures, LargeModel, ::testing::ValuesIn(large_models()),
-                         [](const auto& info) { return info.param; });
-// Until the folder has a large model.
+std::string test_name(const ::testing::TestParamInfo<std::string>& info) { return info.param; }
+
+INSTANTIATE_TEST_SUITE_P(Fixtures, LargeModel, ::testing::ValuesIn(large_models()), test_name);
+// Another folder may have none.
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(LargeModel);
 
 }  // namespace

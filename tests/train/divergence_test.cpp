@@ -10,9 +10,9 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/training.h"
-#include "io/safetensors.h"
 #include "pantala/error.h"
 #include "pantala/ops.h"
+#include "pantala/weights.h"
 #include "support/trainer_case.h"
 #include "train/diagnose.h"
 
@@ -238,7 +238,7 @@ class DivergedRun : public TrainingTest {
     for (const char* name : {"model.safetensors", "optimizer.safetensors"}) {
       EXPECT_EQ(bytes(run + "/diverged/state/" + name),
                 bytes(run + "/checkpoints/" + newest + "/" + name));
-      const io::SafeTensors tensors(file(run + "/diverged/state/" + name));
+      const Weights tensors = Weights::open(file(run + "/diverged/state/" + name));
       for (const std::string& tensor : tensors.names())
         for (const double value : numbers_of(tensors.read(tensor)))
           ASSERT_TRUE(std::isfinite(value)) << tensor;
@@ -286,7 +286,7 @@ TEST_F(DivergedRun, SkipLeavesTheStepOutAndCountsIt) {
   EXPECT_EQ(result.at("skipped"), 4);  // once an epoch
   EXPECT_EQ(result.at("steps"), 4 * 10 - 4);
   EXPECT_LT(result.at("train_loss"), 1e3);
-  const io::SafeTensors model(file("run/model.safetensors"));
+  const Weights model = Weights::open(file("run/model.safetensors"));
   for (const std::string& name : model.names())
     for (const double value : numbers_of(model.read(name))) ASSERT_TRUE(std::isfinite(value));
   EXPECT_FALSE(exists("run/diverged"));

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "io/safetensors.h"
+#include "pantala/weights.h"
 #include "support/data_files.h"
 #include "support/training_data.h"
 #include "train/run.h"
@@ -108,7 +108,7 @@ TEST_F(SameBits, UpToRoundingWithOtherMicroBatches) {
                                          file(out)});
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
     EXPECT_EQ(nlohmann::json::parse(outcome.out).at("steps"), 27);
-    const io::SafeTensors model(file(out + "/model.safetensors"));
+    const Weights model = Weights::open(file(out + "/model.safetensors"));
     std::vector<double> values;
     for (const std::string& name : model.names()) {
       const Literal tensor = model.read(name);

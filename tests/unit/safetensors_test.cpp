@@ -1,7 +1,5 @@
 // The safetensors reader on good files and on hostile ones: every one of those ends in a typed
 // error that names the file.
-#include "io/safetensors.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -9,7 +7,9 @@
 #include <cmath>
 #include <cstring>
 
+#include "io/file.h"
 #include "pantala/error.h"
+#include "pantala/weights.h"
 #include "support/temporary.h"
 
 namespace pantala::io {
@@ -18,7 +18,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-class SafeTensorsTest : public testing::Test {
+class SafeTensors : public testing::Test {
  protected:
   static std::string bytes_of(std::uint64_t value) {
     return std::string(reinterpret_cast<const char*>(&value), 8);
@@ -33,7 +33,7 @@ class SafeTensorsTest : public testing::Test {
     const std::filesystem::path path =
         write("bad.safetensors", header, std::string(data_bytes, '\0'));
     try {
-      SafeTensors file(path);
+      Weights::open(path);
     } catch (const ParseError& error) {
       EXPECT_THAT(error.what(), testing::StartsWith(path.string() + ": "));
       return error.what();
@@ -50,13 +50,13 @@ std::string raw(std::vector<T> values) {
   return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
 }
 
-TEST_F(SafeTensorsTest, ReadsEveryDtype) {
+TEST_F(SafeTensors, ReadsEveryDtype) {
   const std::string data = raw<double>({0.1, -2}) + raw<float>({1.5f}) +
                            raw<std::uint16_t>({0x3C00, 0xC000, 0x0001, 0x7C00, 0x7E00}) +
                            raw<std::uint16_t>({0x3FC0}) + raw<std::int64_t>({-5}) +
                            raw<std::int32_t>({-7}) + raw<std::uint8_t>({255}) +
                            raw<std::uint8_t>({1, 0, 2});
-  const SafeTensors file(write(
+  const Weights file = Weights::open(write(
       "all.safetensors",
       R"({"__metadata__":{"format":"pt"},"a":{"dtype":"F64","shape":[2],"data_offsets":[0,16]},"b":{"dtype":"F32","shape":[1],"data_offsets":[16,20]},)"
       R"("c":{"dtype":"F16","shape":[5],"data_offsets":[20,30]},"d":{"dtype":"BF16","shape":[1,1],"data_offsets":[30,32]},)"
@@ -81,8 +81,8 @@ TEST_F(SafeTensorsTest, ReadsEveryDtype) {
   EXPECT_EQ(file.read("i").numel(), 0);
 }
 
-TEST_F(SafeTensorsTest, UnknownTensorGetsTheNearestName) {
-  const SafeTensors file(write(
+TEST_F(SafeTensors, UnknownTensorGetsTheNearestName) {
+  const Weights file = Weights::open(write(
       "one.safetensors", R"({"weight":{"dtype":"U8","shape":[],"data_offsets":[0,1]}})", "x"));
   EXPECT_FALSE(file.contains("wieght"));
   try {
@@ -93,17 +93,17 @@ TEST_F(SafeTensorsTest, UnknownTensorGetsTheNearestName) {
   }
 }
 
-TEST_F(SafeTensorsTest, HeaderLengthIsCheckedAgainstTheFile) {
+TEST_F(SafeTensors, HeaderLengthIsCheckedAgainstTheFile) {
   const auto path = folder_ / "length.safetensors";
   for (const std::uint64_t length : {std::uint64_t{3}, std::uint64_t{1} << 40, ~std::uint64_t{0}}) {
     write_file(path, bytes_of(length) + "{}");
-    EXPECT_THROW(SafeTensors{path}, ParseError) << length;
+    EXPECT_THROW(Weights::open(path), ParseError) << length;
   }
   write_file(path, "short");
-  EXPECT_THROW(SafeTensors{path}, ParseError);
+  EXPECT_THROW(Weights::open(path), ParseError);
 }
 
-TEST_F(SafeTensorsTest, RefusesWhatIsNotAHeader) {
+TEST_F(SafeTensors, RefusesWhatIsNotAHeader) {
   EXPECT_THAT(refusal("", 0), HasSubstr("not valid JSON"));
   EXPECT_THAT(refusal("{\"a\":", 0), HasSubstr("not valid JSON"));
   EXPECT_THAT(refusal("[]", 0), HasSubstr("expected an object"));
@@ -113,7 +113,7 @@ TEST_F(SafeTensorsTest, RefusesWhatIsNotAHeader) {
   EXPECT_THAT(refusal(R"({"__metadata__":{"a":1}})", 0), HasSubstr("__metadata__"));
 }
 
-TEST_F(SafeTensorsTest, RefusesBadEntries) {
+TEST_F(SafeTensors, RefusesBadEntries) {
   const auto entry = [&](const std::string& fields, std::size_t bytes) {
     return refusal("{\"w\":{" + fields + "}}", bytes);
   };
@@ -149,7 +149,7 @@ TEST_F(SafeTensorsTest, RefusesBadEntries) {
               HasSubstr("two whole numbers"));
 }
 
-TEST_F(SafeTensorsTest, RefusesOverlapsHolesAndRepetitions) {
+TEST_F(SafeTensors, RefusesOverlapsHolesAndRepetitions) {
   const std::string a = R"("a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]})";
   EXPECT_THAT(refusal("{" + a + R"(,"b":{"dtype":"U8","shape":[4],"data_offsets":[2,6]}})", 6),
               HasSubstr("tensors overlap"));
@@ -159,37 +159,37 @@ TEST_F(SafeTensorsTest, RefusesOverlapsHolesAndRepetitions) {
   EXPECT_THAT(refusal("{" + a + "," + a + "}", 4), HasSubstr("the key \"a\" appears twice"));
 }
 
-TEST_F(SafeTensorsTest, ListsAllDtypesThatAreNotSupported) {
+TEST_F(SafeTensors, ListsAllDtypesThatAreNotSupported) {
   const auto path = write(
       "new.safetensors",
       R"({"a":{"dtype":"I16","shape":[1],"data_offsets":[0,2]},"b":{"dtype":"F8_E5M2","shape":[1],"data_offsets":[2,3]}})",
       "123");
   try {
-    SafeTensors file(path);
+    Weights::open(path);
     FAIL() << "no error";
   } catch (const UnsupportedError& error) {
     EXPECT_THAT(error.what(), HasSubstr("a (I16), b (F8_E5M2)"));
   }
 }
 
-TEST_F(SafeTensorsTest, MissingFileAndFolderAreIoErrors) {
-  EXPECT_THROW(SafeTensors{folder_ / "nothing.safetensors"}, IoError);
-  EXPECT_THROW(SafeTensors{folder_}, IoError);
+TEST_F(SafeTensors, MissingFileAndFolderAreIoErrors) {
+  EXPECT_THROW(Weights::open(folder_ / "nothing.safetensors"), IoError);
+  EXPECT_THROW(Weights::open(folder_), IoError);
 }
 
-TEST_F(SafeTensorsTest, ReadsShardsByTheirIndex) {
+TEST_F(SafeTensors, ReadsShardsByTheirIndex) {
   write("m-1.safetensors", R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", "\x01");
   write("m-2.safetensors", R"({"b":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", "\x02");
   write_file(folder_ / "m.safetensors.index.json",
              R"({"weight_map":{"a":"m-1.safetensors","b":"m-2.safetensors"}})");
   for (const char* name : {"m.safetensors", "m.safetensors.index.json"}) {
-    const SafeTensors model(folder_ / name);
+    const Weights model = Weights::open(folder_ / name);
     EXPECT_THAT(model.names(), ElementsAre("a", "b"));
     EXPECT_EQ(model.read("b"), Literal::ints({1}, {2}, u8));
   }
 }
 
-TEST_F(SafeTensorsTest, RefusesBadIndices) {
+TEST_F(SafeTensors, RefusesBadIndices) {
   write("m-1.safetensors", R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", "\x01");
   write(
       "m-2.safetensors",
@@ -199,7 +199,7 @@ TEST_F(SafeTensorsTest, RefusesBadIndices) {
   const auto refused = [&](const std::string& text, const std::string& why) {
     write_file(path, text);
     try {
-      SafeTensors model(path);
+      Weights::open(path);
       ADD_FAILURE() << "no error: " << text;
     } catch (const ParseError& error) { EXPECT_THAT(error.what(), HasSubstr(why)); }
   };
@@ -213,11 +213,11 @@ TEST_F(SafeTensorsTest, RefusesBadIndices) {
   refused(R"({"weight_map":{"a":"m-1.safetensors","b":"m-2.safetensors"}})",
           "in another file of the model too");
   write_file(path, R"({"weight_map":{"a":"m-9.safetensors"}})");
-  EXPECT_THROW(SafeTensors{path}, IoError);
+  EXPECT_THROW(Weights::open(path), IoError);
 }
 
 // Any damage is either harmless or a typed error.
-TEST_F(SafeTensorsTest, SurvivesRandomDamage) {
+TEST_F(SafeTensors, SurvivesRandomDamage) {
   const std::string header =
       R"({"a":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},"b":{"dtype":"I64","shape":[],"data_offsets":[24,32]}})";
   const std::string good = bytes_of(header.size()) + header + std::string(32, 'x');
@@ -236,14 +236,14 @@ TEST_F(SafeTensorsTest, SurvivesRandomDamage) {
     std::fwrite(bad.data(), 1, bad.size(), out);
     std::fclose(out);
     try {
-      const SafeTensors file(path);
+      const Weights file = Weights::open(path);
       for (const std::string& name : file.names()) file.read(name);
     } catch (const InternalError& error) { FAIL() << error.what(); } catch (const Error&) {
     }
   }
 }
 
-TEST_F(SafeTensorsTest, WritesReplaceTheWholeFileAndLeaveNothingBehind) {
+TEST_F(SafeTensors, WritesReplaceTheWholeFileAndLeaveNothingBehind) {
   write_file(folder_ / "text", "a longer first content");
   write_file(folder_ / "text", "second");
   EXPECT_EQ(read_file(folder_ / "text"), "second");

@@ -272,12 +272,12 @@ TEST(SessionSplit, the_halves_of_a_file_have_nothing_in_common) {
   session.save(all, Saved::training);
   const std::string no_optimizer =
       message<TypeError>([&] { session.load(model, Saved::optimizer); });
-  EXPECT_THAT(no_optimizer, HasSubstr("'optim.m.fc1.weight' f32[6,7] is missing"));
-  EXPECT_THAT(no_optimizer, HasSubstr("'optim.lr' f64[] is missing"));
-  EXPECT_THAT(no_optimizer, HasSubstr("'rng.draw' i64[] is missing"));
+  EXPECT_THAT(no_optimizer, HasSubstr("\n  optim.m.fc1.weight\n"));
+  EXPECT_THAT(no_optimizer, HasSubstr("\n  optim.lr\n"));
+  EXPECT_THAT(no_optimizer, HasSubstr("\n  rng.draw\n"));
   const std::string no_model = message<TypeError>([&] { session.load(optimizer, Saved::model); });
-  EXPECT_THAT(no_model, HasSubstr("'fc1.weight' f32[6,7] is missing"));
-  EXPECT_THAT(no_model, HasSubstr("'norm.running_mean' f32[6] is missing"));
+  EXPECT_THAT(no_model, HasSubstr(" missing:\n  fc1.bias\n  fc1.weight\n"));
+  EXPECT_THAT(no_model, HasSubstr("\n  norm.running_mean\n"));
   EXPECT_THAT(no_model, testing::Not(HasSubstr("optim.")));
   session.load(all, Saved::optimizer);  // a larger file will do
 }

@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <functional>
 
-#include "io/safetensors.h"
 #include "io/safetensors_write.h"
 #include "pantala/error.h"
 #include "pantala/interpreter.h"
@@ -258,7 +257,7 @@ TEST(SafetensorsWrite, a_file_reads_back_with_its_metadata) {
   for (std::size_t k = 0; k < values.size(); ++k)
     tensors.push_back({values[k].first, values[k].second.type(), memory[k]});
   io::write_safetensors(path, tensors, {{"made by", "a test"}});
-  const io::SafeTensors file(path);
+  const Weights file = Weights::open(path);
   EXPECT_EQ(file.names().size(), values.size());
   for (const auto& [name, value] : values) EXPECT_EQ(file.read(name), value) << name;
   EXPECT_EQ(file.metadata().at("made by"), "a test");

@@ -69,6 +69,7 @@ Trainer make_trainer(const RunConfig& config, const ModelShape& shape, std::int6
   RateRule rate = rate_of(config, total_steps);
   TrainConfig train{.optimizer = optimizer_of(config),
                     .log_interval = 0,  // the run has logs of its own
+                    .data_input = data_input(config, shape),
                     .prediction_output = prediction_output(shape),
                     .schedule = std::move(rate.schedule),
                     .plateau = std::move(rate.plateau),

@@ -30,7 +30,7 @@ struct LlamaConfig {
   double rope_theta = 100000;
   double rms_eps = 1e-5;
   bool tied_embeddings = true;   // the output layer is the embedding table; no lm_head.weight
-  double init_deviation = 0.02;  // matrices start as N(0, init_deviation)
+  double init_deviation = 0.02;  // matrices start as N(0, init_deviation); 0: as zeros, quickly
 
   std::int64_t size_of_head() const { return head_size > 0 ? head_size : hidden / heads; }
   friend bool operator==(const LlamaConfig&, const LlamaConfig&) = default;

@@ -1,4 +1,4 @@
-// Weights: copies of what makes a model (parameters, its own states, averages of its weights), to
+// Snapshots: copies of what makes a model (parameters, its own states, averages of its weights), to
 // come back to later. Values are held exactly.
 #pragma once
 
@@ -11,21 +11,19 @@
 
 namespace pantala::train {
 
-class Weights {
+class Snapshot {
  public:
   // With the averages of the weights (`ema.<parameter>`) if they are asked for.
-  static Weights of(const Session& session, bool with_averages);
+  static Snapshot of(const Session& session, bool with_averages);
   void restore(Session& session) const;
 
-  // As safetensors. The session says what a file must hold: ParseError if it does not.
+  // As safetensors. The session says what a file must hold: TypeError if it does not.
   void save(const std::filesystem::path& path) const;
-  static Weights load(const std::filesystem::path& path, const Session& session);
+  static Snapshot load(const std::filesystem::path& path, const Session& session);
   std::int64_t bytes() const;
 
-  friend bool operator==(const Weights&, const Weights&) = default;
-
  private:
-  std::vector<std::pair<std::string, Literal>> parameters_, states_;
+  Weights values_;
 };
 
 // While it stands, the session's parameters are their averages, where there are some.
