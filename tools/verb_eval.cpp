@@ -57,10 +57,10 @@ Run eval_verb(CLI::App& verb) {
   verb.add_option("--checkpoint", options->checkpoint,
                   "last, best (by the run's checkpoint.metric), or the name of one")
       ->capture_default_str();
-  verb.add_option(
-      "--data", options->data,
-      "fashion-mnist, idx:DIR, csv:FILE, npz:FILE or images:DIR; a test set if there is one. Not "
-      "given: the validation of the run");
+  verb.add_option("--data", options->data,
+                  "fashion-mnist, idx:DIR, csv:FILE, npz:FILE, images:DIR, tokens:FILE or "
+                  "text:FILE; a test set if there is one. Not "
+                  "given: the validation of the run");
   verb.add_option("--threads", options->threads, "Threads that compute; 0: as in the run")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();

@@ -8,8 +8,10 @@
 
 #include "base/text.h"
 #include "pantala/error.h"
+#include "pantala/zoo/presets.h"
 #include "tools/train/config.h"
 #include "tools/train/model.h"
+#include "tools/train/source.h"
 
 namespace pantala::tools {
 
@@ -189,17 +191,19 @@ Key validation() {
 }
 
 // What stands before the colon of data.source.
-const std::vector<std::string> kSourceKinds = {"idx", "csv", "npz", "images"};
+const std::vector<std::string> kSourceKinds = {"idx", "csv", "npz", "images", "tokens", "text"};
 
 Key source() {
   const std::string name = "data.source";
-  const std::string rule = "fashion-mnist, idx:DIR, csv:FILE, npz:FILE or images:DIR";
+  const std::string rule =
+      "fashion-mnist, idx:DIR, csv:FILE, npz:FILE, images:DIR, tokens:FILE or text:FILE";
   return {.name = name,
           .rule = rule,
           .help =
               "The data set. idx: the four files of the MNIST family. csv: a row per item. "
               "npz: arrays x and y, or x_train, y_train, x_test and y_test. images: PNG and JPEG "
-              "files, a folder per class, or these in train and val",
+              "files, a folder per class, or these in train and val. tokens: numbers one after the "
+              "other (data.token_type). text: any file, byte by byte",
           .set =
               [=](RunConfig& config, const ConfigValue& value) {
                 const auto* given = std::get_if<std::string>(&value);
@@ -256,11 +260,17 @@ std::vector<Key> top_keys() {
   };
 }
 
+// "lenet: two convolutions and two linear layers; mlp: ..."
+std::string model_help() {
+  std::string help = "Of images, but for mlp and language models";
+  for (const std::string& name : trainable_models())
+    help += fmt::format("; {}: {}", name, zoo::preset(name).about);
+  return help;
+}
+
 std::vector<Key> model_keys() {
   return {
-      choice("model.name", FIELD(model.name), trainable_models(),
-             "mlp takes anything, the others images: lenet is two convolutions and two linear "
-             "layers, resnet18 and resnet50 are torchvision's (_folded: without batch norm)"),
+      choice("model.name", FIELD(model.name), trainable_models(), model_help()),
       sizes("model.hidden", FIELD(model.hidden), "Of mlp: the sizes of the layers in between"),
       choice("model.activation", FIELD(model.activation), activation_names(),
              "Of mlp: the function between the layers"),
@@ -295,6 +305,13 @@ std::vector<Key> data_keys() {
              "Images: turn half of them over, left to right, in training"),
       whole("data.crop_pad", FIELD(data.crop_pad), 0, 64,
             "Images: pad by so many pixels and cut a random window of the old size, in training"),
+      whole("data.sequence", FIELD(data.sequence), 1, 1048576, "Of tokens: so many are an item"),
+      whole("data.stride", FIELD(data.stride), 0, 1048576,
+            "Of tokens: from the beginning of an item to that of the next; 0: data.sequence"),
+      choice("data.token_type", FIELD(data.token_type), {"u8", "u16", "i32"},
+             "Of tokens: the numbers in the file, the lowest byte first"),
+      whole("data.vocabulary", FIELD(data.vocabulary), 0, DataProfile::kMaxClasses,
+            "Of tokens: they lie below this; 0: the model's own vocabulary, of text 256"),
       yes_no("data.drop_last", FIELD(data.drop_last), "Leave out the short last batch of an epoch"),
       whole("data.threads", FIELD(data.threads), 0, 64,
             "Threads that make batches; 0: the training thread does it", Effect::running),

@@ -224,13 +224,18 @@ DataProfile make_profile(const RunConfig& config, const data::Dataset& train, zo
   return profile;
 }
 
+// The items that data.subset leaves.
+data::Dataset subset_of(const RunConfig& config, data::Dataset train) {
+  if (config.data.subset > train.size())
+    throw TypeError(fmt::format("data.subset is {}, but {} has {} only", config.data.subset,
+                                train.name,
+                                counted(static_cast<std::size_t>(train.size()), "item")));
+  return config.data.subset > 0 ? data::slice(train, 0, config.data.subset) : train;
+}
+
 // The training set and what is kept back from it or comes from elsewhere.
 RunData split_data(const RunConfig& config, Source source) {
-  if (config.data.subset > source.train.size())
-    throw TypeError(fmt::format("data.subset is {}, but {} has {} only", config.data.subset,
-                                source.train.name,
-                                counted(static_cast<std::size_t>(source.train.size()), "item")));
-  if (config.data.subset > 0) source.train = data::slice(source.train, 0, config.data.subset);
+  source.train = subset_of(config, std::move(source.train));
   RunData result;
   const auto* word = std::get_if<std::string>(&config.data.validation);
   if (word && *word == "test" && !source.test)
@@ -316,6 +321,65 @@ std::uint64_t hash_of(const RunData& data) {
   return hash;
 }
 
+bool is_tokens(const std::string& source) {
+  const std::string kind = split_name(source).kind;
+  return kind == "tokens" || kind == "text";
+}
+
+// Language models learn from tokens, and nothing else does.
+void check_kind(const RunConfig& config, const std::string& source) {
+  const bool language = model_vocabulary(config) > 0;
+  if (language == is_tokens(source)) return;
+  throw TypeError(language ? fmt::format("model {} learns from tokens (tokens:FILE or text:FILE), "
+                                         "which {} are not",
+                                         config.model.name, source)
+                           : fmt::format("model {} does not learn from tokens as {} has them",
+                                         config.model.name, source));
+}
+
+// `vocabulary`: of a trained model; 0: as the config or the model says.
+data::TokenOptions token_options(const std::string& source, const RunConfig& config,
+                                 std::int64_t vocabulary) {
+  const bool text = split_name(source).kind == "text";
+  if (vocabulary == 0) vocabulary = config.data.vocabulary;
+  if (vocabulary == 0) vocabulary = text ? 256 : model_vocabulary(config);
+  const std::string& type = config.data.token_type;
+  return {.sequence = config.data.sequence,
+          .stride = config.data.stride,
+          .type = text || type == "u8" ? data::TokenType::u8
+                  : type == "u16"      ? data::TokenType::u16
+                                       : data::TokenType::i32,
+          .vocabulary = vocabulary};
+}
+
+// The validation is kept back at the end of the file: windows that overlap would tell it.
+RunData open_token_data(const RunConfig& config) {
+  const std::string path = split_name(config.data.source).path;
+  const data::TokenOptions options = token_options(config.data.source, config, 0);
+  const auto* word = std::get_if<std::string>(&config.data.validation);
+  if (word && *word == "test")
+    throw TypeError(
+        fmt::format("{} has no test set; data.validation can be a share of its tokens "
+                    "such as 0.1, or none",
+                    config.data.source));
+  check_metrics(config, zoo::Task::classification, config.data.source);
+  RunData result;
+  if (word && *word == "none") {
+    result.train = data::read_tokens(path, options);
+  } else {
+    data::TrainTest sets =
+        data::read_tokens(path, options, word ? 0.1 : std::get<double>(config.data.validation));
+    result.train = std::move(sets.train);
+    result.validation = std::move(sets.test);
+  }
+  result.train = subset_of(config, std::move(result.train));
+  result.profile.item = {options.sequence};
+  result.profile.classes = options.vocabulary;
+  result.profile.tokens = true;
+  result.profile.hash = hash_of(result);
+  return result;
+}
+
 // Items without labels: the labels are all 0.
 data::Dataset unlabeled(data::Array items, const DataProfile& profile, std::string name) {
   const std::int64_t count = items.items();
@@ -341,6 +405,8 @@ data::Dataset read_npz_items(const std::filesystem::path& path, const DataProfil
 }  // namespace
 
 RunData open_run_data(const RunConfig& config) {
+  check_kind(config, config.data.source);
+  if (is_tokens(config.data.source)) return open_token_data(config);
   Source source =
       open_source(config.data.source, config, csv_options(config, {}, false), config.model.task);
   const zoo::Task task = source.task;
@@ -357,6 +423,11 @@ RunData open_run_data(const RunConfig& config) {
 
 data::Dataset open_for_model(const std::string& source, const RunConfig& config,
                              const DataProfile& profile) {
+  check_kind(config, source);
+  if (is_tokens(source)) {
+    const data::TokenOptions options = token_options(source, config, profile.classes);
+    return data::read_tokens(split_name(source).path, options);
+  }
   Source opened = open_source(source, config, csv_options(config, profile, false),
                               std::string(task_name(profile.task())));
   data::Dataset set = opened.test ? std::move(*opened.test) : std::move(opened.train);
@@ -375,6 +446,8 @@ data::Dataset open_for_model(const std::string& source, const RunConfig& config,
 
 data::Dataset open_items_for_model(const std::string& source, const RunConfig& config,
                                    const DataProfile& profile) {
+  if (profile.tokens || is_tokens(source))
+    throw TypeError("predict gives a class or a number for each item; tokens are no such items");
   const auto [kind, path] = split_name(source);
   data::Dataset set;
   if (path.empty() && source.ends_with(".npy")) {
@@ -396,9 +469,10 @@ data::Dataset open_items_for_model(const std::string& source, const RunConfig& c
 }
 
 ModelShape model_shape(const RunConfig& config, const DataProfile& profile) {
-  return {.item = model_item(config, profile.item),
+  return {.item = profile.tokens ? profile.item.vec() : model_item(config, profile.item),
           .task = profile.task(),
           .classes = profile.classes,
+          .tokens = profile.tokens,
           .targets = profile.targets,
           .target_scale = {.mean = profile.target_mean, .deviation = profile.target_std}};
 }

@@ -43,7 +43,6 @@ struct Source {
   data::Dataset train;
   std::optional<data::Dataset> test;
   zoo::Task task = zoo::Task::classification;
-  std::int64_t vocabulary = 0;  // of tokens, whose validation is kept back already; 0: no tokens
 };
 struct RunData {
   data::Dataset train;
