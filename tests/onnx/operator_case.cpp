@@ -166,18 +166,40 @@ Outcome run_operator_case(const fs::path& folder) {
   } catch (const std::exception& error) { return {Outcome::Kind::failed, {error.what()}}; }
 }
 
-// "| `pattern` | reason |" between the heading and the next one.
+// "| `pattern`, `pattern` | reason |" under the heading.
 std::vector<Exemption> read_exemptions(const fs::path& document) {
-  std::ifstream file(document);
   std::vector<Exemption> all;
-  bool inside = false;
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("## ")) inside = line == "## Exempt operator tests";
-    if (!inside || !line.starts_with("| `")) continue;
-    const std::size_t end = line.find("` | ");
-    all.push_back({line.substr(3, end - 3), line.substr(end + 4, line.size() - end - 6)});
+  for (const std::string& line : section(document, "Exempt operator tests")) {
+    const std::size_t bar = line.find(" | ");
+    if (!line.starts_with("| `") || bar == std::string::npos) continue;
+    for (const std::string& pattern : quoted_words(line.substr(0, bar)))
+      all.push_back({pattern, line.substr(bar + 3)});
   }
   return all;
+}
+
+std::vector<std::string> section(const fs::path& document, std::string_view heading) {
+  std::ifstream file(document);
+  std::vector<std::string> lines;
+  bool inside = false;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("## "))
+      inside = line.substr(3) == heading;
+    else if (inside)
+      lines.push_back(line);
+  }
+  return lines;
+}
+
+std::vector<std::string> quoted_words(std::string_view text) {
+  std::vector<std::string> words;
+  for (std::size_t begin = text.find('`'); begin != std::string_view::npos;) {
+    const std::size_t end = text.find('`', begin + 1);
+    if (end == std::string_view::npos) break;
+    words.emplace_back(text.substr(begin + 1, end - begin - 1));
+    begin = text.find('`', end + 1);
+  }
+  return words;
 }
 
 }  // namespace pantala::tests
