@@ -7,6 +7,7 @@
 #include "cli/run.h"
 #include "io/file.h"
 #include "pantala/compile.h"
+#include "pantala/onnx.h"
 #include "pantala/ops.h"
 #include "pantala/weights.h"
 #include "support/temporary.h"
@@ -105,6 +106,27 @@ TEST_F(InspectFiles, plans_show_what_goes_in_and_out_and_their_sizes) {
   const Json& step = document.at("steps").begin().value();
   EXPECT_EQ(step.at("leaves").size(), 3U);
   EXPECT_GT(step.at("kernels").at(0).at("code_bytes"), 0);
+}
+
+TEST_F(InspectFiles, onnx_files_show_operators_and_initialisers) {
+  Graph graph;
+  const Tensor x = graph.input("x", {4, 3});
+  graph.output("y", relu(x * graph.parameter("w", {3})));
+  Weights weights;
+  weights.set("w", Literal::floats({3}, {1, 2, 3}));
+  const std::string path = folder_.file("model.onnx");
+  onnx::export_model(graph, weights, path);
+  const std::string text = shown({path});
+  EXPECT_THAT(text, testing::StartsWith(path + ": ONNX, opset 17"));
+  EXPECT_THAT(text, HasSubstr("\n2 nodes, 1 initialiser, 12 bytes\n"));
+  EXPECT_THAT(text, HasSubstr("\ninput   x     f32[4,3]\n"));
+  EXPECT_THAT(text, HasSubstr("\noutput  y     f32[4,3]\n"));
+  EXPECT_THAT(text, ContainsRegex("\nRelu +1\n"));
+  EXPECT_THAT(text, ContainsRegex("\nw +f32 +\\[3\\] +12"));
+  const Json document = Json::parse(shown({path, "--json"}));
+  EXPECT_EQ(document.at("kind"), "onnx");
+  EXPECT_EQ(document.at("operators").at("Relu"), 1);
+  EXPECT_EQ(document.at("initialisers").at(0).at("bytes"), 12);
 }
 
 TEST_F(InspectFiles, mistakes_are_answered) {

@@ -14,7 +14,7 @@ std::optional<FileKind> file_kind_of(const std::filesystem::path& path) {
     first_bytes.resize(std::min<std::uint64_t>(file.size(), kFirstBytes));
     file.read_at(0, first_bytes);
   }
-  for (const FileKind& kind : {plan_file_kind(), safetensors_file_kind()})
+  for (const FileKind& kind : {plan_file_kind(), onnx_file_kind(), safetensors_file_kind()})
     if (kind.recognises(path, first_bytes)) return kind;
   return std::nullopt;
 }

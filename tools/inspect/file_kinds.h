@@ -22,6 +22,7 @@ inline constexpr std::size_t kFirstBytes = 64;
 
 FileKind safetensors_file_kind();
 FileKind plan_file_kind();
+FileKind onnx_file_kind();
 
 // The kind of what is there under this name; empty for anything else: a graph in text form, or
 // nothing at all.
