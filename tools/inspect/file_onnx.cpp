@@ -46,7 +46,9 @@ std::string as_text(const Summary& summary, const std::string& path) {
     tensors.push_back({tensor.name, tensor.dtype, fmt::format("[{}]", fmt::join(tensor.shape, ",")),
                        std::to_string(tensor.bytes), tensor.external});
   const auto add = [&](const std::vector<Column>& columns, const auto& rows) {
-    if (!rows.empty()) text += "\n" + table_text(columns, rows);
+    if (rows.empty()) return;
+    text += '\n';
+    text += table_text(columns, rows);
   };
   add({{"kind"}, {"name"}, {"type"}}, values);
   add({{"operator"}, {.title = "nodes", .is_number = true}}, operators);
