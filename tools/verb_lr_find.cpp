@@ -13,6 +13,7 @@
 #include "tools/train/lr_sweep.h"
 #include "tools/train/result.h"
 #include "tools/train/setup.h"
+#include "tools/train/onnx_model.h"
 
 namespace pantala::tools {
 
@@ -32,7 +33,7 @@ std::vector<monitor::Point> curve(const std::vector<SweepPoint>& points) {
 
 std::string draw(const Sweep& sweep, const RunConfig& config) {
   monitor::Chart chart;
-  chart.title = fmt::format("Learning rates: {} on {}, {}", config.model.name, config.data.source,
+  chart.title = fmt::format("Learning rates: {} on {}, {}", model_title(config), config.data.source,
                             config.optimizer.name);
   chart.x_label = "learning rate";
   chart.y_label = "loss";

@@ -29,6 +29,8 @@ struct RunConfig {
   std::string non_finite = "error";
   struct {
     std::string name = "lenet";
+    std::string from;  // an ONNX file instead
+    std::string loss = "auto";
     std::vector<double> hidden = {128};  // whole numbers
     std::string activation = "relu";
     std::string task = "auto";
@@ -40,6 +42,10 @@ struct RunConfig {
     std::string normalize = "auto";
     bool flip = false;
     std::int64_t crop_pad = 0;
+    std::int64_t resize = 0, crop = 0, channels = 0;
+    double random_area = 0;
+    std::int64_t sequence = 128, stride = 0, vocabulary = 0;
+    std::string token_type = "u16";
     bool drop_last = false;
     std::int64_t threads = 1, prefetch = 4;
     std::string label;

@@ -9,6 +9,7 @@
 #include "monitor/progress_line.h"
 #include "monitor/records.h"
 #include "tools/train/setup.h"
+#include "tools/train/onnx_model.h"
 
 namespace pantala::tools {
 
@@ -93,6 +94,8 @@ std::string evaluation_text(const OrderedJson& evaluation, const std::string& wh
       text += fmt::format("r2 {}, rmse {}, mae {} (in the units of the labels), ",
                           number_text(evaluation.at("r2")), measure_text(evaluation.at("rmse")),
                           measure_text(evaluation.at("mae")));
+    if (evaluation.contains("perplexity"))
+      text += fmt::format("perplexity {}, ", measure_text(evaluation.at("perplexity")));
     text += fmt::format("loss {} over {}\n", number_text(evaluation.at("loss")),
                         counted(evaluation.at("items").get<std::size_t>(), "item"));
     for (const char* name : {"top5", "precision", "recall", "f1"})
@@ -114,7 +117,7 @@ OrderedJson result_json(const RunConfig& config, const DataProfile& profile,
   const TrainerState& state = summary.state;
   OrderedJson json{{"end", summary.end == FitEnd::stopped_early ? "stopped_early" : "finished"},
                    {"folder", config.output.folder},
-                   {"model", config.model.name},
+                   {"model", model_title(config)},
                    {"task", task_name(profile.task())},
                    {"data", config.data.source},
                    {"device", device_line(config)},
