@@ -26,9 +26,7 @@ namespace {
 constexpr std::int64_t kOldestWritten = 14, kNewestWritten = 21;
 
 // The version of the file format that an operator set came with.
-std::int64_t format_version(std::int64_t opset) {
-  return opset <= 18 ? 8 : opset <= 20 ? 9 : 10;
-}
+std::int64_t format_version(std::int64_t opset) { return opset <= 18 ? 8 : opset <= 20 ? 9 : 10; }
 
 // --- what is exported
 bool depends_on(const ir::GraphData& graph, ValueId value, std::string_view input) {
@@ -126,12 +124,12 @@ void check_weights(const Graph& graph, const Weights& weights) {
         wrong.push_back(fmt::format("{} {} is missing{}", leaf.name, leaf.value.type().str(),
                                     did_you_mean(leaf.name, weights.names())));
       else if (weights.type(leaf.name) != leaf.value.type())
-        wrong.push_back(fmt::format("{} is {}, but {} is given", leaf.name,
-                                    leaf.value.type().str(), weights.type(leaf.name).str()));
+        wrong.push_back(fmt::format("{} is {}, but {} is given", leaf.name, leaf.value.type().str(),
+                                    weights.type(leaf.name).str()));
     }
   if (!wrong.empty())
-    throw TypeError(fmt::format("export: the weights do not fit the graph:\n  {}",
-                                fmt::join(wrong, "\n  ")));
+    throw TypeError(
+        fmt::format("export: the weights do not fit the graph:\n  {}", fmt::join(wrong, "\n  ")));
 }
 
 void write_leaves(const Graph& graph, const Weights& weights, GraphWriter& writer,
@@ -289,8 +287,8 @@ void write_with_external_data(pb::ModelProto& model, const Graph& wanted, const 
   std::error_code error;
   std::filesystem::rename(scratch.path() / location, path.parent_path() / location, error);
   if (error)
-    throw IoError(fmt::format("{}: cannot be written: {}",
-                              (path.parent_path() / location).string(), error.message()));
+    throw IoError(fmt::format("{}: cannot be written: {}", (path.parent_path() / location).string(),
+                              error.message()));
   io::write_file(path, bytes);
 }
 
