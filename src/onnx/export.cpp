@@ -182,7 +182,6 @@ void write_outputs(const Graph& graph, GraphWriter& writer, pb::GraphProto& prot
 
 pb::ModelProto make_model(const Graph& wanted, const Weights& weights, std::int64_t opset) {
   const Graph graph = expanded(wanted, opset);
-  check_weights(graph, weights);
   pb::ModelProto model;
   model.set_ir_version(format_version(opset));
   model.set_producer_name("pantala");
@@ -196,6 +195,7 @@ pb::ModelProto make_model(const Graph& wanted, const Weights& weights, std::int6
   for (const auto& [name, value] : graph.data()->outputs) taken.insert(name);
   GraphWriter writer(graph, proto, opset, std::move(taken));
   check_supported(graph, writer);
+  check_weights(graph, weights);
   write_leaves(graph, weights, writer, proto);
   for (std::uint32_t id = 0; id < graph.data()->nodes().size(); ++id) {
     const NodeWriter node(writer, id);
