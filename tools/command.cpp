@@ -31,6 +31,7 @@ constexpr Verb kVerbs[] = {
     {"eval", "Evaluate the model of a run", eval_verb},
     {"export", "Write the model of a run, or of the zoo, as an ONNX file", export_verb},
     {"fixtures", "Run recorded cases and compare with what they expect", fixtures_verb},
+    {"generate", "Write text with a language model", generate_verb},
     {"inspect", "Show what the compiler makes of a model or graph", inspect_verb},
     {"lr-find", "Find a learning rate", lr_find_verb},
     {"ops", "Print the reference of all ops", ops_verb},

@@ -30,6 +30,7 @@ Run doctor_verb(CLI::App& verb);
 Run eval_verb(CLI::App& verb);
 Run export_verb(CLI::App& verb);
 Run fixtures_verb(CLI::App& verb);
+Run generate_verb(CLI::App& verb);
 Run inspect_verb(CLI::App& verb);
 Run lr_find_verb(CLI::App& verb);
 Run ops_verb(CLI::App& verb);

@@ -36,5 +36,8 @@ std::span<const Adapter> conv_adapters();
 std::span<const Adapter> pool_adapters();
 std::span<const Adapter> norm_adapters();
 std::span<const Adapter> resize_adapters();
+std::span<const Adapter> loss_adapters();
+// In a file of its own.
+void convert_einsum(Node& node);
 
 }  // namespace pantala::onnx

@@ -23,19 +23,21 @@ namespace pantala::onnx {
 
 namespace {
 
-constexpr std::int64_t kOldestOpset = 7;
 // Elements that may be computed while a file of no size is read, and more per byte of it.
-constexpr std::int64_t kFreeElements = 1 << 20, kElementsPerByte = 4;
+constexpr std::int64_t kFreeElements = 1 << 19, kElementsPerByte = 4;
+
+// Inputs that an error asks for; more of them are no advice.
+constexpr std::size_t kMostSources = 4;
 
 std::int64_t opset_of(const pb::ModelProto& model, const std::string& name) {
   std::int64_t version = 0;
   for (const pb::OperatorSetIdProto& set : model.opset_import())
     if (is_default_domain(set.domain())) version = std::max(version, set.version());
-  if (version == 0)
+  const bool needed =
+      std::any_of(model.graph().node().begin(), model.graph().node().end(),
+                  [](const pb::NodeProto& node) { return is_default_domain(node.domain()); });
+  if (version < 1 && needed)
     throw TypeError(fmt::format("{}: it does not say the version of its operators", name));
-  if (version < kOldestOpset)
-    throw UnsupportedError(fmt::format("{}: operators of version {}; {} and newer are read", name,
-                                       version, kOldestOpset));
   return version;
 }
 
@@ -136,6 +138,7 @@ class Importer {
   void translate(const pb::NodeProto& node, int index) {
     std::vector<ValuePtr> inputs;
     const bool known_inputs = inputs_of(node, inputs);
+    if (node.output_size() == 0) return;
     try {
       const Adapter* adapter =
           is_default_domain(node.domain()) ? find_adapter(node.op_type()) : nullptr;
@@ -148,9 +151,9 @@ class Importer {
                                  static_cast<std::uint32_t>(index + 1), label_of(node)};
       if (adapter->folds && all_constant(inputs) && evaluate(node, inputs, *adapter, where)) return;
       const ir::GraphData::Scope scope(*context_.graph.data(), where);
-      Node translated(node, std::move(inputs), context_, context_.graph);
+      Node translated(node, inputs, context_, context_.graph);
       adapter->convert(translated);
-      keep(node, translated.given());
+      keep(node, translated.given(), sources_of(inputs));
     } catch (const UnsupportedError& error) {
       unsupported_.push_back(fmt::format("{}: {}", place(node), error.what()));
     } catch (const TypeError& error) {
@@ -184,7 +187,7 @@ class Importer {
       if (const Tensor* tensor = std::get_if<Tensor>(&result))
         result = std::make_shared<const Literal>(
             rounded(std::move(ref::evaluate(graph, {*tensor}, {})[0])));
-    keep(node, results);
+    keep(node, results, {});
     return true;
   }
 
@@ -195,7 +198,19 @@ class Importer {
     return literal;
   }
 
-  void keep(const pb::NodeProto& node, const std::vector<Node::Result>& results) {
+  static std::vector<std::string> sources_of(const std::vector<ValuePtr>& inputs) {
+    std::set<std::string> all;
+    for (const ValuePtr& input : inputs) {
+      if (input == nullptr || input->constant != nullptr) continue;
+      if (input->sources.empty()) return {};
+      all.insert(input->sources.begin(), input->sources.end());
+    }
+    return all.size() <= kMostSources ? std::vector<std::string>(all.begin(), all.end())
+                                      : std::vector<std::string>();
+  }
+
+  void keep(const pb::NodeProto& node, const std::vector<Node::Result>& results,
+            const std::vector<std::string>& sources) {
     for (int k = 0; k < node.output_size(); ++k) {
       const std::string& name = node.output(k);
       if (name.empty()) continue;
@@ -204,6 +219,7 @@ class Importer {
       if (const Tensor* tensor = std::get_if<Tensor>(&result)) {
         value = std::make_shared<Value>(Value{.name = name, .type = tensor->type()});
         value->tensor = *tensor;
+        value->sources = sources;
       } else if (const auto* literal = std::get_if<std::shared_ptr<const Literal>>(&result)) {
         value = std::make_shared<Value>(Value{.name = name, .type = (*literal)->type()});
         value->constant = *literal;

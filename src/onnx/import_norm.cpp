@@ -62,7 +62,9 @@ void convert_batch_norm(Node& node) {
   if (x.rank() < 2) node.fail("x needs channels as axis 1, got " + x.type().str());
   if (node.attribute("spatial", std::int64_t{1}) == 0)
     node.unsupported("statistics per position (spatial = 0)");
-  if (node.attribute("training_mode", std::int64_t{0}) != 0) {
+  const bool asked = node.opset() < 7 ? node.attribute("is_test", std::int64_t{0}) == 0
+                                      : node.attribute("training_mode", std::int64_t{0}) != 0;
+  if (asked) {
     convert_training_batch_norm(node, x, eps);
     return;
   }

@@ -44,21 +44,22 @@ void convert_mod(Node& node) {
     node.give(rest);
     return;
   }
-  if (is_float(a.dtype())) node.fail("floating numbers need the attribute fmod = 1");
   const Tensor other_sign = logical_and(ne(rest, 0), lt(mul(sign(rest), sign(b)), 0));
   node.give(where(other_sign, rest + b, rest));
 }
 
-template <Tensor (*kCombine)(Operand, Operand)>
-void convert_variadic(Node& node) {
+using Binary = Tensor (*)(Operand, Operand);
+Tensor combined(Node& node, Binary combine) {
   Tensor result = node.tensor(0);
-  for (int k = 1; k < node.inputs(); ++k) result = kCombine(result, node.tensor(k));
-  node.give(result);
+  for (int k = 1; k < node.inputs(); ++k) result = combine(result, node.tensor(k));
+  return result;
 }
-
+template <Binary kCombine>
+void convert_variadic(Node& node) {
+  node.give(combined(node, kCombine));
+}
 void convert_mean_of_inputs(Node& node) {
-  convert_variadic<add>(node);
-  node.give(std::get<Tensor>(node.given()[0]) / static_cast<double>(node.inputs()));
+  node.give(combined(node, add) / static_cast<double>(node.inputs()));
 }
 
 // Bounds are attributes up to version 10, and then inputs.
@@ -115,6 +116,20 @@ Tensor inverse_hyperbolic_sine(const Tensor& x) {
 }
 Tensor inverse_hyperbolic_cosine(const Tensor& x) { return log(x + sqrt(x * x - 1.0)); }
 Tensor inverse_hyperbolic_tangent(const Tensor& x) { return (log1p(x) - log1p(-x)) * 0.5; }
+// There is no such op: a guess that is 0.004 off, and two steps of Newton's method for tan(y) = x,
+// each of which doubles the digits; above 1 through 1 / x.
+Tensor inverse_tangent(const Tensor& x) {
+  const Tensor a = abs(x), large = gt(a, 1.0);
+  const Tensor t = where(large, 1.0 / maximum(a, 1.0), a);
+  Tensor y = t * ((1.0 - t) * 0.273 + std::numbers::pi / 4);
+  for (int step = 0; step < 2; ++step) {
+    const Tensor c = cos(y);
+    y = y - c * (sin(y) - t * c);
+  }
+  return sign(x) * where(large, std::numbers::pi / 2 - y, y);
+}
+Tensor inverse_sine(const Tensor& x) { return inverse_tangent(x / sqrt((1.0 - x) * (x + 1.0))); }
+Tensor inverse_cosine(const Tensor& x) { return std::numbers::pi / 2 - inverse_sine(x); }
 Tensor softsign(const Tensor& x) { return x / (abs(x) + 1.0); }
 
 // --- activations
@@ -132,7 +147,14 @@ void convert_celu(Node& node) {
 }
 void convert_prelu(Node& node) {
   const Tensor x = node.tensor(0);
-  node.give(where(gt(x, 0), x, x * broadcast_to(node.tensor(1), x.shape())));
+  Tensor slope = node.tensor(1);
+  // Up to version 6 a list has a slope per channel.
+  if (node.opset() < 7 && slope.rank() == 1 && x.rank() > 2 && slope.dim(0) > 1) {
+    IntList sizes(static_cast<std::size_t>(x.rank() - 1), 1);
+    sizes[0] = slope.dim(0);
+    slope = reshape(slope, sizes);
+  }
+  node.give(where(gt(x, 0), x, x * broadcast_to(slope, x.shape())));
 }
 void convert_hard_sigmoid(Node& node) {
   const double alpha = node.attribute("alpha", 0.2), beta = node.attribute("beta", 0.5);
@@ -147,11 +169,13 @@ void convert_gelu(Node& node) {
   if (form != "none" && form != "tanh") node.fail(fmt::format("approximate '{}'", form));
   node.give(form == "tanh" ? gelu_tanh(node.tensor(0)) : gelu(node.tensor(0)));
 }
-void convert_swish(Node& node) {
+Tensor swish(Node& node) {
   const Tensor x = node.tensor(0);
   const double alpha = node.attribute("alpha", 1.0);
-  node.give(alpha == 1 ? silu(x) : x * sigmoid(x * alpha));
+  return alpha == 1 ? silu(x) : x * sigmoid(x * alpha);
 }
+void convert_swish(Node& node) { node.give(swish(node)); }
+void convert_swiglu(Node& node) { node.give(swish(node) * node.tensor(1)); }
 void convert_thresholded_relu(Node& node) {
   const Tensor x = node.tensor(0);
   node.give(where(gt(x, node.attribute("alpha", 1.0)), x, 0));
@@ -233,6 +257,9 @@ constexpr Adapter kAdapters[] = {
     {"Clip", convert_clip},
     {"CumSum", convert_cumulative_sum},
     {"Tan", convert_function<tangent>},
+    {"Atan", convert_function<inverse_tangent>},
+    {"Asin", convert_function<inverse_sine>},
+    {"Acos", convert_function<inverse_cosine>},
     {"Sinh", convert_function<hyperbolic_sine>},
     {"Cosh", convert_function<hyperbolic_cosine>},
     {"Asinh", convert_function<inverse_hyperbolic_sine>},
@@ -247,6 +274,7 @@ constexpr Adapter kAdapters[] = {
     {"HardSigmoid", convert_hard_sigmoid},
     {"Gelu", convert_gelu},
     {"Swish", convert_swish},
+    {"SwiGLU", convert_swiglu},
     {"ThresholdedRelu", convert_thresholded_relu},
     {"Shrink", convert_shrink},
     {"Relu", convert_relu},

@@ -49,6 +49,7 @@ void convert_gemm(Node& node) {
 constexpr Adapter kAdapters[] = {
     {"MatMul", convert_matmul, false},
     {"Gemm", convert_gemm, false},
+    {"Einsum", convert_einsum, false},
 };
 
 }  // namespace

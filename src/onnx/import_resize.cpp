@@ -98,20 +98,21 @@ std::vector<Axis> read_axes(const Node& node, const Options& o) {
 }
 
 double coordinate(const Node& node, const Options& o, const Axis& a, std::int64_t position) {
+  // The length before it is rounded to a number of elements.
   const auto x = static_cast<double>(position), in = static_cast<double>(a.in),
-             out = static_cast<double>(a.out);
+             length = in * a.scale;
   if (o.transform == "half_pixel") return (x + 0.5) / a.scale - 0.5;
   if (o.transform == "half_pixel_symmetric") {
-    const double adjustment = out / (in * a.scale);
+    const double adjustment = static_cast<double>(a.out) / length;
     return in / 2 * (1 - adjustment) + (x + 0.5) / a.scale - 0.5;
   }
-  if (o.transform == "pytorch_half_pixel") return a.out > 1 ? (x + 0.5) / a.scale - 0.5 : 0;
-  if (o.transform == "align_corners") return a.out > 1 ? x * (in - 1) / (out - 1) : 0;
+  if (o.transform == "pytorch_half_pixel") return length != 1 ? (x + 0.5) / a.scale - 0.5 : -0.5;
+  if (o.transform == "align_corners") return length != 1 ? x * (in - 1) / (length - 1) : 0;
   if (o.transform == "asymmetric") return x / a.scale;
   if (o.transform == "tf_half_pixel_for_nn") return (x + 0.5) / a.scale;
   if (o.transform == "tf_crop_and_resize")
-    return a.out > 1 ? a.start * (in - 1) + x * (a.end - a.start) * (in - 1) / (out - 1)
-                     : 0.5 * (a.start + a.end) * (in - 1);
+    return length != 1 ? a.start * (in - 1) + x * (a.end - a.start) * (in - 1) / (length - 1)
+                       : 0.5 * (a.start + a.end) * (in - 1);
   node.fail(fmt::format("coordinate_transformation_mode '{}'", o.transform));
 }
 

@@ -88,7 +88,7 @@ void convert_eye_like(Node& node) {
 
 // --- movement
 void convert_reshape(Node& node) {
-  IntList sizes = node.integers(1);
+  IntList sizes = node.integers(1, "shape");
   const Shape& from = node.shape(0);
   const bool zero_is_zero = node.attribute("allowzero", std::int64_t{0}) != 0;
   for (std::size_t k = 0; k < sizes.size(); ++k)
@@ -158,7 +158,10 @@ void convert_expand(Node& node) {
   node.give(broadcast_to(node.tensor(0), common));
 }
 
-void convert_tile(Node& node) { node.give(tile(node.tensor(0), node.integers(1))); }
+void convert_tile(Node& node) {
+  if (node.has(2)) node.unsupported("repeats of one axis (version 1)");
+  node.give(tile(node.tensor(0), node.integers(1)));
+}
 
 void convert_trilu(Node& node) {
   const std::int64_t diagonal = node.has(1) ? node.integer(1) : 0;
@@ -189,10 +192,13 @@ void convert_space_to_depth(Node& node) {
   const std::int64_t block = node.attribute("blocksize", std::int64_t{0});
   if (s.rank() != 4 || block < 1 || block > (1 << 20) || s[2] % block != 0 || s[3] % block != 0)
     node.fail(fmt::format("blocks of {} do not fit {}", block, node.type(0).str()));
+  const std::string mode = node.attribute("mode", std::string("DCR"));
+  if (mode != "DCR" && mode != "CRD") node.fail(fmt::format("mode '{}'", mode));
   const Tensor blocks =
       reshape(node.tensor(0), {s[0], s[1], s[2] / block, block, s[3] / block, block});
-  node.give(reshape(permute(blocks, {0, 3, 5, 1, 2, 4}),
-                    {s[0], s[1] * block * block, s[2] / block, s[3] / block}));
+  const IntList order = mode == "DCR" ? IntList{0, 3, 5, 1, 2, 4} : IntList{0, 1, 3, 5, 2, 4};
+  node.give(
+      reshape(permute(blocks, order), {s[0], s[1] * block * block, s[2] / block, s[3] / block}));
 }
 
 constexpr Adapter kAdapters[] = {

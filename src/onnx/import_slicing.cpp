@@ -11,9 +11,10 @@ namespace pantala::onnx {
 namespace {
 
 void convert_concat(Node& node) {
-  if (!node.has_attribute("axis")) node.fail("the attribute 'axis' is missing");
+  if (!node.has_attribute("axis") && node.opset() >= 4)
+    node.fail("the attribute 'axis' is missing");
   node.give(
-      concat(node.tensors(), node.axis(node.attribute("axis", std::int64_t{0}), node.rank(0))));
+      concat(node.tensors(), node.axis(node.attribute("axis", std::int64_t{1}), node.rank(0))));
 }
 
 IntList split_sizes(const Node& node, std::int64_t size) {

@@ -96,7 +96,7 @@ class Leaves {
     const std::optional<Shape> shape = shape_of(name, given);
     if (!shape) return;
     auto value =
-        std::make_shared<Value>(Value{.name = name, .type = {*dtype, *shape}, .is_input = true});
+        std::make_shared<Value>(Value{.name = name, .type = {*dtype, *shape}, .sources = {name}});
     value->tensor = context_.graph.input(name, *shape, *dtype);
     if (!values_.emplace(name, std::move(value)).second)
       problems_.push_back(fmt::format("two inputs have the name '{}'", name));

@@ -1,6 +1,7 @@
 #include "onnx/node.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "pantala/error.h"
 
@@ -53,7 +54,18 @@ const Type& Node::type(int input) const { return value(input)->type; }
 
 Tensor Node::tensor(int input) {
   const ValuePtr& given = value(input);
-  return evaluates() ? graph_.constant(*given->constant) : context_.tensor(*given);
+  const Tensor found = evaluates() ? graph_.constant(*given->constant) : context_.tensor(*given);
+  return input == 1 ? aligned(found) : found;
+}
+
+Tensor Node::aligned(const Tensor& second) const {
+  if (opset() >= 7 || attribute("broadcast", std::int64_t{0}) == 0 || !has_attribute("axis"))
+    return second;
+  IntList sizes = second.shape().vec();
+  const int first = axis(attribute("axis", std::int64_t{0}), rank(0));
+  if (first + second.rank() > rank(0)) fail("the second input does not fit behind its axis");
+  sizes.resize(static_cast<std::size_t>(rank(0) - first), 1);
+  return reshape(second, sizes);
 }
 
 std::vector<Tensor> Node::tensors() {
@@ -67,9 +79,9 @@ bool Node::is_constant(int input) const { return value(input)->constant != nullp
 std::shared_ptr<const Literal> Node::constant(int input) const {
   const Value& given = *value(input);
   if (std::shared_ptr<const Literal> known = context_.literal(given)) return known;
-  if (given.is_input)
+  if (!given.sources.empty())
     unsupported(fmt::format("its input {} decides a shape or an option: bind '{}' to its value",
-                            input + 1, given.name));
+                            input + 1, fmt::join(given.sources, "' to its value, bind '")));
   unsupported(fmt::format(
       "its input {} decides a shape or an option, but is known at run time only", input + 1));
 }

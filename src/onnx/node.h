@@ -28,8 +28,9 @@ struct Value {
   std::shared_ptr<const Literal> constant = {};  // known now
   const pb::TensorProto* weight = nullptr;  // a floating initialiser, to be read when asked for
   bool is_state = false;                    // of a weight: not trained
-  bool is_input = false;                    // of the graph: it may be bound
-  Tensor tensor = {};                       // in the graph, once somebody asked for it
+  // Inputs of the graph that decide it, if these are few and nothing else does: they may be bound.
+  std::vector<std::string> sources = {};
+  Tensor tensor = {};  // in the graph, once somebody asked for it
 };
 using ValuePtr = std::shared_ptr<Value>;
 
@@ -71,6 +72,8 @@ class Node {
   const Shape& shape(int input) const { return type(input).shape; }
   int rank(int input) const { return shape(input).rank(); }
   DType dtype(int input) const { return type(input).dtype; }
+  // Up to version 6 the second input may be aligned with an axis of the first; then it has that
+  // shape.
   Tensor tensor(int input);
   std::vector<Tensor> tensors();
   // Whether the number is known and no parameter.
@@ -117,6 +120,7 @@ class Node {
 
  private:
   const pb::AttributeProto* find(std::string_view name, int type) const;
+  Tensor aligned(const Tensor& second) const;
 
   const pb::NodeProto& proto_;
   std::vector<ValuePtr> inputs_;

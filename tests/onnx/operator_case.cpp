@@ -8,6 +8,7 @@
 #include <map>
 #include <sstream>
 
+#include "base/text.h"
 #include "io/file.h"
 #include "onnx/proto.h"
 #include "pantala/error.h"
@@ -21,10 +22,14 @@ namespace {
 namespace fs = std::filesystem;
 namespace pb = ::onnx;
 
-Literal read_tensor(const fs::path& path) {
+// The expected type tells bfloat16 from the 16-bit integers that carry it in some files.
+Literal read_tensor(const fs::path& path, const pb::ValueInfoProto& info) {
   pb::TensorProto tensor;
   if (!tensor.ParseFromString(io::read_file(path)))
     throw ParseError(path.string() + " is no tensor");
+  if (tensor.data_type() == pb::TensorProto::UINT16 &&
+      info.type().tensor_type().elem_type() == pb::TensorProto::BFLOAT16)
+    tensor.set_data_type(pb::TensorProto::BFLOAT16);
   return onnx::tensor_literal(tensor, {path.string(), {}});
 }
 
@@ -36,7 +41,7 @@ std::map<std::string, Literal> read_inputs(const fs::path& folder, const pb::Gra
     const fs::path path = folder / "test_data_set_0" / fmt::format("input_{}.pb", k++);
     if (fs::exists(path) && input.type().has_tensor_type() &&
         onnx::dtype_of(input.type().tensor_type().elem_type()))
-      inputs.emplace(input.name(), read_tensor(path));
+      inputs.emplace(input.name(), read_tensor(path, input));
   }
   return inputs;
 }
@@ -68,12 +73,27 @@ onnx::Model import_case(const fs::path& path, const pb::GraphProto& graph,
   }
 }
 
-// ONNX's own bounds are 1e-3 and 1e-7; half floats cannot be nearer than their last bit.
-std::string difference(const Literal& got, const Literal& want, const std::string& name) {
+// Tests whose expected values are rounded to four digits, or were computed with 3.1415 for pi.
+constexpr std::string_view kRough[] = {"test_averagepool_2d_ceil_last_window_starts_on_pad",
+                                       "test_hannwindow*", "test_hammingwindow*",
+                                       "test_blackmanwindow*"};
+
+// Relative to the element; with a little more for elements that are small beside the others.
+struct Bound {
+  double relative = 1e-4, of_largest = 1e-6;
+};
+// ONNX's own bound is 1e-3; half floats cannot be nearer than their last bits.
+Bound bound_of(const fs::path& folder, DType dtype) {
+  if (dtype == f16 || dtype == bf16) return {1e-2, 1e-3};
+  for (const std::string_view pattern : kRough)
+    if (glob_match(pattern, folder.filename().string())) return {1e-3, 1e-6};
+  return {};
+}
+
+std::string difference(const Literal& got, const Literal& want, const std::string& name,
+                       const Bound& allowed) {
   if (!(got.type() == want.type()))
     return fmt::format("{}: {} instead of {}", name, got.type().str(), want.type().str());
-  const bool half = want.dtype() == f16 || want.dtype() == bf16;
-  const double relative = half ? 1e-2 : 1e-4;
   double largest = 0;
   for (const double value : want.to_doubles())
     if (std::isfinite(value)) largest = std::max(largest, std::fabs(value));
@@ -81,7 +101,7 @@ std::string difference(const Literal& got, const Literal& want, const std::strin
     const double a = got.at(k), b = want.at(k);
     if (std::isnan(a) && std::isnan(b)) continue;
     const double bound =
-        want.is_float() ? relative * std::fabs(b) + (half ? 1e-3 : 1e-6) * largest : 0;
+        want.is_float() ? allowed.relative * std::fabs(b) + allowed.of_largest * largest : 0;
     if (!(a == b || std::fabs(a - b) <= bound))
       return fmt::format("{}: element {} is {} instead of {}", name, k, a, b);
   }
@@ -91,22 +111,17 @@ std::string difference(const Literal& got, const Literal& want, const std::strin
 Outcome compare(const fs::path& folder, const pb::GraphProto& graph, const onnx::Model& model,
                 const std::map<std::string, Literal>& inputs) {
   Session session = build_inference_session(model.graph, {.device = "cpu", .threads = 1});
-  for (const std::string& name : model.weights.names()) {
-    const auto parameters = session.parameters();
-    if (std::find(parameters.begin(), parameters.end(), name) != parameters.end())
-      session.set_parameter(name, model.weights.read(name));
-    else
-      session.set_state(name, model.weights.read(name));
-  }
+  session.load_weights(model.weights);
   const std::vector<std::string> read = session.inputs();
   for (const auto& [name, value] : inputs)
     if (std::find(read.begin(), read.end(), name) != read.end()) session.set_input(name, value);
   session.step();
   Outcome outcome;
   for (int k = 0; k < graph.output_size(); ++k) {
-    const Literal want = read_tensor(folder / "test_data_set_0" / fmt::format("output_{}.pb", k));
-    const std::string differs =
-        difference(session.output(graph.output(k).name()), want, graph.output(k).name());
+    const Literal want =
+        read_tensor(folder / "test_data_set_0" / fmt::format("output_{}.pb", k), graph.output(k));
+    const std::string differs = difference(session.output(graph.output(k).name()), want,
+                                           graph.output(k).name(), bound_of(folder, want.dtype()));
     if (!differs.empty()) outcome.reasons.push_back(differs);
   }
   if (!outcome.reasons.empty()) outcome.kind = Outcome::Kind::failed;
@@ -151,18 +166,40 @@ Outcome run_operator_case(const fs::path& folder) {
   } catch (const std::exception& error) { return {Outcome::Kind::failed, {error.what()}}; }
 }
 
-// "| `pattern` | reason |" between the heading and the next one.
+// "| `pattern`, `pattern` | reason |" under the heading.
 std::vector<Exemption> read_exemptions(const fs::path& document) {
-  std::ifstream file(document);
   std::vector<Exemption> all;
-  bool inside = false;
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("## ")) inside = line == "## Exempt operator tests";
-    if (!inside || !line.starts_with("| `")) continue;
-    const std::size_t end = line.find("` | ");
-    all.push_back({line.substr(3, end - 3), line.substr(end + 4, line.size() - end - 6)});
+  for (const std::string& line : section(document, "Exempt operator tests")) {
+    const std::size_t bar = line.find(" | ");
+    if (!line.starts_with("| `") || bar == std::string::npos) continue;
+    for (const std::string& pattern : quoted_words(line.substr(0, bar)))
+      all.push_back({pattern, line.substr(bar + 3)});
   }
   return all;
+}
+
+std::vector<std::string> section(const fs::path& document, std::string_view heading) {
+  std::ifstream file(document);
+  std::vector<std::string> lines;
+  bool inside = false;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("## "))
+      inside = line.substr(3) == heading;
+    else if (inside)
+      lines.push_back(line);
+  }
+  return lines;
+}
+
+std::vector<std::string> quoted_words(std::string_view text) {
+  std::vector<std::string> words;
+  for (std::size_t begin = text.find('`'); begin != std::string_view::npos;) {
+    const std::size_t end = text.find('`', begin + 1);
+    if (end == std::string_view::npos) break;
+    words.emplace_back(text.substr(begin + 1, end - begin - 1));
+    begin = text.find('`', end + 1);
+  }
+  return words;
 }
 
 }  // namespace pantala::tests
