@@ -156,21 +156,21 @@ class Leaves {
                                          context_.source.name, name, type.shape().dim_size(),
                                          Shape::kMaxRank));
     std::vector<std::int64_t> sizes;
+    const std::size_t problems = problems_.size();
     for (const auto& dim : type.shape().dim()) {
       const auto named = context_.options.sizes.find(dim.dim_param());
-      if (dim.has_dim_value()) {
+      if (dim.has_dim_value())
         sizes.push_back(dim.dim_value());
-      } else if (!dim.dim_param().empty() && named != context_.options.sizes.end()) {
+      else if (!dim.dim_param().empty() && named != context_.options.sizes.end())
         sizes.push_back(named->second);
-      } else {
+      else if (dim.dim_param().empty())
         problems_.push_back(
-            dim.dim_param().empty()
-                ? fmt::format("input '{}' needs a shape: {} in the file", name, dims_text(type))
-                : fmt::format("input '{}' {}: the size '{}' must be given", name, dims_text(type),
-                              dim.dim_param()));
-        return {};
-      }
+            fmt::format("input '{}' needs a shape: {} in the file", name, dims_text(type)));
+      else
+        problems_.push_back(fmt::format("input '{}' {}: the size '{}' must be given", name,
+                                        dims_text(type), dim.dim_param()));
     }
+    if (problems_.size() > problems) return {};
     try {
       return Shape(sizes);
     } catch (const TypeError& error) {
