@@ -38,8 +38,8 @@ void check_complete(const RunOptions& options, const Graph& graph,
   std::vector<std::string> missing;
   for (const Leaf& input : graph.leaves(LeafKind::input))
     if (!arrays.contains(input.name))
-      missing.push_back(fmt::format("--input {}=FILE.npy ({})", input.name,
-                                    input.value.type().str()));
+      missing.push_back(
+          fmt::format("--input {}=FILE.npy ({})", input.name, input.value.type().str()));
   if (!missing.empty())
     throw TypeError(fmt::format("{}: missing: {}", options.model, fmt::join(missing, ", ")));
 }
@@ -86,8 +86,7 @@ std::vector<Written> write_outputs(const Session& session, const Graph& graph,
                                    const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
-  if (error)
-    throw IoError(fmt::format("{}: cannot be made: {}", folder.string(), error.message()));
+  if (error) throw IoError(fmt::format("{}: cannot be made: {}", folder.string(), error.message()));
   std::vector<Written> written;
   std::set<std::string> names;
   for (const auto& [name, tensor] : graph.outputs()) {

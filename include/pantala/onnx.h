@@ -55,9 +55,9 @@ struct Summary {
   };
   struct Value {
     std::string name;
-    std::string dtype;                            // "f32", or ONNX's name of what Pantala lacks
+    std::string dtype;                           // "f32", or ONNX's name of what Pantala lacks
     std::optional<std::vector<Axis>> axes = {};  // none: any shape
-    std::string str() const;                      // "f32[batch,3,224,224]"
+    std::string str() const;                     // "f32[batch,3,224,224]"
   };
   struct Tensor {
     std::string name, dtype;
@@ -67,7 +67,7 @@ struct Summary {
   };
   std::string name, producer;
   std::int64_t opset = 0;
-  std::vector<Value> inputs, outputs;  // inputs without those that are initialisers
+  std::vector<Value> inputs, outputs;             // inputs without those that are initialisers
   std::map<std::string, std::int64_t> operators;  // how many nodes of each
   std::vector<Tensor> tensors;                    // initialisers
 };

@@ -40,8 +40,8 @@ Summary::Tensor tensor_of(const pb::TensorProto& tensor) {
                        .shape = {tensor.dims().begin(), tensor.dims().end()}};
   made.bytes = element_bytes(tensor.data_type());
   for (const std::int64_t size : made.shape)
-    if (size < 0 || __builtin_mul_overflow(made.bytes, static_cast<std::uint64_t>(size),
-                                           &made.bytes))
+    if (size < 0 ||
+        __builtin_mul_overflow(made.bytes, static_cast<std::uint64_t>(size), &made.bytes))
       made.bytes = 0;
   for (const pb::StringStringEntryProto& entry : tensor.external_data())
     if (entry.key() == "location") made.external = entry.value();
@@ -54,7 +54,7 @@ std::string Summary::Value::str() const {
   if (!axes) return dtype + " of any shape";
   std::vector<std::string> sizes;
   for (const Axis& axis : *axes)
-    sizes.push_back(axis.size >= 0         ? std::to_string(axis.size)
+    sizes.push_back(axis.size >= 0        ? std::to_string(axis.size)
                     : axis.symbol.empty() ? "?"
                                           : axis.symbol);
   return fmt::format("{}[{}]", dtype, fmt::join(sizes, ","));
@@ -63,7 +63,9 @@ std::string Summary::Value::str() const {
 Summary summarize(const std::filesystem::path& path) {
   const pb::ModelProto model = read_model(path);
   const pb::GraphProto& graph = model.graph();
-  Summary summary{.name = graph.name(), .producer = model.producer_name()};
+  Summary summary;
+  summary.name = graph.name();
+  summary.producer = model.producer_name();
   if (!model.producer_version().empty()) summary.producer += " " + model.producer_version();
   for (const pb::OperatorSetIdProto& set : model.opset_import())
     if (is_default_domain(set.domain())) summary.opset = std::max(summary.opset, set.version());

@@ -1,6 +1,5 @@
 // How values become a config, and what a config means.
 #include "tools/train/config.h"
-#include "tools/train/onnx_model.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,6 +9,7 @@
 
 #include "base/text.h"
 #include "pantala/error.h"
+#include "tools/train/onnx_model.h"
 
 namespace pantala::tools {
 

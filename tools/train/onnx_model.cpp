@@ -22,11 +22,12 @@ onnx::Summary::Value items_input(const RunConfig& config) {
                                 config.model.from, summary.inputs.size()));
   const onnx::Summary::Value& input = summary.inputs[0];
   if (!input.axes || input.axes->empty())
-    throw TypeError(fmt::format("model.from: the input '{}' of {} is {}; a batch of items is needed",
-                                input.name, config.model.from, input.str()));
+    throw TypeError(
+        fmt::format("model.from: the input '{}' of {} is {}; a batch of items is needed",
+                    input.name, config.model.from, input.str()));
   if (input.name == "labels")
-    throw TypeError(fmt::format("model.from: the input of {} must not be called 'labels'",
-                                config.model.from));
+    throw TypeError(
+        fmt::format("model.from: the input of {} must not be called 'labels'", config.model.from));
   return input;
 }
 
@@ -79,7 +80,8 @@ std::string model_title(const RunConfig& config) {
 std::vector<std::int64_t> file_model_item(const RunConfig& config, const Shape& item) {
   const onnx::Summary::Value input = items_input(config);
   const std::vector<onnx::Summary::Axis> axes(input.axes->begin() + 1, input.axes->end());
-  const bool fixed = std::all_of(axes.begin(), axes.end(), [](const auto& a) { return a.size >= 0; });
+  const bool fixed =
+      std::all_of(axes.begin(), axes.end(), [](const auto& a) { return a.size >= 0; });
   std::vector<std::int64_t> sizes;
   if (fixed) {
     for (const auto& axis : axes) sizes.push_back(axis.size);
@@ -114,13 +116,12 @@ Graph file_model_graph(const RunConfig& config, const ModelShape& shape, std::in
   const bool numbers = shape.task == zoo::Task::regression;
   if (numbers && output.shape() != Shape{batch, shape.targets})
     refuse_output(config, name, output, Type{f32, {batch, shape.targets}}.str());
-  if (!numbers &&
-      (output.rank() != 2 || output.dim(0) != batch || output.dim(1) < shape.classes))
-    refuse_output(config, name, output,
-                  fmt::format("[{}, {} or more], a number per class of the data,", batch,
-                              shape.classes));
-  const Tensor loss = numbers ? number_loss(graph, output, shape.target_scale)
-                              : class_loss(graph, output, batch);
+  if (!numbers && (output.rank() != 2 || output.dim(0) != batch || output.dim(1) < shape.classes))
+    refuse_output(
+        config, name, output,
+        fmt::format("[{}, {} or more], a number per class of the data,", batch, shape.classes));
+  const Tensor loss =
+      numbers ? number_loss(graph, output, shape.target_scale) : class_loss(graph, output, batch);
   graph.data()->outputs.clear();
   graph.output(usual, output);
   graph.output("loss", loss);
