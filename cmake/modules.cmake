@@ -17,6 +17,8 @@ pantala_module(runtime HEADERS session.h DEPENDS compiler device io)
 pantala_module(data HEADERS data.h DEPENDS io)
 pantala_module(train HEADERS accumulation.h metrics.h trainer.h DEPENDS runtime data ref)
 pantala_module(monitor DEPENDS train)
+pantala_module(onnx HEADERS onnx.h DEPENDS runtime ref PRIVATE_LIBRARIES onnx_proto)
 pantala_module(zoo HEADERS zoo.h zoo/ pantala.h DEPENDS nn io)
+pantala_module(generate HEADERS generate.h DEPENDS runtime zoo)
 
 include(cmake/BuildId.cmake)

@@ -53,7 +53,7 @@ struct KernelInfo {
   double milliseconds = 0;
 };
 
-// What save() writes and load() takes.
+// What save() writes and load() takes. States `cache.*` are in none of them.
 enum class Saved : std::uint8_t {
   model,      // parameters and the states of the graph itself, such as running statistics
   optimizer,  // the rest: optimizer states, averages, accumulators, counters, hyper-parameters

@@ -280,7 +280,8 @@ class Trainer {
   void save_checkpoint(const std::filesystem::path& folder, const std::string& extra = "") const;
   // ParseError for a damaged folder, TypeError for one of another model; then nothing has changed.
   // Hyper-parameters of the optimizer are those that were saved, unless the config's optimizer is
-  // another one than the checkpoint's: then they are the config's, with a warning. Returns `extra`.
+  // another one than the checkpoint's: then they are the config's. The next step warns of all that
+  // has changed in the config. Returns `extra`.
   std::string load_checkpoint(const std::filesystem::path& folder);
   // Loads the newest checkpoint in the folder that is whole; damaged ones are skipped with a
   // warning each. None if there is no checkpoint at all, IoError if all are damaged.

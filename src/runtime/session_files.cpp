@@ -40,7 +40,13 @@ std::string_view contents_name(Saved what) {
   return "";
 }
 
+// What a model has seen so far belongs to nobody but the text at hand.
+bool is_cache(const StoreLeaf& leaf) {
+  return leaf.kind == LeafKind::state && leaf.name.starts_with("cache.");
+}
+
 bool contains(Saved what, const StoreLeaf& leaf) {
+  if (is_cache(leaf)) return false;
   return what == Saved::training || belongs_to_training(leaf) == (what == Saved::optimizer);
 }
 

@@ -209,6 +209,10 @@ Var Emitter::update_slice(ValueId id, const ir::Node& node, const Indices& at) {
   const std::int64_t size = node.results[0].shape[static_cast<int>(axis)],
                      window = info_.graph->type(node.inputs[1]).shape[static_cast<int>(axis)];
   const Var start = checked_index(id.node, node.inputs[2], {}, size - window + 1);
+  if (info_.window == id) {
+    window_start_ = start;
+    return value(node.inputs[1], at);
+  }
   Indices source = at;
   source[axis] = at[axis] + Index(start) * -1;
   const Var old = value(node.inputs[0], at);

@@ -11,6 +11,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -33,6 +34,8 @@ struct ValueInfo {
   std::function<bool(ValueId index, std::int64_t limit)> in_range;
   // The code under which a kernel reports an index out of [0, limit) that this node reads.
   std::function<std::int64_t(std::uint32_t node, std::int64_t limit)> report_code;
+  // An update_slice of which nothing but the update is asked for: its indices are the update's.
+  std::optional<ValueId> window = {};
 };
 
 // A way in which a stored value is read: element at `flat`, plus offset * strides for indices that
@@ -100,6 +103,8 @@ class Emitter {
   };
   MemoryIndex memory_index(std::uint32_t node, ValueId index, const Indices& at,
                            std::int64_t limit);
+  // Where the update of ValueInfo::window begins along its axis, once that value was computed.
+  kir::Var window_start() const { return window_start_; }
   kir::Builder& builder() { return b_; }
   const Site& site() const { return site_; }
 
@@ -183,7 +188,7 @@ class Emitter {
   std::vector<kir::Var> uniforms_;
   Site site_;
   std::vector<kir::Var> hoisted_;  // per access; invalid: not yet
-  kir::Var scalar_mask_, lane_mask_;
+  kir::Var scalar_mask_, lane_mask_, window_start_;
   std::unordered_multimap<std::uint64_t, Known> known_;
   std::unordered_map<std::uint64_t, Provided> provided_;
 };

@@ -53,6 +53,7 @@ class Finder {
   void decide(std::uint32_t id) {
     if (skip(id)) return;
     const ir::Node& n = graph_.node(id);
+    if (n.op->name == "update_slice") store_update(n);
     const Archetype kind = archetype(*n.op);
     if (kind != Archetype::elemental || results_.contains(id) || !c_.options.fuse) {
       stored_[id] = true;
@@ -65,6 +66,14 @@ class Finder {
         cost += stored_[input.node] || is_leaf(*graph_.node(input.node).op) ? 1 : cost_[input.node];
     cost_[id] = cost;
     stored_[id] = users_[id].size() > 1 && cost > kRecomputed && !is_movement(*n.op);
+  }
+
+  // What is written into a part of a tensor would be computed, and thrown away, for all of it.
+  void store_update(const ir::Node& n) {
+    const ValueId update = n.inputs[1];
+    if (!skip(update.node) && cost_[update.node] > kRecomputed &&
+        c_.type(update).shape != n.results[0].shape)
+      stored_[update.node] = true;
   }
 
   // Products read their operands where they lie, through movement; other anchors need them stored

@@ -22,6 +22,8 @@ const std::vector<Preset>& presets() {
     append(list, mlp_presets());
     append(list, lenet_presets());
     append(list, resnet_presets());
+    append(list, whisper_presets());
+    append(list, llama_presets());
     return list;
   }();
   return all;

@@ -8,7 +8,6 @@
 
 #include "base/text.h"
 #include "pantala/error.h"
-#include "pantala/zoo/presets.h"
 #include "tools/train/config.h"
 #include "tools/train/model.h"
 #include "tools/train/source.h"
@@ -41,81 +40,86 @@ std::string one_of(const std::vector<std::string>& names) {
   return fmt::format("{} or {}", fmt::join(names.begin(), names.end() - 1, ", "), names.back());
 }
 
+// A value that was given for a key, and how to refuse it.
+struct Given {
+  const std::string& name;
+  const std::string& rule;
+  const ConfigValue& value;
+  template <class T>
+  const T* as() const {
+    return std::get_if<T>(&value);
+  }
+  template <class T>
+  const T& must_be() const {
+    if (const T* found = as<T>()) return *found;
+    refuse();
+  }
+  [[noreturn]] void refuse(const std::string& hint = "") const {
+    tools::refuse(name, rule, value, hint);
+  }
+};
+
+// The key of a field; `read` makes the field's value from a Given, or refuses it.
+Key field_key(std::string name, auto field, std::string rule, std::string help, Effect effect,
+              auto read) {
+  return {.name = name,
+          .rule = rule,
+          .help = std::move(help),
+          .effect = effect,
+          .set =
+              [=](RunConfig& config, const ConfigValue& value) {
+                field(config) = read(Given{name, rule, value});
+              },
+          .get = [=](const RunConfig& config) { return field(config); }};
+}
+
 Key whole(std::string name, auto field, std::int64_t low, std::int64_t high, std::string help,
           Effect effect = Effect::numbers) {
   const std::string range = fmt::format("a whole number from {} to {}", low, high);
   // Where the limit is so large that nobody meets it, only who does is told.
-  const std::string rule = high == kMany ? fmt::format("a whole number from {}", low) : range;
-  return {.name = name,
-          .rule = rule,
-          .help = std::move(help),
-          .effect = effect,
-          .set =
-              [=](RunConfig& config, const ConfigValue& value) {
-                const auto* real = std::get_if<double>(&value);  // 1e6 is a whole number too
-                const bool in_range = real && std::abs(*real) <= static_cast<double>(kMany);
-                const bool integral = in_range && *real == std::floor(*real);
-                const std::int64_t converted = integral ? static_cast<std::int64_t>(*real) : 0;
-                const auto* number = integral ? &converted : std::get_if<std::int64_t>(&value);
-                if (number && *number > high) refuse(name, range, value);
-                if (!number || *number < low) refuse(name, rule, value);
-                field(config) = *number;
-              },
-          .get = [=](const RunConfig& config) { return field(config); }};
+  std::string rule = high == kMany ? fmt::format("a whole number from {}", low) : range;
+  return field_key(std::move(name), field, std::move(rule), std::move(help), effect,
+                   [=](const Given& given) {
+                     const auto* real = given.as<double>();  // 1e6 is a whole number too
+                     const bool in_range = real && std::abs(*real) <= static_cast<double>(kMany);
+                     const bool integral = in_range && *real == std::floor(*real);
+                     const std::int64_t converted = integral ? static_cast<std::int64_t>(*real) : 0;
+                     const auto* number = integral ? &converted : given.as<std::int64_t>();
+                     if (number && *number > high) refuse(given.name, range, given.value);
+                     if (!number || *number < low) given.refuse();
+                     return *number;
+                   });
 }
 
 Key number(std::string name, auto field, double low, double high, std::string help,
            Effect effect = Effect::numbers) {
-  const std::string rule =
-      high == kAny ? fmt::format("a number from {}", exact(low))
-                   : fmt::format("a number from {} to below {}", exact(low), exact(high));
-  return {.name = name,
-          .rule = rule,
-          .help = std::move(help),
-          .effect = effect,
-          .set =
-              [=](RunConfig& config, const ConfigValue& value) {
-                double found = std::numeric_limits<double>::quiet_NaN();
-                if (const auto* integer = std::get_if<std::int64_t>(&value))
-                  found = static_cast<double>(*integer);
-                if (const auto* real = std::get_if<double>(&value)) found = *real;
-                if (!(found >= low && found < high)) refuse(name, rule, value);
-                field(config) = found;
-              },
-          .get = [=](const RunConfig& config) { return field(config); }};
+  std::string rule = high == kAny
+                         ? fmt::format("a number from {}", exact(low))
+                         : fmt::format("a number from {} to below {}", exact(low), exact(high));
+  return field_key(
+      std::move(name), field, std::move(rule), std::move(help), effect, [=](const Given& given) {
+        const auto* integer = given.as<std::int64_t>();
+        const double found = integer ? static_cast<double>(*integer) : given.must_be<double>();
+        if (!(found >= low && found < high)) given.refuse();
+        return found;
+      });
 }
 
 Key choice(std::string name, auto field, std::vector<std::string> choices, std::string help,
            Effect effect = Effect::numbers) {
-  const std::string rule = one_of(choices);
-  return {.name = name,
-          .rule = rule,
-          .help = std::move(help),
-          .effect = effect,
-          .set =
-              [=](RunConfig& config, const ConfigValue& value) {
-                const auto* text = std::get_if<std::string>(&value);
-                if (!text) refuse(name, rule, value);
-                if (std::find(choices.begin(), choices.end(), *text) == choices.end())
-                  refuse(name, rule, value, did_you_mean(*text, choices));
-                field(config) = *text;
-              },
-          .get = [=](const RunConfig& config) { return field(config); }};
+  return field_key(std::move(name), field, one_of(choices), std::move(help), effect,
+                   [=](const Given& given) {
+                     const auto& chosen = given.must_be<std::string>();
+                     if (std::find(choices.begin(), choices.end(), chosen) == choices.end())
+                       given.refuse(did_you_mean(chosen, choices));
+                     return chosen;
+                   });
 }
 
 Key text(std::string name, auto field, std::string rule, std::string help,
          Effect effect = Effect::numbers) {
-  return {.name = name,
-          .rule = rule,
-          .help = std::move(help),
-          .effect = effect,
-          .set =
-              [=](RunConfig& config, const ConfigValue& value) {
-                const auto* found = std::get_if<std::string>(&value);
-                if (!found) refuse(name, rule, value);
-                field(config) = *found;
-              },
-          .get = [=](const RunConfig& config) { return field(config); }};
+  return field_key(std::move(name), field, std::move(rule), std::move(help), effect,
+                   [](const Given& given) { return given.must_be<std::string>(); });
 }
 
 // A name, or a number that is kept as text.
@@ -131,35 +135,21 @@ Key name_or_number(std::string name, auto field, std::string help) {
 }
 
 Key yes_no(std::string name, auto field, std::string help, Effect effect = Effect::numbers) {
-  return {.name = name,
-          .rule = "true or false",
-          .help = std::move(help),
-          .effect = effect,
-          .set =
-              [=](RunConfig& config, const ConfigValue& value) {
-                const auto* found = std::get_if<bool>(&value);
-                if (!found) refuse(name, "true or false", value);
-                field(config) = *found;
-              },
-          .get = [=](const RunConfig& config) { return field(config); }};
+  return field_key(std::move(name), field, "true or false", std::move(help), effect,
+                   [](const Given& given) { return given.must_be<bool>(); });
 }
 
 Key sizes(std::string name, auto field, std::string help) {
-  const std::string rule = "a list of at most 64 whole numbers from 1 to 1048576";
-  return {.name = name,
-          .rule = rule,
-          .help = std::move(help),
-          .set =
-              [=](RunConfig& config, const ConfigValue& value) {
-                const auto* list = std::get_if<std::vector<double>>(&value);
-                const auto fits = [](double size) {
-                  return size >= 1 && size <= 1048576 && size == std::floor(size);
-                };
-                if (!list || list->size() > 64 || !std::all_of(list->begin(), list->end(), fits))
-                  refuse(name, rule, value);
-                field(config) = *list;
-              },
-          .get = [=](const RunConfig& config) { return field(config); }};
+  return field_key(std::move(name), field, "a list of at most 64 whole numbers from 1 to 1048576",
+                   std::move(help), Effect::numbers, [](const Given& given) {
+                     const auto fits = [](double size) {
+                       return size >= 1 && size <= 1048576 && size == std::floor(size);
+                     };
+                     const auto& list = given.must_be<std::vector<double>>();
+                     if (list.size() > 64 || !std::all_of(list.begin(), list.end(), fits))
+                       given.refuse();
+                     return list;
+                   });
 }
 
 Key options(std::string name, auto field, std::string rule, std::string help) {
@@ -269,17 +259,12 @@ std::vector<Key> top_keys() {
   };
 }
 
-// "lenet: two convolutions and two linear layers; mlp: ..."
-std::string model_help() {
-  std::string help = "Of images, but for mlp and language models";
-  for (const std::string& name : trainable_models())
-    help += fmt::format("; {}: {}", name, zoo::preset(name).about);
-  return help;
-}
-
 std::vector<Key> model_keys() {
   return {
-      choice("model.name", FIELD(model.name), trainable_models(), model_help()),
+      choice("model.name", FIELD(model.name), trainable_models(),
+             "mlp takes anything but tokens. For images: lenet is two convolutions and two linear "
+             "layers, resnet18 and resnet50 are torchvision's (_folded: without batch norm). For "
+             "tokens: llama-bytes is a small language model, smollm2 is Hugging Face's"),
       sizes("model.hidden", FIELD(model.hidden), "Of mlp: the sizes of the layers in between"),
       choice("model.activation", FIELD(model.activation), activation_names(),
              "Of mlp: the function between the layers"),

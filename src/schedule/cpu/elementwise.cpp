@@ -5,14 +5,19 @@
 #include <algorithm>
 
 #include "pantala/error.h"
+#include "schedule/attributes.h"
 
 namespace pantala::schedule {
 
 using kir::Var;
 
-ElementwiseBody make_body(const Context& context, std::vector<GroupOutput> outputs,
-                          const Domain& domain, const std::function<bool(ValueId)>& provided) {
+namespace {
+
+ElementwiseBody traced_body(const Context& context, ValueInfo info,
+                            std::vector<GroupOutput> outputs, const Domain& domain,
+                            const std::function<bool(ValueId)>& provided) {
   ElementwiseBody body;
+  body.info = std::move(info);
   body.domain = domain;
   body.outputs = std::move(outputs);
   const int rank = context.type(body.outputs[0].value).shape.rank();
@@ -25,7 +30,25 @@ ElementwiseBody make_body(const Context& context, std::vector<GroupOutput> outpu
       if (domain.sizes[d] == 1) flat.affine.coef[d] = 0;
     body.writes.push_back(flat.affine);
   }
-  body.footprint = trace(context.info(), domain, values, body.at, provided);
+  body.footprint = trace(body.info, domain, values, body.at, provided);
+  return body;
+}
+
+}  // namespace
+
+ElementwiseBody make_body(const Context& context, std::vector<GroupOutput> outputs,
+                          const Domain& domain, const std::function<bool(ValueId)>& provided) {
+  return traced_body(context, context.info(), std::move(outputs), domain, provided);
+}
+
+ElementwiseBody make_window_body(const Context& context, const GroupOutput& output) {
+  const ir::Node& node = context.node(output.value.node);
+  ValueInfo info = context.info();
+  info.window = output.value;
+  ElementwiseBody body = traced_body(context, std::move(info), {output},
+                                     {context.type(node.inputs[1]).shape.vec()}, {});
+  body.window_stride =
+      context.strides(output)[static_cast<std::size_t>(attribute<std::int64_t>(node, "axis"))];
   return body;
 }
 
@@ -57,7 +80,7 @@ Emitter make_emitter(kir::Builder& b, const Context& context, const ElementwiseB
   Arguments::Declared declared =
       arguments.declare(b, body.footprint, [&](ValueId id) { return context.buffer_of(id); });
   return {b,
-          context.info(),
+          body.info,
           body.domain,
           body.footprint,
           std::move(declared.accesses),
@@ -82,11 +105,14 @@ void BodyEmitter::run(const Site& site) {
 }
 
 void BodyEmitter::store(std::size_t output, const Site& site, Var value) {
-  store_output(b_, writes_[output], site, value);
+  const Var moved = body_.info.window ? emitter_.window_start() * body_.window_stride : Var();
+  store_output(b_, writes_[output], site, value, moved);
 }
 
-void store_output(kir::Builder& b, const DeclaredAccess& write, const Site& site, Var value) {
+void store_output(kir::Builder& b, const DeclaredAccess& write, const Site& site, Var value,
+                  Var moved) {
   Var address = write.constant.valid() ? write.constant : b.i64(0);
+  if (moved.valid()) address = address + moved;
   for (std::size_t d = 0; d < kMaxLoops; ++d)
     if (site.loops[d].valid() && (write.unit[d] || write.coef[d].valid()))
       address = address + (write.unit[d] ? site.loops[d] : site.loops[d] * write.coef[d]);

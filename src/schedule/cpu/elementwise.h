@@ -12,11 +12,13 @@ namespace pantala::schedule {
 
 // Values to be computed at one element of a domain, and where they go.
 struct ElementwiseBody {
+  ValueInfo info;
   Domain domain;
   Indices at;  // of all outputs
   std::vector<GroupOutput> outputs;
   Footprint footprint;
-  std::vector<Affine> writes;  // per output
+  std::vector<Affine> writes;      // per output
+  std::int64_t window_stride = 0;  // of a window: elements from one of its places to the next
 };
 
 // Traces the outputs. `provided` are values that the kernel computes otherwise. The axes of the
@@ -24,14 +26,19 @@ struct ElementwiseBody {
 ElementwiseBody make_body(const Context& context, std::vector<GroupOutput> outputs,
                           const Domain& domain, const std::function<bool(ValueId)>& provided = {});
 
+// The same for an update_slice that is written over its own operand: the domain is that of the
+// update, nothing else is touched.
+ElementwiseBody make_window_body(const Context& context, const GroupOutput& output);
+
 // Reads and writes of the body, for collapse().
 std::vector<Affine> all_walks(const ElementwiseBody& body);
 
 // Announces the body's buffers.
 void announce(const Context& context, const ElementwiseBody& body, Arguments& arguments);
 
-// Stores the lanes of a site at the declared place.
-void store_output(kir::Builder& b, const DeclaredAccess& write, const Site& site, kir::Var value);
+// Stores the lanes of a site at the declared place, moved by so many elements (invalid: none).
+void store_output(kir::Builder& b, const DeclaredAccess& write, const Site& site, kir::Var value,
+                  kir::Var moved = {});
 
 // The body in a kernel: an emitter, and stores.
 class BodyEmitter {

@@ -59,12 +59,25 @@ void emit_row(kir::Builder& b, BodyEmitter& body, Site site, Var begin, Var end,
   });
 }
 
+// Whether the outputs are one update_slice that replaces its own operand. (An update without
+// elements has no code of its own, and its position must be checked all the same.)
+bool is_window(const Context& context, const std::vector<GroupOutput>& outputs) {
+  const ir::Node& node = context.node(outputs[0].value.node);
+  if (outputs.size() != 1 || node.op->name != "update_slice") return false;
+  const ValueId operand = node.inputs[0];
+  return context.is_stored(operand) && context.buffer_of(operand) == outputs[0].buffer &&
+         context.type(node.inputs[1]).shape.numel() > 0;
+}
+
 }  // namespace
 
 KernelDraft build_map(Context& context, const std::vector<GroupOutput>& outputs) {
-  const Shape& shape = context.type(outputs[0].value).shape;
-  const Domain domain{shape.vec()};
-  const ElementwiseBody body = make_body(context, outputs, domain);
+  const ElementwiseBody body =
+      is_window(context, outputs)
+          ? make_window_body(context, outputs[0])
+          : make_body(context, outputs, {context.type(outputs[0].value).shape.vec()});
+  const Domain& domain = body.domain;
+  const Shape shape(domain.sizes);
   const std::vector<Loop> loops = collapse(domain, context.buffer(outputs[0].buffer).order,
                                            all_walks(body), body.footprint.counted);
   Arguments arguments(context.info(), context.program.uniforms);
