@@ -58,7 +58,8 @@ Run eval_verb(CLI::App& verb) {
                   "last, best (by the run's checkpoint.metric), or the name of one")
       ->capture_default_str();
   verb.add_option("--data", options->data,
-                  "fashion-mnist, idx:DIR, csv:FILE or npz:FILE; a test set if there is one. Not "
+                  "fashion-mnist, idx:DIR, csv:FILE, npz:FILE, images:DIR, tokens:FILE or "
+                  "text:FILE; a test set if there is one. Not "
                   "given: the validation of the run");
   verb.add_option("--threads", options->threads, "Threads that compute; 0: as in the run")
       ->check(CLI::Range(0, 1024))

@@ -1,14 +1,18 @@
 // pantala inspect MODEL|FILE: graph, schedule, kernels, memory and report of what the compiler
-// makes of a model of the zoo or of a graph in text form. Nothing is run.
+// makes of a model of the zoo or of a graph in text form; the content of weights and plan files.
+// Nothing is run.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "pantala/text.h"
 #include "schedule/schedule.h"
 #include "tools/command.h"
+#include "tools/inspect/file_kinds.h"
 #include "tools/inspect/render.h"
 #include "tools/inspect/source.h"
 
@@ -22,6 +26,10 @@ struct Options {
        report = false;
   std::string kernel;
   bool kir = false, llvm = false, assembly = false, unfused = false, json = false;
+
+  int pictures() const {
+    return graph + lowered + schedule + kernels + !kernel.empty() + memory + report;
+  }
 };
 
 std::vector<RoleText> graph_texts(const Inspected& inspected, bool lowered) {
@@ -31,7 +39,23 @@ std::vector<RoleText> graph_texts(const Inspected& inspected, bool lowered) {
   return texts;
 }
 
+bool is_model(const std::string& name) {
+  return std::ranges::find(model_names(), name) != model_names().end();
+}
+
+// The content of a file that needs no compiler; empty if it is not such a file.
+std::optional<std::string> file_content(const Options& o) {
+  if (is_model(o.source.name)) return std::nullopt;
+  const std::optional<FileKind> kind = file_kind_of(o.source.name);
+  if (!kind) return std::nullopt;
+  if (o.pictures() > 0)
+    throw TypeError(fmt::format("{}: a {} is shown as it is: only --json goes with it",
+                                o.source.name, kind->name));
+  return kind->show(o.source.name, o.json);
+}
+
 std::string picture(const Options& o) {
+  if (std::optional<std::string> content = file_content(o)) return std::move(*content);
   const Inspected inspected = read_source(o.source);
   if (o.graph || o.lowered) {
     const std::vector<RoleText> texts = graph_texts(inspected, o.lowered);
@@ -54,7 +78,8 @@ std::string picture(const Options& o) {
 
 void add_source_options(CLI::App& verb, Options& o) {
   verb.add_option("SOURCE", o.source.name,
-                  fmt::format("A model ({}) or a file with a graph in text form",
+                  fmt::format("A model ({}), a file with a graph in text form, a safetensors file, "
+                              "index or folder, or a compiled plan",
                               fmt::join(model_names(), ", ")))
       ->required();
   verb.add_option("--batch", o.source.batch, "Items of a model's batch");
@@ -88,7 +113,7 @@ void add_pictures(CLI::App& verb, Options& o) {
 }
 
 void check(const Options& o) {
-  if (o.graph + o.lowered + o.schedule + o.kernels + !o.kernel.empty() + o.memory + o.report > 1)
+  if (o.pictures() > 1)
     throw TypeError(
         "one at a time: --graph, --lowered, --schedule, --kernels, --kernel, --memory, --report");
   if (o.kir + o.llvm + o.assembly > 1) throw TypeError("one at a time: --kir, --llvm, --asm");

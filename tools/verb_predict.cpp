@@ -26,23 +26,28 @@ struct PredictOptions {
   bool json = false, csv = false;
 };
 
+// An item that is predicted.
+struct Item {
+  std::int64_t number = 0;
+  std::string file;  // of an image
+};
+
 struct Prediction {
-  std::int64_t item = 0, klass = 0;
+  std::int64_t klass = 0;
   std::string name;
   double probability = 0;
 };
 
 data::Dataset open_items(const PredictOptions& options, const Trained& trained) {
-  const bool items_alone =
-      options.data.ends_with(".npy") && options.data.find(':') == std::string::npos;
+  const bool items_alone = options.data.find(':') == std::string::npos &&
+                           (options.data.ends_with(".npy") || data::is_image_name(options.data));
   if (!items_alone) make_config({{"data.source", options.data, "--data"}});  // checks it
   return open_items_for_model(options.data, trained.config, trained.profile);
 }
 
 // The most likely class; of equal ones the first. A row with a NaN has none.
-Prediction predict_item(std::int64_t item, std::span<const float> logits,
-                        const DataProfile& profile) {
-  Prediction result{.item = item, .klass = -1, .name = "", .probability = 0};
+Prediction predict_item(std::span<const float> logits, const DataProfile& profile) {
+  Prediction result{.klass = -1, .name = "", .probability = 0};
   if (std::any_of(logits.begin(), logits.end(), [](float x) { return std::isnan(x); }))
     return result;
   const auto best = std::max_element(logits.begin(), logits.end());
@@ -63,37 +68,42 @@ std::string csv_field(const std::string& text) {
   return out + '"';
 }
 
-std::string class_line(const Prediction& p, const PredictOptions& options) {
+std::string class_line(const Item& item, const Prediction& p, const PredictOptions& options) {
   if (options.json) {
-    OrderedJson json{{"item", p.item}, {"class", p.klass}};
+    OrderedJson json{{"item", item.number}, {"class", p.klass}};
     if (!p.name.empty()) json["name"] = p.name;
     json["probability"] = p.probability;
-    return json.dump() + "\n";
+    if (!item.file.empty()) json["file"] = item.file;
+    return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
   }
+  const std::string file = item.file.empty() ? "" : "," + csv_field(item.file);
   if (options.csv)
-    return fmt::format("{},{},{},{}\n", p.item, p.klass, csv_field(p.name), exact(p.probability));
-  return fmt::format("{:6}  {:3} {:<16} {:6.2f} %\n", p.item, p.klass, p.name, 100 * p.probability);
+    return fmt::format("{},{},{},{}{}\n", item.number, p.klass, csv_field(p.name),
+                       exact(p.probability), file);
+  return fmt::format("{:6}  {:3} {:<16} {:6.2f} %{}{}\n", item.number, p.klass, p.name,
+                     100 * p.probability, item.file.empty() ? "" : "  ", item.file);
 }
 
 // Floats are written with as many digits as they need; JSON has null for those that are not finite.
-std::string number_line(std::int64_t item, std::span<const float> numbers,
+std::string number_line(const Item& item, std::span<const float> numbers,
                         const PredictOptions& options) {
   if (options.json) {
-    OrderedJson json{{"item", item}};
+    OrderedJson json{{"item", item.number}};
     if (numbers.size() == 1)
       json["prediction"] = numbers[0];
     else
       json["prediction"] = std::vector<float>(numbers.begin(), numbers.end());
     return json.dump() + "\n";
   }
-  if (options.csv) return fmt::format("{},{}\n", item, fmt::join(numbers, ","));
-  std::string line = fmt::format("{:6} ", item);
+  if (options.csv) return fmt::format("{},{}\n", item.number, fmt::join(numbers, ","));
+  std::string line = fmt::format("{:6} ", item.number);
   for (const float number : numbers) line += fmt::format(" {:12}", number);
   return line + "\n";
 }
 
-std::string csv_header(const DataProfile& profile) {
-  if (profile.task() == zoo::Task::classification) return "item,class,name,probability\n";
+std::string csv_header(const DataProfile& profile, bool files) {
+  if (profile.task() == zoo::Task::classification)
+    return files ? "item,class,name,probability,file\n" : "item,class,name,probability\n";
   if (profile.targets == 1) return "item,prediction\n";
   std::string header = "item";
   for (std::int64_t k = 0; k < profile.targets; ++k) header += fmt::format(",prediction{}", k);
@@ -106,18 +116,20 @@ std::string predict(const PredictOptions& options) {
   data::Dataset set = open_items(options, trained);
   if (options.limit > 0 && options.limit < set.size()) set = data::slice(set, 0, options.limit);
   const auto loader = open_loader(set, trained.config, profile, Use::evaluation);
-  std::string text = options.csv ? csv_header(profile) : "";
-  std::int64_t item = 0;
+  const data::ItemSource* files = set.data_source.get();
+  std::string text = options.csv ? csv_header(profile, files != nullptr) : "";
+  Item item;
   while (const std::optional<data::Batch> batch = loader->next_batch()) {
     const data::Array outputs = trained.trainer.predict(batch->data);
     const auto& values = std::get<std::vector<float>>(outputs.values);
     const std::size_t width = values.size() / static_cast<std::size_t>(batch->items());
     for (std::size_t k = 0; k < values.size(); k += width) {
       const std::span<const float> row = std::span(values).subspan(k, width);
+      if (files) item.file = files->item_name(item.number);
       text += profile.task() == zoo::Task::regression
                   ? number_line(item, row, options)
-                  : class_line(predict_item(item, row, profile), options);
-      ++item;
+                  : class_line(item, predict_item(row, profile), options);
+      ++item.number;
     }
   }
   return text;
@@ -130,8 +142,9 @@ Run predict_verb(CLI::App& verb) {
   verb.add_option("RUN", options->run, "The folder of a run")->required();
   verb.add_option(
           "--data", options->data,
-          "fashion-mnist, idx:DIR, csv:FILE or npz:FILE (a test set if there is one; labels "
-          "are not looked at, and may lack in csv and npz), or FILE.npy with items alone")
+          "fashion-mnist, idx:DIR, csv:FILE, npz:FILE (a test set if there is one; labels are not "
+          "looked at, and may lack in csv and npz), images:DIR with images anywhere in it, "
+          "FILE.npy with items alone, or one image")
       ->required();
   verb.add_option("--checkpoint", options->checkpoint,
                   "last, best (by the run's checkpoint.metric), or the name of one")
@@ -147,8 +160,9 @@ Run predict_verb(CLI::App& verb) {
   verb.add_option("--out", options->out, "Write to this file instead of standard output");
   verb.footer(
       "A line per item: its number, the class, the name of the class if it has one, and its\n"
-      "probability. Class -1 stands for an item whose numbers are not finite. A model that learnt\n"
-      "numbers gives these, in the units of the labels it was trained with.\n"
+      "probability, and of images the file. Class -1 stands for an item whose numbers are not\n"
+      "finite. A model that learnt numbers gives these, in the units of the labels it was trained\n"
+      "with.\n"
       "Examples:\n"
       "  pantala predict runs/lenet-fashion-mnist --data fashion-mnist --limit 10\n"
       "  pantala predict runs/mlp-iris --data new.npy --csv --out classes.csv");

@@ -1,6 +1,6 @@
 // Data for training: arrays in their own types, data sets, transforms, and loaders that hand out
-// batches. Files are read by the functions below (IDX, CSV, NPY, NPZ); every mistake in them is a
-// ParseError that names file and place.
+// batches. Files are read by the functions below (IDX, CSV, NPY, NPZ, PNG and JPEG, tokens); every
+// mistake in them is a ParseError that names file and place.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +31,15 @@ struct Array {
   friend bool operator==(const Array&, const Array&) = default;
 };
 
+// What the items of a data set have in common.
+struct ItemForm {
+  DType dtype = f32;
+  Shape shape;            // of an item
+  bool any_size = false;  // height and width, the last two axes, differ: they are 0 in `shape`
+  std::string str() const;
+  friend bool operator==(const ItemForm&, const ItemForm&) = default;
+};
+
 // What one step reads.
 struct Batch {
   Array data, labels;
@@ -44,16 +53,43 @@ struct Column {
   friend bool operator==(const Column&, const Column&) = default;
 };
 
-// Items with labels, all in memory. Copies share the arrays.
+// Items that are made when a batch wants them, by the thread that makes the batch: data sets need
+// not fit into memory.
+class ItemSource {
+ public:
+  virtual ~ItemSource() = default;
+  virtual std::int64_t items() const = 0;
+  virtual ItemForm form() const = 0;
+  // Item `number`, without an axis of items: the same whenever it is asked for. Several threads do
+  // so at a time.
+  virtual Array item(std::int64_t number) const = 0;
+  virtual std::string item_name(std::int64_t number) const = 0;  // for messages
+  // Changes with the items, as far as that can be told without making them all.
+  virtual std::uint64_t hash() const = 0;
+};
+
+// Items with labels. Copies share them.
 struct Dataset {
   std::shared_ptr<const Array> data, labels;
   std::string name;                  // for messages
   std::vector<std::string> classes;  // names of the classes, if they have some
   std::vector<Column> columns;       // of the data, if they come from a table
-  std::int64_t size() const { return data ? data->items() : 0; }
+  // Each stands for the array that is not there.
+  std::shared_ptr<const ItemSource> data_source = {}, label_source = {};
+
+  std::int64_t size() const;
+  ItemForm item_form() const, label_form() const;  // TypeError if there are none
 };
 // TypeError unless both have the same number of items.
 Dataset make_dataset(Array data, Array labels, std::string name = "data");
+// TypeError unless there are as many labels as items.
+Dataset make_dataset(std::shared_ptr<const ItemSource> data, Array labels,
+                     std::string name = "data");
+Dataset make_dataset(std::shared_ptr<const ItemSource> data,
+                     std::shared_ptr<const ItemSource> labels, std::string name = "data");
+// The items with these numbers, in this order, in a data set of its own; TypeError if there is no
+// such item.
+Dataset select(const Dataset& dataset, const std::vector<std::int64_t>& numbers);
 // The items first, first + 1, ..., in a data set of its own.
 Dataset slice(const Dataset& dataset, std::int64_t first, std::int64_t count);
 // A seeded random split: (the rest, `count` items).
@@ -74,20 +110,37 @@ struct Reshape {  // of an item; -1 at most once
 struct Pad {  // zeros around the last two axes
   std::int64_t pixels = 0;
 };
+// Bilinear, with antialiasing: what torchvision's and Pillow's Resize make of images. Of the last
+// two axes; bytes stay bytes.
+struct Resize {
+  std::int64_t height = 0;
+  std::int64_t width = 0;  // 0: the shorter side becomes `height` long, the other one follows
+};
 struct RandomCrop {  // a window of the last two axes
   std::int64_t height = 0, width = 0;
 };
 struct CenterCrop {
   std::int64_t height = 0, width = 0;
 };
+// A window of random area (as a share of the image) and ratio of width to height, resized.
+struct RandomResizedCrop {
+  std::int64_t height = 0, width = 0;
+  double min_area = 0.08, max_area = 1;
+  double min_ratio = 3.0 / 4, max_ratio = 4.0 / 3;
+};
 struct RandomFlip {  // of the last axis
   double p = 0.5;
+};
+// Of the first axis: one channel is repeated; red, green and blue become gray (ITU-R 601, for bytes
+// as Pillow rounds it) for 1.
+struct Channels {
+  std::int64_t count = 3;
 };
 struct OneHot {  // of the label: a f32 vector
   std::int64_t classes = 0;
 };
-using Transform =
-    std::variant<Scale, Normalize, Reshape, Pad, RandomCrop, CenterCrop, RandomFlip, OneHot>;
+using Transform = std::variant<Scale, Normalize, Reshape, Pad, Resize, RandomCrop, CenterCrop,
+                               RandomResizedCrop, RandomFlip, Channels, OneHot>;
 
 // --- loaders
 class Loader {
@@ -168,5 +221,49 @@ TrainTest read_idx_folder(const std::filesystem::path& folder);
 // From where Debian's package dataset-fashion-mnist puts it, or from $PANTALA_DATA/fashion-mnist;
 // IoError saying how to get it.
 TrainTest fashion_mnist();
+
+// --- images: PNG and JPEG files, u8 [channels, height, width], each of its own size. They are read
+// when a batch wants them, and are what Pillow's convert("RGB") (or "L") makes of them: alpha is
+// dropped, a camera's note of orientation is not followed. ParseError for damaged files.
+struct ImageOptions {
+  std::int64_t channels = 3;  // or 1: gray
+  // The classes, by number, which are all that the folder may have; empty: those of the folder.
+  std::vector<std::string> classes = {};
+};
+Array read_image(const std::filesystem::path& path, const ImageOptions& options = {});
+// A class per sub-folder, by name in sorted order, with all the images below it; labels are i64
+// [items]. Names that begin with a dot are passed over, and so are files whose extension is not one
+// of images (.png, .jpg, .jpeg, in any case); UnsupportedError for images of other kinds, TypeError
+// for a folder without classes and a class without images. The hash of the data is of names and
+// sizes of the files.
+Dataset read_image_folder(const std::filesystem::path& folder, const ImageOptions& options = {});
+// The same of a folder with `train` and one of `val`, `valid`, `validation` or `test`, whose
+// classes are those of `train`; of any other folder all is `train`.
+struct ImageSets {
+  Dataset train;
+  std::optional<Dataset> test;
+};
+ImageSets read_image_sets(const std::filesystem::path& folder, const ImageOptions& options = {});
+// By its extension.
+bool is_image_name(const std::filesystem::path& path);
+// A file, or all images below a folder in the order of their paths; the labels are all 0.
+Dataset read_images(const std::filesystem::path& path, const ImageOptions& options = {});
+
+// --- tokens: text as numbers, one after the other in a file without a head. The file is mapped,
+// not copied.
+enum class TokenType : std::uint8_t { u8, u16, i32 };  // the lowest byte first
+struct TokenOptions {
+  std::int64_t sequence = 128;  // tokens of an item
+  std::int64_t stride = 0;      // from the beginning of an item to that of the next; 0: sequence
+  TokenType type = TokenType::u16;  // u8: also any text, byte by byte
+  std::int64_t vocabulary = 0;      // tokens lie below; 0: not checked
+};
+// Items are i64 [sequence]; their labels, i64 [sequence], are the tokens that follow each of
+// theirs. ParseError for a file that ends within a token, TypeError for one with too few of them,
+// ValueError for a token outside of the vocabulary, with its place.
+Dataset read_tokens(const std::filesystem::path& path, const TokenOptions& options = {});
+// The same in two parts: the last `share` of the tokens is the test set. They have no token in
+// common.
+TrainTest read_tokens(const std::filesystem::path& path, const TokenOptions& options, double share);
 
 }  // namespace pantala::data

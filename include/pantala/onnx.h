@@ -46,14 +46,20 @@ Model import_model(std::span<const std::byte> file, const std::string& name,
                    const ImportOptions& options = {}, const std::filesystem::path& folder = {});
 
 struct ExportOptions {
-  std::int64_t opset = 17;
+  std::int64_t opset = 17;  // 14 to 21
+  // Empty: all but "loss" and what depends on the input "labels", or all if that leaves none.
+  std::vector<std::string> outputs = {};
   // Runs the file (imported again) and the graph on the same inputs before it gets its name, and
   // throws what differs.
   bool verify = true;
+  // Weights of more bytes go beside the file, as external data NAME.onnx.data: a file of the format
+  // cannot be larger than 2 GB.
+  std::uint64_t max_inline_bytes = std::uint64_t{3} << 29;
 };
-// The outputs of the graph that have an ONNX meaning, forward only; parameters, states and
-// constants become initialisers. UnsupportedError listing all ops that ONNX lacks. The file is
-// written in one step; weights beyond 2 GB would go beside it as external data NAME.onnx.data.
+// Outputs of the graph, forward only; parameters and states become initialisers, as do all values
+// that depend on constants alone. Weights that no output needs are left out. UnsupportedError
+// listing all ops that ONNX lacks, TypeError for weights that are missing or of another type. The
+// file is written in one step.
 void export_model(const Graph& graph, const Weights& weights, const std::filesystem::path& path,
                   const ExportOptions& options = {});
 

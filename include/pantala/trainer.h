@@ -55,8 +55,9 @@ struct EpochStats {
 struct Evaluation {
   std::int64_t items = 0;
   double loss = 0;
-  // By name: accuracy, top5, precision, recall, f1 (integer labels; negative ones are ignored) or
-  // mae, rmse, r2 (others). None if the graph has no output `prediction_output`.
+  // By name: accuracy, top5, precision, recall, f1 (integer labels; negative ones are ignored), and
+  // perplexity if an item has many of them, or mae, rmse, r2 (others). None if the graph has no
+  // output `prediction_output`.
   std::vector<std::pair<std::string, double>> values;
   std::optional<metrics::ConfusionMatrix> confusion;
   // "loss" too; TypeError with the nearest name.
@@ -94,6 +95,9 @@ struct TrainConfig {
   std::int64_t log_interval = 100;  // log lines of steps; 0: none
   std::string data_input = "x", label_input = "labels";
   std::string loss_output = "loss", prediction_output = "logits";  // of the model's graph
+  // Of a prediction with more than two axes, for metrics: 1 as the losses have it, [batch, classes,
+  // ...], or -1 as language models have it, [batch, sequence, classes].
+  int class_axis = 1;
   // Of the optimizer's rate, in optimizer steps since the beginning: sets the session's rate before
   // each step. The constant schedule without warm-up sets nothing, so that a rate which a callback
   // or the user sets in the session stays.
@@ -276,7 +280,8 @@ class Trainer {
   void save_checkpoint(const std::filesystem::path& folder, const std::string& extra = "") const;
   // ParseError for a damaged folder, TypeError for one of another model; then nothing has changed.
   // Hyper-parameters of the optimizer are those that were saved, unless the config's optimizer is
-  // another one than the checkpoint's: then they are the config's, with a warning. Returns `extra`.
+  // another one than the checkpoint's: then they are the config's. The next step warns of all that
+  // has changed in the config. Returns `extra`.
   std::string load_checkpoint(const std::filesystem::path& folder);
   // Loads the newest checkpoint in the folder that is whole; damaged ones are skipped with a
   // warning each. None if there is no checkpoint at all, IoError if all are damaged.

@@ -12,6 +12,9 @@ namespace pantala::zoo {
 // What is learnt: which class an item is of, or numbers.
 enum class Task : std::uint8_t { classification, regression };
 
+// How classes are given: their numbers, i64 [items], or probabilities, f32 [items, classes].
+enum class Labels : std::uint8_t { classes, probabilities };
+
 // A model with its training loss. The graph's inputs are `input` ("x" unless the function says
 // otherwise) and `labels` ("labels": i64, of regression f32), its outputs "logits" (of regression
 // "prediction") and "loss". A copy has a graph of its own, and handles to it.
@@ -63,3 +66,4 @@ Model lenet(const LenetConfig& config = {}, Where where = Where::current());
 // The larger models have headers of their own.
 #include "pantala/zoo/llama.h"
 #include "pantala/zoo/resnet.h"
+#include "pantala/zoo/whisper.h"

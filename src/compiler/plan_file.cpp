@@ -19,8 +19,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::string_view kMagic = "PANTSTEP";
-constexpr std::size_t kChecked = kMagic.size() + 4 + sizeof(Digest);  // what the checksum covers
+constexpr std::size_t kChecked =
+    kPlanFileMagic.size() + 4 + sizeof(Digest);  // what the checksum covers
 constexpr std::size_t kHeader = kChecked + sizeof(Digest);
 
 template <class N>
@@ -198,22 +198,23 @@ std::string encode_plan(const CompiledPlan::Data& data) {
     put_number(content, std::uint64_t{plan.size()});
     content.append(reinterpret_cast<const char*>(plan.data()), plan.size());
   }
-  std::string bytes(kMagic);
+  std::string bytes(kPlanFileMagic);
   put_number(bytes, kPlanFileVersion);
   put_digest(bytes, sha256(content));
   return bytes + content;
 }
 
 std::optional<std::uint32_t> plan_file_version(std::string_view bytes) {
-  if (!bytes.starts_with(kMagic) || bytes.size() < kHeader) return std::nullopt;
+  if (!bytes.starts_with(kPlanFileMagic) || bytes.size() < kHeader) return std::nullopt;
   Cursor cursor(bytes, "");
-  cursor.take(kMagic.size());
+  cursor.take(kPlanFileMagic.size());
   return cursor.number<std::uint32_t>();
 }
 
 Digest verified_key(std::string_view bytes, std::string_view file) {
   Cursor cursor(bytes, file);
-  if (cursor.take(kMagic.size()) != kMagic) cursor.fail("this is not a compiled plan");
+  if (cursor.take(kPlanFileMagic.size()) != kPlanFileMagic)
+    cursor.fail("this is not a compiled plan");
   if (const auto version = cursor.number<std::uint32_t>(); version != kPlanFileVersion)
     cursor.fail(
         fmt::format("a compiled plan of version {}, {} is expected", version, kPlanFileVersion));

@@ -17,6 +17,7 @@
 
 namespace pantala::compiler {
 
+inline constexpr std::string_view kPlanFileMagic = "PANTSTEP";
 inline constexpr std::uint32_t kPlanFileVersion = 1;
 inline constexpr std::uint64_t kMaxPlanFileBytes = std::uint64_t{4} << 30;
 

@@ -33,4 +33,13 @@ std::uint64_t hash_array(const Array& array, std::uint64_t hash) {
   return hash_bytes(bytes_of(array), hash);
 }
 
+std::uint64_t hash_dataset(const Dataset& dataset, std::uint64_t hash) {
+  const auto add = [&](const Array* array, const ItemSource* source) {
+    hash = array ? hash_array(*array, hash) : hash_combine(hash, source->hash());
+  };
+  add(dataset.data.get(), dataset.data_source.get());
+  add(dataset.labels.get(), dataset.label_source.get());
+  return hash;
+}
+
 }  // namespace pantala::data

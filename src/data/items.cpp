@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <utility>
 
+#include "base/hash.h"
 #include "pantala/error.h"
 
 namespace pantala::data {
@@ -25,6 +27,43 @@ Array::Values make_values(DType dtype, std::size_t count) {
     default:
       throw InternalError(fmt::format("arrays do not hold {}", dtype_name(dtype)));
   }
+}
+
+// Some items of another source.
+class Selection : public ItemSource {
+ public:
+  Selection(std::shared_ptr<const ItemSource> source, std::span<const std::int64_t> numbers)
+      : source_(std::move(source)), numbers_(numbers.begin(), numbers.end()) {}
+
+  std::int64_t items() const override { return static_cast<std::int64_t>(numbers_.size()); }
+  ItemForm form() const override { return source_->form(); }
+  Array item(std::int64_t number) const override { return source_->item(at(number)); }
+  std::string item_name(std::int64_t number) const override {
+    return source_->item_name(at(number));
+  }
+  std::uint64_t hash() const override {
+    std::uint64_t hash = source_->hash();
+    for (const std::int64_t number : numbers_)
+      hash = hash_combine(hash, static_cast<std::uint64_t>(number));
+    return hash;
+  }
+
+ private:
+  std::int64_t at(std::int64_t number) const {
+    return numbers_.at(static_cast<std::size_t>(number));
+  }
+
+  const std::shared_ptr<const ItemSource> source_;
+  const std::vector<std::int64_t> numbers_;
+};
+
+// With any_size only the last two axes may be others.
+bool has_form(const Array& item, const ItemForm& form) {
+  if (item.dtype() != form.dtype || item.shape.rank() != form.shape.rank()) return false;
+  if (!form.any_size) return item.shape == form.shape;
+  for (int axis = 0; axis < form.shape.rank() - 2; ++axis)
+    if (item.shape[axis] != form.shape[axis]) return false;
+  return true;
 }
 
 }  // namespace
@@ -66,6 +105,39 @@ Array take_items(const Array& array, std::span<const std::int64_t> numbers) {
   std::byte* to = bytes_of(taken).data();
   for (const std::int64_t number : numbers) {
     std::memcpy(to, from + static_cast<std::size_t>(number) * size, size);
+    to += size;
+  }
+  return taken;
+}
+
+std::shared_ptr<const ItemSource> select_items(std::shared_ptr<const ItemSource> source,
+                                               std::span<const std::int64_t> numbers) {
+  return std::make_shared<const Selection>(std::move(source), numbers);
+}
+
+Array make_item(const ItemSource& source, std::int64_t number) {
+  Array item = source.item(number);
+  const std::size_t count =
+      std::visit([](const auto& values) { return values.size(); }, item.values);
+  if (!has_form(item, source.form()) || count != static_cast<std::size_t>(item.shape.numel()))
+    throw TypeError(fmt::format("'{}': is {} with {} elements; the items of its data set are {}",
+                                source.item_name(number), Type{item.dtype(), item.shape}.str(),
+                                count, source.form().str()));
+  return item;
+}
+
+Array take_items(const ItemSource& source, std::span<const std::int64_t> numbers) {
+  const ItemForm form = source.form();
+  if (form.any_size)
+    throw TypeError(fmt::format("items of any size ({}) make no batch", form.str()));
+  Array taken =
+      make_array(form.dtype, form.shape.insert(0, static_cast<std::int64_t>(numbers.size())));
+  const std::size_t size = item_bytes(taken);
+  if (size == 0) return taken;
+  std::byte* to = bytes_of(taken).data();
+  for (const std::int64_t number : numbers) {
+    const Array item = make_item(source, number);
+    std::memcpy(to, bytes_of(item).data(), size);
     to += size;
   }
   return taken;

@@ -25,5 +25,11 @@ std::size_t item_bytes(const Array& array);
 
 // The items with these numbers, in this order.
 Array take_items(const Array& array, std::span<const std::int64_t> numbers);
+// Of a source: each made when it is asked for, or all at once (TypeError if they differ in size).
+std::shared_ptr<const ItemSource> select_items(std::shared_ptr<const ItemSource> source,
+                                               std::span<const std::int64_t> numbers);
+Array take_items(const ItemSource& source, std::span<const std::int64_t> numbers);
+// One item; TypeError, naming it, if it is not of the form that the source promised.
+Array make_item(const ItemSource& source, std::int64_t number);
 
 }  // namespace pantala::data

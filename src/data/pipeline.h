@@ -21,16 +21,16 @@ struct DrawKey {
 struct Step {
   Transform transform;
   std::uint32_t number = 0;
-  Type from, to;
+  ItemForm from, to;
 };
 
 class Pipeline {
  public:
-  // TypeError for a transform that does not fit what the ones before it leave; ValueError for a
-  // label that OneHot has no class for.
+  // TypeError for a transform that does not fit what the ones before it leave, and for items of any
+  // size that they do not bring to one; ValueError for a label that OneHot has no class for.
   Pipeline(const Dataset& dataset, const std::vector<Transform>& transforms);
 
-  const Type& item_type() const { return item_type_; }
+  Type item_type() const { return {form_.dtype, form_.shape}; }
   // The items with these numbers.
   Batch make(std::span<const std::int64_t> numbers, const DrawKey& key) const;
   // Of data, labels and transforms.
@@ -40,21 +40,29 @@ class Pipeline {
   void add(const Transform& transform, std::uint32_t number);
   Array make_data(std::span<const std::int64_t> numbers, const DrawKey& key) const;
   Array make_labels(std::span<const std::int64_t> numbers) const;
+  Array take_data(std::span<const std::int64_t> numbers) const;
 
   Dataset dataset_;
   std::vector<Transform> transforms_;
-  std::vector<Step> steps_;   // that move elements; Reshape only changes item_type_
-  Type item_type_;            // after the last one
+  std::vector<Step> steps_;   // that move elements; Reshape only changes form_
+  ItemForm form_;             // after the last one
   std::int64_t classes_ = 0;  // of OneHot; 0: labels stay what they are
 };
 
 // "normalize(mean [0.5], std [0.25])": the same text for the same transform only.
 std::string describe(const Transform& transform);
 
-// The type that a transform of the data makes of `from`; TypeError if it does not fit.
-Type transformed(const Transform& transform, const Type& from);
-// `to` has room for step.to.
-void run_step(const Step& step, const DrawKey& key, std::int64_t item, const std::byte* from,
-              std::byte* to);
+// What a transform of the data makes of items of this form; TypeError if it does not fit.
+ItemForm transformed(const Transform& transform, const ItemForm& from);
+
+// One item on its way through one step: its own types, and what random steps draw from.
+struct StepRun {
+  const Step& step;
+  Type from, to;
+  DrawKey key;
+  std::int64_t item = 0;
+};
+// `to` has room for run.to.
+void run_step(const StepRun& run, const std::byte* from, std::byte* to);
 
 }  // namespace pantala::data

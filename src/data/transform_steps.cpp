@@ -1,8 +1,11 @@
 // What each transform does to the elements of one item.
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "base/philox.h"
 #include "data/pipeline.h"
+#include "data/resize.h"
 #include "pantala/error.h"
 
 namespace pantala::data {
@@ -34,10 +37,7 @@ void reverse_rows(const std::byte* from, std::byte* to, std::int64_t rows, std::
     for (std::int64_t k = 0; k < width; ++k) out[k] = in[width - 1 - k];
 }
 
-// Images one after the other: the last two axes of an item, however many stand before them.
-struct Images {
-  std::int64_t count = 0, height = 0, width = 0;
-};
+// The last two axes of an item, however many stand before them.
 Images images_of(const Shape& shape) {
   const std::int64_t height = shape[shape.rank() - 2], width = shape.back();
   std::int64_t count = 1;
@@ -45,10 +45,31 @@ Images images_of(const Shape& shape) {
   return {count, height, width};
 }
 
+// Python's round(), with which torchvision halves a margin.
+std::int64_t half_to_even(std::int64_t twice) {
+  return twice / 2 + (twice % 2 != 0 && twice / 2 % 2 != 0);
+}
+
+// ITU-R 601: bytes by the fixed-point sum that Pillow has.
+template <class Element>
+void to_gray(const Element* in, std::int64_t pixels, std::byte* to) {
+  auto* out = reinterpret_cast<Element*>(to);
+  const Element *red = in, *green = in + pixels, *blue = in + 2 * pixels;
+  for (std::int64_t k = 0; k < pixels; ++k) {
+    if constexpr (std::is_same_v<Element, std::uint8_t>) {
+      out[k] = static_cast<std::uint8_t>(
+          (red[k] * 19595 + green[k] * 38470 + blue[k] * 7471 + 0x8000) >> 16);
+    } else {
+      const double sum = 0.299 * static_cast<double>(red[k]) +
+                         0.587 * static_cast<double>(green[k]) +
+                         0.114 * static_cast<double>(blue[k]);
+      out[k] = nearest<Element>(sum);
+    }
+  }
+}
+
 struct Runner {
-  const Step& step;
-  const DrawKey& key;
-  std::int64_t item;
+  const StepRun& step;
   const std::byte* from;
   std::byte* to;
 
@@ -89,7 +110,33 @@ struct Runner {
 
   void operator()(const CenterCrop&) const {
     const Images in = images_of(step.from.shape), out = images_of(step.to.shape);
-    crop(in, out, {(in.height - out.height) / 2, (in.width - out.width) / 2});
+    crop(in, out, {half_to_even(in.height - out.height), half_to_even(in.width - out.width)});
+  }
+
+  void operator()(const Resize&) const {
+    const Images in = images_of(step.from.shape), out = images_of(step.to.shape);
+    resize_window(step.from.dtype, from, in, {0, 0, in.height, in.width}, to, out.height,
+                  out.width);
+  }
+
+  void operator()(const RandomResizedCrop& crop) const {
+    const Images in = images_of(step.from.shape), out = images_of(step.to.shape);
+    resize_window(step.from.dtype, from, in, random_window(crop, in), to, out.height, out.width);
+  }
+
+  void operator()(const Channels&) const {
+    const std::int64_t has = step.from.shape[0], wanted = step.to.shape[0];
+    const std::int64_t pixels = step.from.shape[1] * step.from.shape[2];
+    const auto size = static_cast<std::size_t>(pixels * dtype_bytes(step.from.dtype));
+    if (size == 0) return;
+    if (has == wanted) {
+      std::memcpy(to, from, static_cast<std::size_t>(has) * size);
+    } else if (has == 1) {
+      for (std::int64_t channel = 0; channel < wanted; ++channel)
+        std::memcpy(to + static_cast<std::size_t>(channel) * size, from, size);
+    } else {
+      with_elements(step.from.dtype, from, [&](const auto* in) { to_gray(in, pixels, to); });
+    }
   }
 
   void operator()(const RandomFlip& flip) const {
@@ -114,14 +161,38 @@ struct Runner {
     std::int64_t row = 0, column = 0;
   };
 
-  // Draw 0 to 3 of this step for this item.
-  std::uint32_t bits(std::uint64_t draw) const {
-    return random_bits(key.seed, key.epoch, step.number,
-                       static_cast<std::uint64_t>(item) * 4 + draw);
+  // Draw 0 to 3 of this step for this item, in one of its attempts.
+  std::uint32_t bits(std::uint64_t draw, std::uint32_t attempt = 0) const {
+    return random_bits(step.key.seed, step.key.epoch, step.step.number | attempt << 24,
+                       static_cast<std::uint64_t>(step.item) * 4 + draw);
   }
-  std::int64_t below(std::uint64_t draw, std::int64_t limit) const {
+  std::int64_t below(std::uint64_t draw, std::int64_t limit, std::uint32_t attempt = 0) const {
     return static_cast<std::int64_t>(
-        std::uint64_t{bits(draw)} * static_cast<std::uint64_t>(limit) >> 32);
+        std::uint64_t{bits(draw, attempt)} * static_cast<std::uint64_t>(limit) >> 32);
+  }
+
+  // As torchvision draws it: ten attempts, then the largest window in the middle whose ratio is
+  // allowed.
+  Window random_window(const RandomResizedCrop& crop, const Images& in) const {
+    const auto height = static_cast<double>(in.height), width = static_cast<double>(in.width);
+    const double low = std::log(crop.min_ratio), high = std::log(crop.max_ratio);
+    for (std::uint32_t attempt = 0; attempt < 10; ++attempt) {
+      const auto unit = [&](std::uint64_t draw) { return bits_to_unit(bits(draw, attempt)); };
+      const double area =
+          height * width * (crop.min_area + (crop.max_area - crop.min_area) * unit(0));
+      const double ratio = std::exp(low + (high - low) * unit(1));
+      const std::int64_t wide = std::llround(std::sqrt(area * ratio)),
+                         tall = std::llround(std::sqrt(area / ratio));
+      if (wide < 1 || wide > in.width || tall < 1 || tall > in.height) continue;
+      return {below(2, in.height - tall + 1, attempt), below(3, in.width - wide + 1, attempt), tall,
+              wide};
+    }
+    std::int64_t tall = in.height, wide = in.width;
+    if (width < crop.min_ratio * height) tall = std::llround(width / crop.min_ratio);
+    if (width > crop.max_ratio * height) wide = std::llround(height * crop.max_ratio);
+    tall = std::clamp<std::int64_t>(tall, 1, in.height);
+    wide = std::clamp<std::int64_t>(wide, 1, in.width);
+    return {(in.height - tall) / 2, (in.width - wide) / 2, tall, wide};
   }
 
   void crop(const Images& in, const Images& out, Place at) const {
@@ -144,9 +215,8 @@ struct Runner {
 
 }  // namespace
 
-void run_step(const Step& step, const DrawKey& key, std::int64_t item, const std::byte* from,
-              std::byte* to) {
-  std::visit(Runner{step, key, item, from, to}, step.transform);
+void run_step(const StepRun& run, const std::byte* from, std::byte* to) {
+  std::visit(Runner{run, from, to}, run.step.transform);
 }
 
 }  // namespace pantala::data

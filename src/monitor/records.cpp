@@ -11,21 +11,21 @@ namespace pantala::monitor {
 
 namespace {
 
-class FieldList {
- public:
-  FieldList& add(std::string_view name, FieldValue value) {
-    fields_.push_back({std::string(name), value});
-    return *this;
-  }
-  template <class T>
-  FieldList& add(std::string_view name, const std::optional<T>& value) {
-    return value ? add(name, FieldValue(*value)) : *this;
-  }
-  std::vector<Field> take() { return std::move(fields_); }
+void append(std::vector<Field>& fields, std::string_view name, FieldValue value) {
+  fields.push_back({std::string(name), value});
+}
+template <class T>
+void append(std::vector<Field>& fields, std::string_view name, const std::optional<T>& value) {
+  if (value) append(fields, name, FieldValue(*value));
+}
 
- private:
-  std::vector<Field> fields_;
-};
+template <class Record>
+std::vector<Field> numbers_of(const Record& record) {
+  std::vector<Field> fields;
+  each_number(record,
+              [&](std::string_view name, const auto& value) { append(fields, name, value); });
+  return fields;
+}
 
 // The length of the well-formed UTF-8 character at the beginning of the text, or 0.
 std::size_t character_bytes(std::string_view text) {
@@ -47,33 +47,13 @@ std::size_t character_bytes(std::string_view text) {
 
 }  // namespace
 
-std::vector<Field> fields_of(const StepRecord& record) {
-  return FieldList()
-      .add("epoch", FieldValue(record.epoch))
-      .add("step", FieldValue(record.step))
-      .add("global_step", FieldValue(record.global_step))
-      .add("loss", FieldValue(record.loss))
-      .add("learning_rate", FieldValue(record.learning_rate))
-      .add("gradient_norm", record.gradient_norm)
-      .add("items_per_second", record.items_per_second)
-      .add("wait_share", record.wait_share)
-      .add("memory_bytes", record.memory_bytes)
-      .take();
-}
+std::vector<Field> fields_of(const StepRecord& record) { return numbers_of(record); }
 
 std::vector<Field> fields_of(const EpochRecord& record) {
-  FieldList fields;
-  fields.add("epoch", FieldValue(record.epoch))
-      .add("steps", FieldValue(record.steps))
-      .add("global_step", FieldValue(record.global_step))
-      .add("loss", FieldValue(record.avg_loss))
-      .add("learning_rate", record.learning_rate)
-      .add("items_per_second", record.items_per_second)
-      .add("seconds", record.seconds)
-      .add(fmt::format("{}loss", kValidationPrefix), record.validation_loss);
+  std::vector<Field> fields = numbers_of(record);
   for (const auto& [name, value] : record.metrics)
-    fields.add(fmt::format("{}{}", kValidationPrefix, name), FieldValue(value));
-  return fields.take();
+    append(fields, fmt::format("{}{}", kValidationPrefix, name), FieldValue(value));
+  return fields;
 }
 
 bool is_place(std::string_view field) {

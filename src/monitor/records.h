@@ -2,10 +2,12 @@
 // a run shows (progress_line.h) and leaves behind (run_log.h, run_series.h) is made of them.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -40,6 +42,34 @@ struct EpochRecord {
 
 // --- the names of the numbers, which are the columns and keys of all files
 inline constexpr std::string_view kValidationPrefix = "validation_";
+// Calls visit(name, number) for every number of a record, except the metrics of an epoch; whoever
+// writes records and whoever reads them goes through here.
+template <class Record, class Visit>
+requires std::same_as<std::remove_const_t<Record>, StepRecord>
+void each_number(Record& record, Visit&& visit) {
+  visit("epoch", record.epoch);
+  visit("step", record.step);
+  visit("global_step", record.global_step);
+  visit("loss", record.loss);
+  visit("learning_rate", record.learning_rate);
+  visit("gradient_norm", record.gradient_norm);
+  visit("items_per_second", record.items_per_second);
+  visit("wait_share", record.wait_share);
+  visit("memory_bytes", record.memory_bytes);
+}
+template <class Record, class Visit>
+requires std::same_as<std::remove_const_t<Record>, EpochRecord>
+void each_number(Record& record, Visit&& visit) {
+  visit("epoch", record.epoch);
+  visit("steps", record.steps);
+  visit("global_step", record.global_step);
+  visit("loss", record.avg_loss);
+  visit("learning_rate", record.learning_rate);
+  visit("items_per_second", record.items_per_second);
+  visit("seconds", record.seconds);
+  visit("validation_loss", record.validation_loss);
+}
+
 using FieldValue = std::variant<std::int64_t, double>;
 struct Field {
   std::string name;

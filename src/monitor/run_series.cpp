@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 #include <system_error>
 
 #include "base/text.h"
@@ -67,35 +68,30 @@ struct Row {
           fmt::format("{}: '{}' is {}, not a whole number", where, name, exact(number)));
     return static_cast<std::int64_t>(number);
   }
+
+  void read(const std::string& name, std::int64_t& number) const { number = whole(name); }
+  void read(const std::string& name, double& number) const { number = get(name); }
+  template <class T>
+  void read(const std::string& name, std::optional<T>& number) const {
+    if (find(name)) read(name, number.emplace());
+  }
 };
 
 StepRecord step_of(const Row& row) {
-  StepRecord record{.epoch = row.whole("epoch"),
-                    .step = row.whole("step"),
-                    .global_step = row.whole("global_step"),
-                    .loss = row.get("loss"),
-                    .learning_rate = row.get("learning_rate"),
-                    .gradient_norm = row.find("gradient_norm"),
-                    .items_per_second = row.find("items_per_second"),
-                    .wait_share = row.find("wait_share"),
-                    .memory_bytes = {}};
-  if (row.find("memory_bytes")) record.memory_bytes = row.whole("memory_bytes");
+  StepRecord record;
+  each_number(record, [&](const char* name, auto& number) { row.read(name, number); });
   return record;
 }
 
 EpochRecord epoch_of(const Row& row) {
-  const std::string validation_loss = fmt::format("{}loss", kValidationPrefix);
-  EpochRecord record{.epoch = row.whole("epoch"),
-                     .steps = row.whole("steps"),
-                     .global_step = row.whole("global_step"),
-                     .avg_loss = row.get("loss"),
-                     .learning_rate = row.find("learning_rate"),
-                     .seconds = row.find("seconds"),
-                     .items_per_second = row.find("items_per_second"),
-                     .validation_loss = row.find(validation_loss),
-                     .metrics = {}};
+  EpochRecord record;
+  std::set<std::string, std::less<>> known;
+  each_number(record, [&](const char* name, auto& number) {
+    row.read(name, number);
+    known.insert(name);
+  });
   for (const auto& [name, number] : row.numbers)
-    if (name.starts_with(kValidationPrefix) && name != validation_loss)
+    if (name.starts_with(kValidationPrefix) && !known.contains(name))
       record.metrics.emplace_back(name.substr(kValidationPrefix.size()), number);
   return record;
 }

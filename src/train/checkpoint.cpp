@@ -143,10 +143,12 @@ std::string Trainer::Impl::load_checkpoint(const fs::path& given) {
     throw;
   }
   const Json now = config_summary(config, plans);
+  changes_.clear();
   for (const auto& [name, value] : now.items())
     if (!checkpoint.config.contains(name) || checkpoint.config.at(name) != value)
-      logging::warning("{}: {} was {} when it was saved and is {} now", folder.string(), name,
-                       checkpoint.config.value(name, Json()).dump(), value.dump());
+      changes_.push_back(fmt::format("{}: {} was {} when it was saved and is {} now",
+                                     folder.string(), name,
+                                     checkpoint.config.value(name, Json()).dump(), value.dump()));
   if (checkpoint.config.value("optimizer", "") != config.optimizer.str())
     optim::set_scalars(session(), config.optimizer);
   state = std::move(checkpoint.state);
@@ -158,6 +160,11 @@ std::string Trainer::Impl::load_checkpoint(const fs::path& given) {
   has_updated_ = false;
   saved_at_ = place(folder.parent_path());
   return std::move(checkpoint.extra);
+}
+
+void Trainer::Impl::tell_changes() {
+  for (const std::string& change : changes_) logging::warning("{}", change);
+  changes_.clear();
 }
 
 std::optional<Trainer::Resumed> Trainer::Impl::resume(const fs::path& checkpoints) {

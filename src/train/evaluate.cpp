@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <type_traits>
 
 #include "base/text.h"
@@ -34,12 +35,15 @@ std::span<const To> converted(const data::Array& array, std::vector<To>& space) 
 // Of one kind or the other, by the labels of the first batch.
 class Metrics {
  public:
+  explicit Metrics(int class_axis) : class_axis_(class_axis) {}
+
   void add(const Type& prediction, std::span<const float> scores, const data::Batch& batch) {
     if (is_float(batch.labels.dtype())) {
       if (!regression_) regression_.emplace(prediction.shape.rank() == 2 ? prediction.shape[1] : 1);
       const std::span<const float> targets = converted(batch.labels, targets_);
       if (targets.size() == scores.size()) regression_->add(scores, targets);
     } else {
+      sequences_ = batch.labels.shape.rank() > 1;
       add_classes(prediction, scores, converted(batch.labels, labels_));
     }
   }
@@ -48,21 +52,23 @@ class Metrics {
     if (classification_) {
       evaluation.values = classification_->values();
       evaluation.confusion = classification_->confusion();
+      if (sequences_) evaluation.values.emplace_back("perplexity", std::exp(evaluation.loss));
     } else if (regression_) {
       evaluation.values = regression_->values();
     }
   }
 
  private:
-  // Classes are the last axis of a matrix and otherwise, as for the losses, the second one.
   void add_classes(const Type& prediction, std::span<const float> scores,
                    std::span<const std::int64_t> labels) {
     const Shape& shape = prediction.shape;
     if (shape.rank() < 2) return;
-    const std::int64_t classes = shape[1];
-    std::int64_t inner = 1;
-    for (int axis = 2; axis < shape.rank(); ++axis) inner *= shape[axis];
-    if (std::ssize(labels) != shape[0] * inner) return;
+    const int axis = class_axis_ < 0 ? shape.rank() - 1 : 1;
+    const std::int64_t classes = shape[axis];
+    std::int64_t inner = 1, outer = 1;
+    for (int k = 0; k < axis; ++k) outer *= shape[k];
+    for (int k = axis + 1; k < shape.rank(); ++k) inner *= shape[k];
+    if (std::ssize(labels) != outer * inner) return;
     if (!classification_) classification_.emplace(classes);
     row_.resize(static_cast<std::size_t>(classes));
     for (std::int64_t k = 0; k < std::ssize(labels); ++k) {
@@ -75,6 +81,8 @@ class Metrics {
     }
   }
 
+  const int class_axis_;
+  bool sequences_ = false;
   std::optional<metrics::Classification> classification_;
   std::optional<metrics::Regression> regression_;
   std::vector<float> row_, targets_;
@@ -123,7 +131,7 @@ bool Trainer::Impl::uses_averages() const {
 Evaluation Trainer::Impl::evaluate(data::Loader& loader) {
   plans.evaluator(plans.batch_size());  // says early that a session alone cannot evaluate
   Evaluation evaluation;
-  Metrics metrics;
+  Metrics metrics(config.class_axis);
   std::vector<float> space;
   {
     const train::AveragesInUse averages(session(), uses_averages());

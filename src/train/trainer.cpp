@@ -108,6 +108,7 @@ std::optional<double> Trainer::Impl::scheduled_rate() const {
 
 std::optional<StepMetrics> Trainer::Impl::step(const data::Batch& batch, bool from_loader) {
   const SessionPlan& plan = plans.step_on(batch);
+  tell_changes();
   if (const std::optional<double> rate = scheduled_rate()) session().set_learning_rate(*rate);
   const bool split = session().splits_update();
   if (split)

@@ -84,6 +84,7 @@ class Trainer::Impl {
 
   // checkpoint.cpp
   void save(const CheckpointOptions& options);
+  void tell_changes();
   void remove_old(const CheckpointOptions& options) const;
 
   std::optional<train::Snapshot> best_weights_;
@@ -98,6 +99,8 @@ class Trainer::Impl {
     return {folder.lexically_normal(), state.global_steps, state.epoch, state.batches};
   }
   Place saved_at_;
+  // Between the config of the loaded checkpoint and this one; they matter if training goes on.
+  std::vector<std::string> changes_;
 
   // For progress().
   std::int64_t epochs_ = 0;

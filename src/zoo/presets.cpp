@@ -21,8 +21,9 @@ const std::vector<Preset>& presets() {
     std::vector<Preset> list;
     append(list, mlp_presets());
     append(list, lenet_presets());
-    append(list, llama_presets());
     append(list, resnet_presets());
+    append(list, whisper_presets());
+    append(list, llama_presets());
     return list;
   }();
   return all;

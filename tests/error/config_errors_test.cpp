@@ -70,7 +70,8 @@ const BadConfig kBadConfigs[] = {
     {"device = 3\n", "run.toml:1:1: device must be cpu or kir, got 3"},
     {"[data]\nflip = \"yes\"\n", "run.toml:2:1: data.flip must be true or false, got \"yes\""},
     {"[data]\nsource = [1, 2]\n",
-     "run.toml:2:1: data.source must be fashion-mnist, idx:DIR, csv:FILE or npz:FILE, got [1, 2]"},
+     "run.toml:2:1: data.source must be fashion-mnist, idx:DIR, csv:FILE, npz:FILE, images:DIR, "
+     "tokens:FILE or text:FILE, got [1, 2]"},
     {"[model]\nhidden = 128\n",
      "run.toml:2:1: model.hidden must be a list of at most 64 whole numbers from 1 to 1048576, got "
      "128"},
@@ -107,18 +108,22 @@ const BadConfig kBadConfigs[] = {
      "run.toml:2:1: model.task must be auto, classification or regression, got \"regresion\"; did "
      "you mean 'regression'?"},
     {"[model]\nname = \"lenett\"\n",
-     "run.toml:2:1: model.name must be lenet or mlp, got \"lenett\"; did you mean 'lenet'?"},
+     "run.toml:2:1: model.name must be lenet, mlp, resnet18, resnet18_folded, resnet50 or "
+     "resnet50_folded, got \"lenett\"; did you mean 'lenet'?"},
     {"[model]\nactivation = \"rellu\"\n",
      "run.toml:2:1: model.activation must be identity, relu, leaky_relu, elu, gelu, gelu_tanh, "
      "silu, mish, tanh or sigmoid, got \"rellu\"; did you mean 'relu'?"},
     {"[data]\nsource = \"fashion_mnist\"\n",
-     "run.toml:2:1: data.source must be fashion-mnist, idx:DIR, csv:FILE or npz:FILE, got "
+     "run.toml:2:1: data.source must be fashion-mnist, idx:DIR, csv:FILE, npz:FILE, images:DIR, "
+     "tokens:FILE or text:FILE, got "
      "\"fashion_mnist\"; did you mean 'fashion-mnist'?"},
     {"[data]\nsource = \"cvs:points\"\n",
-     "run.toml:2:1: data.source must be fashion-mnist, idx:DIR, csv:FILE or npz:FILE, got "
+     "run.toml:2:1: data.source must be fashion-mnist, idx:DIR, csv:FILE, npz:FILE, images:DIR, "
+     "tokens:FILE or text:FILE, got "
      "\"cvs:points\"; did you mean 'csv'?"},
     {"[data]\nsource = \"csv:\"\n",
-     "run.toml:2:1: data.source must be fashion-mnist, idx:DIR, csv:FILE or npz:FILE, got "
+     "run.toml:2:1: data.source must be fashion-mnist, idx:DIR, csv:FILE, npz:FILE, images:DIR, "
+     "tokens:FILE or text:FILE, got "
      "\"csv:\""},
     {"[data]\nvalidation = \"tets\"\n",
      "run.toml:2:1: data.validation must be auto, test, none or a share above 0 and below 1, got "
@@ -176,9 +181,11 @@ const BadLine kBadLines[] = {
     {{"train", "--max-steps", "-1"},
      "--max-steps: max_steps must be a whole number from 0, got -1"},
     {{"train", "--model", "lent"},
-     "--model: model.name must be lenet or mlp, got \"lent\"; did you mean 'lenet'?"},
+     "--model: model.name must be lenet, mlp, resnet18, resnet18_folded, resnet50 or "
+     "resnet50_folded, got \"lent\"; did you mean 'lenet'?"},
     {{"train", "--data", "fashion"},
-     "--data: data.source must be fashion-mnist, idx:DIR, csv:FILE or npz:FILE, got \"fashion\""},
+     "--data: data.source must be fashion-mnist, idx:DIR, csv:FILE, npz:FILE, images:DIR, "
+     "tokens:FILE or text:FILE, got \"fashion\""},
     {{"train", "--lr", "fast"}, "--lr: adam: lr must be a number, got \"fast\""},
     {{"train", "--lr", "-1"}, "--lr: adam: lr must be finite and not negative, got -1"},
     {{"train", "--optimizer", "sdg"},

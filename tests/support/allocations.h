@@ -10,8 +10,11 @@ namespace pantala::testing_support {
 struct Allocations {
   std::int64_t count = 0;
   std::size_t largest = 0;  // since the last reset_largest_allocation()
+  std::size_t live = 0;     // bytes that have not been given back
+  std::size_t peak = 0;     // the most bytes at once since the last reset_peak_allocation()
 };
 Allocations allocations();
 void reset_largest_allocation();
+void reset_peak_allocation();
 
 }  // namespace pantala::testing_support

@@ -261,13 +261,30 @@ TEST_F(Checkpoints, keep_a_rate_that_was_set_unless_the_config_has_another) {
   trainer.session().set_learning_rate(0.5);
   trainer.save_checkpoint(folder() / "mine");
   Trainer same = make_trainer();
-  EXPECT_THAT(logged(logging::Level::warning, [&] { same.load_checkpoint(folder() / "mine"); }),
-              IsEmpty());
-  EXPECT_EQ(same.session().learning_rate(), 0.5);
+  const auto load_and_step = [&](Trainer& into) {
+    into.load_checkpoint(folder() / "mine");
+    EXPECT_EQ(into.session().learning_rate(), &into == &same ? 0.5 : 0.125);
+    into.step(random_batch(4, 1));
+  };
+  EXPECT_THAT(logged(logging::Level::warning, [&] { load_and_step(same); }), IsEmpty());
   Trainer other = make_trainer({.optimizer = optim::adam(0.125)});
-  EXPECT_THAT(logged(logging::Level::warning, [&] { other.load_checkpoint(folder() / "mine"); }),
+  EXPECT_THAT(logged(logging::Level::warning, [&] { load_and_step(other); }),
               ElementsAre(AllOf(HasSubstr("optimizer was"), HasSubstr("lr=0.125"))));
-  EXPECT_EQ(other.session().learning_rate(), 0.125);
+}
+
+TEST_F(Checkpoints, another_schedule_matters_only_if_training_goes_on) {
+  make_trainer({.schedule = Schedule(CosineSchedule{.T_max = 8})})
+      .save_checkpoint(folder() / "mine");
+  Trainer other = make_trainer({.schedule = Schedule(CosineSchedule{.T_max = 1})});
+  EXPECT_THAT(logged(logging::Level::warning,
+                     [&] {
+                       other.load_checkpoint(folder() / "mine");
+                       other.evaluate(loader_);
+                     }),
+              IsEmpty());
+  const auto step = [&] { other.step(random_batch(4, 1)); };
+  EXPECT_THAT(logged(logging::Level::warning, step), ElementsAre(HasSubstr("schedule was")));
+  EXPECT_THAT(logged(logging::Level::warning, step), IsEmpty());
 }
 
 TEST_F(Checkpoints, the_newest_whole_one_is_resumed_and_damaged_ones_are_named) {

@@ -251,6 +251,24 @@ TEST(TrainerEvaluation, ignores_negative_labels_and_finds_the_axis_of_the_classe
   EXPECT_EQ(evaluation.confusion->at(1, 0), 1);
 }
 
+// As many classes as places: only the config can say which axis is which.
+TEST(TrainerEvaluation, of_sequences_has_the_classes_last_if_told_so) {
+  const auto model = [](std::int64_t batch, Phase) {
+    Graph g;
+    const Tensor x = g.input("x", {batch, 2, 2}), labels = g.input("labels", {batch, 2}, i64);
+    const Tensor y = x * g.parameter("w", {1}, init::constant(1));
+    g.output("logits", y);
+    g.output("loss", cross_entropy(reshape(y, {2 * batch, 2}), reshape(labels, {2 * batch})));
+    return g;
+  };
+  FixedLoader loader(
+      {{{{1, 2, 2}, std::vector<float>{1, 5, 4, 3}}, {{1, 2}, std::vector<std::int64_t>{1, 0}}}});
+  const Evaluation evaluation = Trainer(model, 1, {.class_axis = -1}).evaluate(loader);
+  EXPECT_EQ(evaluation.value("accuracy"), 1);
+  EXPECT_EQ(evaluation.value("perplexity"), std::exp(evaluation.loss));
+  EXPECT_EQ(Trainer(model, 1).evaluate(loader).value("accuracy"), 0.5);
+}
+
 // A loader that fails after its first batch.
 class FailingLoader : public FixedLoader {
  public:

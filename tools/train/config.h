@@ -40,6 +40,10 @@ struct RunConfig {
     std::string normalize = "auto";
     bool flip = false;
     std::int64_t crop_pad = 0;
+    std::int64_t resize = 0, crop = 0, channels = 0;
+    double random_area = 0;
+    std::int64_t sequence = 128, stride = 0, vocabulary = 0;
+    std::string token_type = "u16";
     bool drop_last = false;
     std::int64_t threads = 1, prefetch = 4;
     std::string label;

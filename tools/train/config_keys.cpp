@@ -11,6 +11,7 @@
 #include "pantala/zoo/presets.h"
 #include "tools/train/config.h"
 #include "tools/train/model.h"
+#include "tools/train/source.h"
 
 namespace pantala::tools {
 
@@ -40,81 +41,86 @@ std::string one_of(const std::vector<std::string>& names) {
   return fmt::format("{} or {}", fmt::join(names.begin(), names.end() - 1, ", "), names.back());
 }
 
+// A value that was given for a key, and how to refuse it.
+struct Given {
+  const std::string& name;
+  const std::string& rule;
+  const ConfigValue& value;
+  template <class T>
+  const T* as() const {
+    return std::get_if<T>(&value);
+  }
+  template <class T>
+  const T& must_be() const {
+    if (const T* found = as<T>()) return *found;
+    refuse();
+  }
+  [[noreturn]] void refuse(const std::string& hint = "") const {
+    tools::refuse(name, rule, value, hint);
+  }
+};
+
+// The key of a field; `read` makes the field's value from a Given, or refuses it.
+Key field_key(std::string name, auto field, std::string rule, std::string help, Effect effect,
+              auto read) {
+  return {.name = name,
+          .rule = rule,
+          .help = std::move(help),
+          .effect = effect,
+          .set =
+              [=](RunConfig& config, const ConfigValue& value) {
+                field(config) = read(Given{name, rule, value});
+              },
+          .get = [=](const RunConfig& config) { return field(config); }};
+}
+
 Key whole(std::string name, auto field, std::int64_t low, std::int64_t high, std::string help,
           Effect effect = Effect::numbers) {
   const std::string range = fmt::format("a whole number from {} to {}", low, high);
   // Where the limit is so large that nobody meets it, only who does is told.
-  const std::string rule = high == kMany ? fmt::format("a whole number from {}", low) : range;
-  return {.name = name,
-          .rule = rule,
-          .help = std::move(help),
-          .effect = effect,
-          .set =
-              [=](RunConfig& config, const ConfigValue& value) {
-                const auto* real = std::get_if<double>(&value);  // 1e6 is a whole number too
-                const bool in_range = real && std::abs(*real) <= static_cast<double>(kMany);
-                const bool integral = in_range && *real == std::floor(*real);
-                const std::int64_t converted = integral ? static_cast<std::int64_t>(*real) : 0;
-                const auto* number = integral ? &converted : std::get_if<std::int64_t>(&value);
-                if (number && *number > high) refuse(name, range, value);
-                if (!number || *number < low) refuse(name, rule, value);
-                field(config) = *number;
-              },
-          .get = [=](const RunConfig& config) { return field(config); }};
+  std::string rule = high == kMany ? fmt::format("a whole number from {}", low) : range;
+  return field_key(std::move(name), field, std::move(rule), std::move(help), effect,
+                   [=](const Given& given) {
+                     const auto* real = given.as<double>();  // 1e6 is a whole number too
+                     const bool in_range = real && std::abs(*real) <= static_cast<double>(kMany);
+                     const bool integral = in_range && *real == std::floor(*real);
+                     const std::int64_t converted = integral ? static_cast<std::int64_t>(*real) : 0;
+                     const auto* number = integral ? &converted : given.as<std::int64_t>();
+                     if (number && *number > high) refuse(given.name, range, given.value);
+                     if (!number || *number < low) given.refuse();
+                     return *number;
+                   });
 }
 
 Key number(std::string name, auto field, double low, double high, std::string help,
            Effect effect = Effect::numbers) {
-  const std::string rule =
-      high == kAny ? fmt::format("a number from {}", exact(low))
-                   : fmt::format("a number from {} to below {}", exact(low), exact(high));
-  return {.name = name,
-          .rule = rule,
-          .help = std::move(help),
-          .effect = effect,
-          .set =
-              [=](RunConfig& config, const ConfigValue& value) {
-                double found = std::numeric_limits<double>::quiet_NaN();
-                if (const auto* integer = std::get_if<std::int64_t>(&value))
-                  found = static_cast<double>(*integer);
-                if (const auto* real = std::get_if<double>(&value)) found = *real;
-                if (!(found >= low && found < high)) refuse(name, rule, value);
-                field(config) = found;
-              },
-          .get = [=](const RunConfig& config) { return field(config); }};
+  std::string rule = high == kAny
+                         ? fmt::format("a number from {}", exact(low))
+                         : fmt::format("a number from {} to below {}", exact(low), exact(high));
+  return field_key(
+      std::move(name), field, std::move(rule), std::move(help), effect, [=](const Given& given) {
+        const auto* integer = given.as<std::int64_t>();
+        const double found = integer ? static_cast<double>(*integer) : given.must_be<double>();
+        if (!(found >= low && found < high)) given.refuse();
+        return found;
+      });
 }
 
 Key choice(std::string name, auto field, std::vector<std::string> choices, std::string help,
            Effect effect = Effect::numbers) {
-  const std::string rule = one_of(choices);
-  return {.name = name,
-          .rule = rule,
-          .help = std::move(help),
-          .effect = effect,
-          .set =
-              [=](RunConfig& config, const ConfigValue& value) {
-                const auto* text = std::get_if<std::string>(&value);
-                if (!text) refuse(name, rule, value);
-                if (std::find(choices.begin(), choices.end(), *text) == choices.end())
-                  refuse(name, rule, value, did_you_mean(*text, choices));
-                field(config) = *text;
-              },
-          .get = [=](const RunConfig& config) { return field(config); }};
+  return field_key(std::move(name), field, one_of(choices), std::move(help), effect,
+                   [=](const Given& given) {
+                     const auto& chosen = given.must_be<std::string>();
+                     if (std::find(choices.begin(), choices.end(), chosen) == choices.end())
+                       given.refuse(did_you_mean(chosen, choices));
+                     return chosen;
+                   });
 }
 
 Key text(std::string name, auto field, std::string rule, std::string help,
          Effect effect = Effect::numbers) {
-  return {.name = name,
-          .rule = rule,
-          .help = std::move(help),
-          .effect = effect,
-          .set =
-              [=](RunConfig& config, const ConfigValue& value) {
-                const auto* found = std::get_if<std::string>(&value);
-                if (!found) refuse(name, rule, value);
-                field(config) = *found;
-              },
-          .get = [=](const RunConfig& config) { return field(config); }};
+  return field_key(std::move(name), field, std::move(rule), std::move(help), effect,
+                   [](const Given& given) { return given.must_be<std::string>(); });
 }
 
 // A name, or a number that is kept as text.
@@ -130,35 +136,21 @@ Key name_or_number(std::string name, auto field, std::string help) {
 }
 
 Key yes_no(std::string name, auto field, std::string help, Effect effect = Effect::numbers) {
-  return {.name = name,
-          .rule = "true or false",
-          .help = std::move(help),
-          .effect = effect,
-          .set =
-              [=](RunConfig& config, const ConfigValue& value) {
-                const auto* found = std::get_if<bool>(&value);
-                if (!found) refuse(name, "true or false", value);
-                field(config) = *found;
-              },
-          .get = [=](const RunConfig& config) { return field(config); }};
+  return field_key(std::move(name), field, "true or false", std::move(help), effect,
+                   [](const Given& given) { return given.must_be<bool>(); });
 }
 
 Key sizes(std::string name, auto field, std::string help) {
-  const std::string rule = "a list of at most 64 whole numbers from 1 to 1048576";
-  return {.name = name,
-          .rule = rule,
-          .help = std::move(help),
-          .set =
-              [=](RunConfig& config, const ConfigValue& value) {
-                const auto* list = std::get_if<std::vector<double>>(&value);
-                const auto fits = [](double size) {
-                  return size >= 1 && size <= 1048576 && size == std::floor(size);
-                };
-                if (!list || list->size() > 64 || !std::all_of(list->begin(), list->end(), fits))
-                  refuse(name, rule, value);
-                field(config) = *list;
-              },
-          .get = [=](const RunConfig& config) { return field(config); }};
+  return field_key(std::move(name), field, "a list of at most 64 whole numbers from 1 to 1048576",
+                   std::move(help), Effect::numbers, [](const Given& given) {
+                     const auto fits = [](double size) {
+                       return size >= 1 && size <= 1048576 && size == std::floor(size);
+                     };
+                     const auto& list = given.must_be<std::vector<double>>();
+                     if (list.size() > 64 || !std::all_of(list.begin(), list.end(), fits))
+                       given.refuse();
+                     return list;
+                   });
 }
 
 Key options(std::string name, auto field, std::string rule, std::string help) {
@@ -198,14 +190,20 @@ Key validation() {
               }};
 }
 
+// What stands before the colon of data.source.
+const std::vector<std::string> kSourceKinds = {"idx", "csv", "npz", "images", "tokens", "text"};
+
 Key source() {
   const std::string name = "data.source";
-  const std::string rule = "fashion-mnist, idx:DIR, csv:FILE or npz:FILE";
+  const std::string rule =
+      "fashion-mnist, idx:DIR, csv:FILE, npz:FILE, images:DIR, tokens:FILE or text:FILE";
   return {.name = name,
           .rule = rule,
           .help =
               "The data set. idx: the four files of the MNIST family. csv: a row per item. "
-              "npz: arrays x and y, or x_train, y_train, x_test and y_test",
+              "npz: arrays x and y, or x_train, y_train, x_test and y_test. images: PNG and JPEG "
+              "files, a folder per class, or these in train and val. tokens: numbers one after the "
+              "other (data.token_type). text: any file, byte by byte",
           .set =
               [=](RunConfig& config, const ConfigValue& value) {
                 const auto* given = std::get_if<std::string>(&value);
@@ -215,11 +213,13 @@ Key source() {
                 for (const char* type : {"csv", "npz"})
                   if (colon == std::string::npos && given->ends_with(fmt::format(".{}", type)))
                     refuse(name, rule, value, fmt::format("; did you mean '{}:{}'?", type, *given));
-                if (colon == std::string::npos ? kind != "fashion-mnist"
-                                               : kind != "idx" && kind != "csv" && kind != "npz")
-                  refuse(name, rule, value,
-                         did_you_mean(
-                             kind, std::vector<std::string>{"fashion-mnist", "idx", "csv", "npz"}));
+                const bool known =
+                    std::find(kSourceKinds.begin(), kSourceKinds.end(), kind) != kSourceKinds.end();
+                if (colon == std::string::npos ? kind != "fashion-mnist" : !known) {
+                  std::vector<std::string> all = kSourceKinds;
+                  all.insert(all.begin(), "fashion-mnist");
+                  refuse(name, rule, value, did_you_mean(kind, all));
+                }
                 if (colon != std::string::npos && colon + 1 == given->size())
                   refuse(name, rule, value);
                 config.data.source = *given;
@@ -262,7 +262,7 @@ std::vector<Key> top_keys() {
 
 // "lenet: two convolutions and two linear layers; mlp: ..."
 std::string model_help() {
-  std::string help = "Of images, all but mlp";
+  std::string help = "Of images, but for mlp and language models";
   for (const std::string& name : trainable_models())
     help += fmt::format("; {}: {}", name, zoo::preset(name).about);
   return help;
@@ -284,13 +284,34 @@ std::vector<Key> data_keys() {
   return {
       source(),
       validation(),
-      choice("data.normalize", FIELD(data.normalize), {"auto", "none"},
+      choice("data.normalize", FIELD(data.normalize), {"auto", "imagenet", "none"},
              "auto: bytes are scaled to [0, 1], then everything to mean 0 and deviation 1 of the "
-             "training set (by channel, or by column); the labels of regression too"),
+             "training set (by channel, or by column; of images that are resized by 512 of them); "
+             "the labels of regression too. imagenet: by the numbers that torchvision's models "
+             "were trained with"),
+      whole("data.resize", FIELD(data.resize), 0, 4096,
+            "Images: resize them to a square of this side or, with data.crop, the shorter side; 0: "
+            "leave them alone (images: 256, with data.crop 224, if neither is said)"),
+      whole("data.crop", FIELD(data.crop), 0, 4096,
+            "Images: a square window of this side, at random in training, else in the middle; 0: "
+            "none"),
+      number("data.random_area", FIELD(data.random_area), 0, 1,
+             "Images, in training: a random window of at least this share of the image, brought to "
+             "the size that they are to have, instead of resize and crop; 0: no. 0.08 is usual"),
+      whole("data.channels", FIELD(data.channels), 0, 3,
+            "Images: 1 makes them gray, 3 gives gray ones three channels; 0: as they are, of files "
+            "3"),
       yes_no("data.flip", FIELD(data.flip),
              "Images: turn half of them over, left to right, in training"),
       whole("data.crop_pad", FIELD(data.crop_pad), 0, 64,
             "Images: pad by so many pixels and cut a random window of the old size, in training"),
+      whole("data.sequence", FIELD(data.sequence), 1, 1048576, "Of tokens: so many are an item"),
+      whole("data.stride", FIELD(data.stride), 0, 1048576,
+            "Of tokens: from the beginning of an item to that of the next; 0: data.sequence"),
+      choice("data.token_type", FIELD(data.token_type), {"u8", "u16", "i32"},
+             "Of tokens: the numbers in the file, the lowest byte first"),
+      whole("data.vocabulary", FIELD(data.vocabulary), 0, DataProfile::kMaxClasses,
+            "Of tokens: they lie below this; 0: the model's own vocabulary, of text 256"),
       yes_no("data.drop_last", FIELD(data.drop_last), "Leave out the short last batch of an epoch"),
       whole("data.threads", FIELD(data.threads), 0, 64,
             "Threads that make batches; 0: the training thread does it", Effect::running),

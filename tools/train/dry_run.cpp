@@ -43,6 +43,7 @@ std::int64_t count(const OrderedJson& parameters) {
 }
 
 std::string labels_text(const DataProfile& profile) {
+  if (profile.tokens) return fmt::format("a vocabulary of {}", profile.classes);
   if (profile.task() == zoo::Task::classification)
     return fmt::format("{} classes", profile.classes);
   return counted(static_cast<std::size_t>(profile.targets), "number") + " to predict";

@@ -52,6 +52,11 @@ bool takes_images(const zoo::Preset& preset) {
   return is_float(preset.item.dtype) && preset.item.shape.rank() == 3;
 }
 
+// A language model over tokens [sequence].
+bool takes_tokens(const zoo::Preset& preset) {
+  return is_integer(preset.item.dtype) && preset.item.shape.rank() == 1;
+}
+
 }  // namespace
 
 const std::vector<std::string>& activation_names() { return kActivations; }
@@ -60,11 +65,16 @@ const std::vector<std::string>& trainable_models() {
   static const std::vector<std::string> all = [] {
     std::vector<std::string> names = {"mlp"};
     for (const zoo::Preset& preset : zoo::presets())
-      if (takes_images(preset)) names.push_back(preset.name);
+      if (takes_images(preset) || takes_tokens(preset)) names.push_back(preset.name);
     std::sort(names.begin(), names.end());
     return names;
   }();
   return all;
+}
+
+std::int64_t model_vocabulary(const RunConfig& config) {
+  const zoo::Preset& preset = zoo::preset(config.model.name);
+  return takes_tokens(preset) ? preset.classes : 0;
 }
 
 std::vector<std::int64_t> model_item(const RunConfig& config, const Shape& item) {

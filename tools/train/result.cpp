@@ -93,6 +93,8 @@ std::string evaluation_text(const OrderedJson& evaluation, const std::string& wh
       text += fmt::format("r2 {}, rmse {}, mae {} (in the units of the labels), ",
                           number_text(evaluation.at("r2")), measure_text(evaluation.at("rmse")),
                           measure_text(evaluation.at("mae")));
+    if (evaluation.contains("perplexity"))
+      text += fmt::format("perplexity {}, ", measure_text(evaluation.at("perplexity")));
     text += fmt::format("loss {} over {}\n", number_text(evaluation.at("loss")),
                         counted(evaluation.at("items").get<std::size_t>(), "item"));
     for (const char* name : {"top5", "precision", "recall", "f1"})

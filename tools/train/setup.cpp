@@ -71,6 +71,7 @@ Trainer make_trainer(const RunConfig& config, const ModelShape& shape, std::int6
                     .log_interval = 0,  // the run has logs of its own
                     .data_input = data_input(config, shape),
                     .prediction_output = prediction_output(shape),
+                    .class_axis = shape.tokens ? -1 : 1,
                     .schedule = std::move(rate.schedule),
                     .plateau = std::move(rate.plateau),
                     .plateau_metric = std::move(rate.plateau_metric),

@@ -18,8 +18,7 @@ namespace pantala::tools {
 
 namespace {
 
-constexpr std::int64_t kMaxClasses = 1 << 20;
-constexpr std::int64_t kEvaluationBatch = 256;  // at most
+constexpr std::int64_t kMaxClasses = DataProfile::kMaxClasses;
 
 std::vector<std::int64_t> label_numbers(const data::Array& labels) {
   return std::visit(
@@ -122,30 +121,37 @@ data::CsvOptions csv_options(const RunConfig& config, const DataProfile& profile
   return {.label = config.data.label, .like = profile.columns, .label_may_lack = label_may_lack};
 }
 
-Source read_source(const std::string& source, const data::CsvOptions& csv) {
+// "csv:FILE" in its parts; a source without a colon has no path.
+struct SourceName {
+  std::string kind, path;
+};
+SourceName split_name(const std::string& source) {
   const std::size_t colon = source.find(':');
-  if (colon == std::string::npos) {
-    data::TrainTest sets = data::fashion_mnist();
-    return {.train = std::move(sets.train), .test = std::move(sets.test)};
-  }
-  const std::string kind = source.substr(0, colon), path = source.substr(colon + 1);
+  if (colon == std::string::npos) return {source, ""};
+  return {source.substr(0, colon), source.substr(colon + 1)};
+}
+
+data::ImageOptions image_options(const RunConfig& config) {
+  return {.channels = config.data.channels == 1 ? 1 : 3};
+}
+
+Source read_source(const std::string& source, const RunConfig& config,
+                   const data::CsvOptions& csv) {
+  const auto [kind, path] = split_name(source);
   if (kind == "csv") return {.train = data::read_csv(path, csv), .test = {}};
   if (kind == "npz") return read_npz_source(path);
-  data::TrainTest sets = data::read_idx_folder(path);
+  if (kind == "images") {
+    data::ImageSets sets = data::read_image_sets(path, image_options(config));
+    return {.train = std::move(sets.train), .test = std::move(sets.test)};
+  }
+  data::TrainTest sets = kind == "idx" ? data::read_idx_folder(path) : data::fashion_mnist();
   return {.train = std::move(sets.train), .test = std::move(sets.test)};
 }
 
-// A size that leaves no short last batch, if there is one that is not small.
-std::int64_t evaluation_batch(std::int64_t items) {
-  for (std::int64_t size = std::min(kEvaluationBatch, items); 2 * size >= kEvaluationBatch; --size)
-    if (items % size == 0) return size;
-  return std::min(kEvaluationBatch, items);
-}
-
-void check_same_items(const data::Dataset& set, const Shape& item) {
-  if (set.data->item_shape() != item)
+void check_same_items(const data::Dataset& set, const RunConfig& config, const Shape& item) {
+  if (const Shape has = item_shape(set, config); has != item)
     throw TypeError(fmt::format("{}: the items are {}; the model was made for items {}", set.name,
-                                set.data->item_shape().str(), item.str()));
+                                has.str(), item.str()));
 }
 
 void check_same_targets(const data::Dataset& set, std::int64_t targets) {
@@ -166,29 +172,70 @@ void add_scale(const data::Array& array, const std::string& name, double factor,
   }
 }
 
+// What images are normalised with that the models of torchvision were trained on.
+void add_imagenet(const data::Dataset& train, DataProfile& profile) {
+  if (train.item_form().dtype != u8 || profile.item.rank() != 3 || profile.item[0] != 3)
+    throw TypeError(fmt::format(
+        "data.normalize = \"imagenet\" is for images of bytes with 3 channels; the items of {} are "
+        "{}{}",
+        train.name, Type{train.item_form().dtype, profile.item}.str(),
+        profile.item.rank() == 3 && profile.item[0] == 1 ? " (data.channels = 3 repeats one)"
+                                                         : ""));
+  profile.factor = 1.0 / 255;
+  profile.mean = {0.485, 0.456, 0.406};
+  profile.std = {0.229, 0.224, 0.225};
+}
+
+// The items that the mean and the deviation are taken of: all, or, where each of them must be made
+// first, some from everywhere.
+data::Array items_for_statistics(const data::Dataset& train, const RunConfig& config) {
+  constexpr std::int64_t kMost = 512;
+  const std::int64_t count = std::min(kMost, train.size());
+  std::vector<std::int64_t> numbers;
+  for (std::int64_t k = 0; k < count; ++k) numbers.push_back(k * train.size() / count);
+  return data::make_loader(data::select(train, numbers),
+                           {.batch_size = count,
+                            .shuffle = false,
+                            .threads = 0,
+                            .transforms = geometry(train, config, Use::evaluation)})
+      ->next_batch()
+      ->data;
+}
+
 DataProfile make_profile(const RunConfig& config, const data::Dataset& train, zoo::Task task,
                          std::int64_t classes) {
   DataProfile profile;
-  profile.item = train.data->item_shape();
+  profile.item = item_shape(train, config);
   profile.classes = classes;
   profile.names = train.classes;
   profile.columns = train.columns;
   if (task == zoo::Task::regression) profile.targets = targets_of(train);
   if (config.data.normalize == "none") return profile;
-  if (train.data->dtype() == u8) profile.factor = 1.0 / 255;
-  add_scale(*train.data, train.name, profile.factor, profile.mean, profile.std);
+  if (config.data.normalize == "imagenet") {
+    add_imagenet(train, profile);
+  } else {
+    const bool as_they_are = train.data && geometry(train, config, Use::evaluation).empty();
+    if (train.item_form().dtype == u8) profile.factor = 1.0 / 255;
+    add_scale(as_they_are ? *train.data : items_for_statistics(train, config), train.name,
+              profile.factor, profile.mean, profile.std);
+  }
   if (task == zoo::Task::regression)
     add_scale(*train.labels, train.name, 1, profile.target_mean, profile.target_std);
   return profile;
 }
 
+// The items that data.subset leaves.
+data::Dataset subset_of(const RunConfig& config, data::Dataset train) {
+  if (config.data.subset > train.size())
+    throw TypeError(fmt::format("data.subset is {}, but {} has {} only", config.data.subset,
+                                train.name,
+                                counted(static_cast<std::size_t>(train.size()), "item")));
+  return config.data.subset > 0 ? data::slice(train, 0, config.data.subset) : train;
+}
+
 // The training set and what is kept back from it or comes from elsewhere.
 RunData split_data(const RunConfig& config, Source source) {
-  if (config.data.subset > source.train.size())
-    throw TypeError(fmt::format("data.subset is {}, but {} has {} only", config.data.subset,
-                                source.train.name,
-                                counted(static_cast<std::size_t>(source.train.size()), "item")));
-  if (config.data.subset > 0) source.train = data::slice(source.train, 0, config.data.subset);
+  source.train = subset_of(config, std::move(source.train));
   RunData result;
   const auto* word = std::get_if<std::string>(&config.data.validation);
   if (word && *word == "test" && !source.test)
@@ -233,29 +280,6 @@ data::Dataset with_classes(const data::Dataset& set, const std::vector<std::stri
   return result;
 }
 
-std::vector<data::Transform> transforms(const data::Dataset& dataset, const RunConfig& config,
-                                        const DataProfile& profile, Use use) {
-  std::vector<data::Transform> steps;
-  if (profile.factor != 1 || dataset.data->dtype() != f32)
-    steps.emplace_back(data::Scale{profile.factor});
-  if (use == Use::training && (config.data.crop_pad > 0 || config.data.flip)) {
-    const int rank = profile.item.rank();
-    if (rank < 2)
-      throw TypeError(
-          fmt::format("data.flip and data.crop_pad are for images; the items of {} are {}",
-                      dataset.name, profile.item.str()));
-    if (config.data.crop_pad > 0) {
-      steps.emplace_back(data::Pad{config.data.crop_pad});
-      steps.emplace_back(data::RandomCrop{profile.item[rank - 2], profile.item[rank - 1]});
-    }
-    if (config.data.flip) steps.emplace_back(data::RandomFlip{});
-  }
-  if (!profile.mean.empty()) steps.emplace_back(data::Normalize{profile.mean, profile.std});
-  const std::vector<std::int64_t> item = model_item(config, profile.item);
-  if (item != profile.item.vec()) steps.emplace_back(data::Reshape{item});
-  return steps;
-}
-
 void check_is_utf8(const std::string& text, const std::string& what, const std::string& name) {
   if (!is_utf8(text)) throw TypeError(fmt::format("{}: {} is not text in UTF-8", name, what));
 }
@@ -270,9 +294,9 @@ void check_columns(const data::Dataset& set) {
 // IoError, ParseError, TypeError and ValueError say what is wrong with the files. Labels are
 // classes (integers from 0, [items]) or finite numbers (f32 [items, targets]); `task` is a value of
 // model.task.
-Source open_source(const std::string& source, const data::CsvOptions& csv,
+Source open_source(const std::string& source, const RunConfig& config, const data::CsvOptions& csv,
                    const std::string& task) {
-  Source result = read_source(source, csv);
+  Source result = read_source(source, config, csv);
   result.task = task_of(task, result.train);
   for (data::Dataset* set : {&result.train, result.test ? &*result.test : nullptr}) {
     if (!set) continue;
@@ -284,7 +308,7 @@ Source open_source(const std::string& source, const data::CsvOptions& csv,
       check_classes(*set);
   }
   if (!result.test) return result;
-  check_same_items(*result.test, result.train.data->item_shape());
+  check_same_items(*result.test, config, item_shape(result.train, config));
   if (result.task == zoo::Task::regression)
     check_same_targets(*result.test, targets_of(result.train));
   return result;
@@ -293,8 +317,67 @@ Source open_source(const std::string& source, const data::CsvOptions& csv,
 std::uint64_t hash_of(const RunData& data) {
   std::uint64_t hash = kHashSeed;
   for (const data::Dataset* set : {&data.train, data.validation ? &*data.validation : nullptr})
-    if (set) hash = data::hash_array(*set->labels, data::hash_array(*set->data, hash));
+    if (set) hash = data::hash_dataset(*set, hash);
   return hash;
+}
+
+bool is_tokens(const std::string& source) {
+  const std::string kind = split_name(source).kind;
+  return kind == "tokens" || kind == "text";
+}
+
+// Language models learn from tokens, and nothing else does.
+void check_kind(const RunConfig& config, const std::string& source) {
+  const bool language = model_vocabulary(config) > 0;
+  if (language == is_tokens(source)) return;
+  throw TypeError(language ? fmt::format("model {} learns from tokens (tokens:FILE or text:FILE), "
+                                         "which {} are not",
+                                         config.model.name, source)
+                           : fmt::format("model {} does not learn from tokens as {} has them",
+                                         config.model.name, source));
+}
+
+// `vocabulary`: of a trained model; 0: as the config or the model says.
+data::TokenOptions token_options(const std::string& source, const RunConfig& config,
+                                 std::int64_t vocabulary) {
+  const bool text = split_name(source).kind == "text";
+  if (vocabulary == 0) vocabulary = config.data.vocabulary;
+  if (vocabulary == 0) vocabulary = text ? 256 : model_vocabulary(config);
+  const std::string& type = config.data.token_type;
+  return {.sequence = config.data.sequence,
+          .stride = config.data.stride,
+          .type = text || type == "u8" ? data::TokenType::u8
+                  : type == "u16"      ? data::TokenType::u16
+                                       : data::TokenType::i32,
+          .vocabulary = vocabulary};
+}
+
+// The validation is kept back at the end of the file: windows that overlap would tell it.
+RunData open_token_data(const RunConfig& config) {
+  const std::string path = split_name(config.data.source).path;
+  const data::TokenOptions options = token_options(config.data.source, config, 0);
+  const auto* word = std::get_if<std::string>(&config.data.validation);
+  if (word && *word == "test")
+    throw TypeError(
+        fmt::format("{} has no test set; data.validation can be a share of its tokens "
+                    "such as 0.1, or none",
+                    config.data.source));
+  check_metrics(config, zoo::Task::classification, config.data.source);
+  RunData result;
+  if (word && *word == "none") {
+    result.train = data::read_tokens(path, options);
+  } else {
+    data::TrainTest sets =
+        data::read_tokens(path, options, word ? 0.1 : std::get<double>(config.data.validation));
+    result.train = std::move(sets.train);
+    result.validation = std::move(sets.test);
+  }
+  result.train = subset_of(config, std::move(result.train));
+  result.profile.item = {options.sequence};
+  result.profile.classes = options.vocabulary;
+  result.profile.tokens = true;
+  result.profile.hash = hash_of(result);
+  return result;
 }
 
 // Items without labels: the labels are all 0.
@@ -321,58 +404,11 @@ data::Dataset read_npz_items(const std::filesystem::path& path, const DataProfil
 
 }  // namespace
 
-std::string profile_json(const DataProfile& profile) {
-  io::OrderedJson columns = io::OrderedJson::array();
-  for (const data::Column& column : profile.columns)
-    columns.push_back({{"name", column.name}, {"texts", column.texts}});
-  return io::OrderedJson{{"item", profile.item.vec()},
-                         {"classes", profile.classes},
-                         {"targets", profile.targets},
-                         {"names", profile.names},
-                         {"columns", columns},
-                         {"factor", profile.factor},
-                         {"mean", profile.mean},
-                         {"std", profile.std},
-                         {"target_mean", profile.target_mean},
-                         {"target_std", profile.target_std},
-                         {"hash", profile.hash}}
-             .dump(1) +
-         "\n";
-}
-
-DataProfile read_profile(const std::filesystem::path& path) {
-  const io::Json json = io::read_json(path);
-  DataProfile profile = io::extract(path.string(), [&] {
-    std::vector<data::Column> columns;
-    for (const io::Json& column : json.at("columns"))
-      columns.push_back({column.at("name"), column.at("texts")});
-    return DataProfile{.item = Shape(json.at("item").get<std::vector<std::int64_t>>()),
-                       .classes = json.at("classes"),
-                       .targets = json.at("targets"),
-                       .names = json.at("names"),
-                       .columns = std::move(columns),
-                       .factor = json.at("factor"),
-                       .mean = json.at("mean"),
-                       .std = json.at("std"),
-                       .target_mean = json.at("target_mean"),
-                       .target_std = json.at("target_std"),
-                       .hash = json.at("hash")};
-  });
-  const auto named = static_cast<std::int64_t>(profile.names.size()),
-             scaled = static_cast<std::int64_t>(profile.target_mean.size());
-  const std::int64_t outputs = profile.classes + profile.targets;
-  if (profile.classes < 0 || profile.targets < 0 || outputs < 1 || outputs > kMaxClasses ||
-      (profile.classes > 0 && profile.targets > 0) || named > profile.classes ||
-      profile.mean.size() != profile.std.size() || (scaled != 0 && scaled != profile.targets) ||
-      profile.target_mean.size() != profile.target_std.size())
-    throw ParseError(
-        fmt::format("{}: the numbers in this file do not fit together", path.string()));
-  return profile;
-}
-
 RunData open_run_data(const RunConfig& config) {
+  check_kind(config, config.data.source);
+  if (is_tokens(config.data.source)) return open_token_data(config);
   Source source =
-      open_source(config.data.source, csv_options(config, {}, false), config.model.task);
+      open_source(config.data.source, config, csv_options(config, {}, false), config.model.task);
   const zoo::Task task = source.task;
   check_task(config, task, source.train.name);
   check_metrics(config, task, source.train.name);
@@ -387,10 +423,15 @@ RunData open_run_data(const RunConfig& config) {
 
 data::Dataset open_for_model(const std::string& source, const RunConfig& config,
                              const DataProfile& profile) {
-  Source opened = open_source(source, csv_options(config, profile, false),
+  check_kind(config, source);
+  if (is_tokens(source)) {
+    const data::TokenOptions options = token_options(source, config, profile.classes);
+    return data::read_tokens(split_name(source).path, options);
+  }
+  Source opened = open_source(source, config, csv_options(config, profile, false),
                               std::string(task_name(profile.task())));
   data::Dataset set = opened.test ? std::move(*opened.test) : std::move(opened.train);
-  check_same_items(set, profile.item);
+  check_same_items(set, config, profile.item);
   if (profile.task() == zoo::Task::regression) {
     check_same_targets(set, profile.targets);
     return set;
@@ -405,41 +446,35 @@ data::Dataset open_for_model(const std::string& source, const RunConfig& config,
 
 data::Dataset open_items_for_model(const std::string& source, const RunConfig& config,
                                    const DataProfile& profile) {
-  const std::size_t colon = source.find(':');
+  if (profile.tokens || is_tokens(source))
+    throw TypeError("predict gives a class or a number for each item; tokens are no such items");
+  const auto [kind, path] = split_name(source);
   data::Dataset set;
-  if (colon == std::string::npos && source.ends_with(".npy")) {
+  if (path.empty() && source.ends_with(".npy")) {
     set = unlabeled(data::read_npy(source), profile, source);
-  } else if (const std::string kind = source.substr(0, colon); kind == "npz") {
-    set = read_npz_items(source.substr(colon + 1), profile);
+  } else if (path.empty() && data::is_image_name(source)) {
+    set = data::read_images(source, image_options(config));
+  } else if (kind == "images") {
+    set = data::read_images(path, image_options(config));
+  } else if (kind == "npz") {
+    set = read_npz_items(path, profile);
   } else {
-    Source opened = read_source(source, csv_options(config, profile, true));
+    Source opened = read_source(source, config, csv_options(config, profile, true));
     set = opened.test ? std::move(*opened.test) : std::move(opened.train);
     set = unlabeled(*set.data, profile, set.name);
   }
   if (set.size() == 0) throw TypeError(fmt::format("{}: there are no items", set.name));
-  check_same_items(set, profile.item);
+  check_same_items(set, config, profile.item);
   return set;
 }
 
 ModelShape model_shape(const RunConfig& config, const DataProfile& profile) {
-  return {.item = model_item(config, profile.item),
+  return {.item = profile.tokens ? profile.item.vec() : model_item(config, profile.item),
           .task = profile.task(),
           .classes = profile.classes,
+          .tokens = profile.tokens,
           .targets = profile.targets,
           .target_scale = {.mean = profile.target_mean, .deviation = profile.target_std}};
-}
-
-std::unique_ptr<data::Loader> open_loader(const data::Dataset& dataset, const RunConfig& config,
-                                          const DataProfile& profile, Use use) {
-  const bool training = use == Use::training;
-  return data::make_loader(
-      dataset, {.batch_size = training ? config.batch_size : evaluation_batch(dataset.size()),
-                .shuffle = training,
-                .drop_last = training && config.data.drop_last,
-                .seed = static_cast<std::uint64_t>(config.seed),
-                .threads = static_cast<int>(config.data.threads),
-                .prefetch = config.data.prefetch,
-                .transforms = transforms(dataset, config, profile, use)});
 }
 
 }  // namespace pantala::tools

@@ -18,7 +18,9 @@
 namespace pantala::tools {
 
 struct DataProfile {
-  Shape item;                         // as it is in the data
+  static constexpr std::int64_t kMaxClasses = 1 << 20;
+
+  Shape item;                         // as it is in the data, or after data.resize and the like
   std::int64_t classes = 0;           // 0: the labels are numbers
   std::int64_t targets = 0;           // so many per item; 0: the labels are classes
   std::vector<std::string> names;     // of the classes, if they have some
@@ -28,6 +30,7 @@ struct DataProfile {
   // Of the targets, by column; empty: they are learnt as they are. Labels and predictions stay in
   // their own units: the model's graph scales.
   std::vector<double> target_mean, target_std;
+  bool tokens = false;     // items are windows of text; the classes are the vocabulary
   std::uint64_t hash = 0;  // of the data that were trained and validated with
   zoo::Task task() const { return targets > 0 ? zoo::Task::regression : zoo::Task::classification; }
   friend bool operator==(const DataProfile&, const DataProfile&) = default;
@@ -54,13 +57,19 @@ RunData open_run_data(const RunConfig& config);
 data::Dataset open_for_model(const std::string& source, const RunConfig& config,
                              const DataProfile& profile);
 // The same without a look at labels, which may lack and are all 0; also the .npy file of items
-// alone.
+// alone, an image, and any folder of images.
 data::Dataset open_items_for_model(const std::string& source, const RunConfig& config,
                                    const DataProfile& profile);
 
 ModelShape model_shape(const RunConfig& config, const DataProfile& profile);
 
 enum class Use : std::uint8_t { training, evaluation };
+// What brings items to the size and the channels that the config wants, before all else. TypeError
+// if they are no images.
+std::vector<data::Transform> geometry(const data::Dataset& dataset, const RunConfig& config,
+                                      Use use);
+// The shape of items after that, in evaluation.
+Shape item_shape(const data::Dataset& dataset, const RunConfig& config);
 std::unique_ptr<data::Loader> open_loader(const data::Dataset& dataset, const RunConfig& config,
                                           const DataProfile& profile, Use use);
 

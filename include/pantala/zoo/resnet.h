@@ -20,8 +20,6 @@
 namespace pantala::zoo {
 
 enum class ResnetForm : std::uint8_t { folded, batch_norm };
-// Class numbers, labels i64 [batch], or their probabilities, labels f32 [batch, classes].
-enum class Labels : std::uint8_t { classes, probabilities };
 
 struct ResnetOptions {
   ResnetForm form = ResnetForm::folded;

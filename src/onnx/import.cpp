@@ -1,0 +1,264 @@
+// Reading a model: its messages become values by name, its nodes are put in an order of evaluation
+// and translated one by one. What cannot be translated is collected, with everything that depends
+// on it left out, so that one error lists all of it.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <queue>
+#include <set>
+#include <unordered_map>
+
+#include "base/text.h"
+#include "ir/graph_data.h"
+#include "onnx/adapters.h"
+#include "onnx/model_inputs.h"
+#include "onnx/node.h"
+#include "onnx/proto.h"
+#include "pantala/error.h"
+#include "pantala/interpreter.h"
+#include "pantala/onnx.h"
+
+namespace pantala::onnx {
+
+namespace {
+
+// Elements that may be computed while a file of no size is read, and more per byte of it.
+constexpr std::int64_t kFreeElements = 1 << 19, kElementsPerByte = 4;
+
+// Inputs that an error asks for; more of them are no advice.
+constexpr std::size_t kMostSources = 4;
+
+std::int64_t opset_of(const pb::ModelProto& model, const std::string& name) {
+  std::int64_t version = 0;
+  for (const pb::OperatorSetIdProto& set : model.opset_import())
+    if (is_default_domain(set.domain())) version = std::max(version, set.version());
+  const bool needed =
+      std::any_of(model.graph().node().begin(), model.graph().node().end(),
+                  [](const pb::NodeProto& node) { return is_default_domain(node.domain()); });
+  if (version < 1 && needed)
+    throw TypeError(fmt::format("{}: it does not say the version of its operators", name));
+  return version;
+}
+
+class Importer {
+ public:
+  Importer(const pb::ModelProto& model, TensorSource source, const ImportOptions& options)
+      : model_(model), graph_(model.graph()), context_{options, std::move(source)} {
+    context_.opset = opset_of(model, context_.source.name);
+    context_.elements_left =
+        kFreeElements + kElementsPerByte * static_cast<std::int64_t>(model.ByteSizeLong());
+  }
+
+  Model run() {
+    values_ = leaf_values(graph_, context_);
+    for (const int index : order_of_evaluation()) translate(graph_.node(index), index);
+    if (!unsupported_.empty())
+      throw UnsupportedError(fmt::format("{}: {} cannot be read:\n  {}", context_.source.name,
+                                         counted(unsupported_.size(), "node"),
+                                         fmt::join(unsupported_, "\n  ")));
+    name_outputs();
+    return {std::move(context_.graph), std::move(context_.weights), graph_.name(), context_.opset};
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& message) const {
+    throw TypeError(context_.source.name + ": " + message);
+  }
+  std::string place(const pb::NodeProto& node) const {
+    return fmt::format("{} '{}'", node.op_type(), label_of(node));
+  }
+
+  // Which node makes a name; -1 for the leaves.
+  std::unordered_map<std::string, int> producers() const {
+    std::unordered_map<std::string, int> made;
+    for (const auto& [name, value] : values_) made.emplace(name, -1);
+    for (int k = 0; k < graph_.node_size(); ++k)
+      for (const std::string& output : graph_.node(k).output())
+        if (!output.empty() && !made.emplace(output, k).second)
+          fail(fmt::format("{}: '{}' is made twice", place(graph_.node(k)), output));
+    return made;
+  }
+
+  // As in the file where that is possible. A node waits for those that make its inputs.
+  std::vector<int> order_of_evaluation() const {
+    const std::unordered_map<std::string, int> made = producers();
+    std::vector<std::vector<int>> readers(static_cast<std::size_t>(graph_.node_size()));
+    std::vector<int> waits(readers.size(), 0);
+    std::priority_queue<int, std::vector<int>, std::greater<>> ready;
+    for (int k = 0; k < graph_.node_size(); ++k) {
+      for (const std::string& input : graph_.node(k).input()) {
+        if (input.empty()) continue;
+        const auto found = made.find(input);
+        if (found == made.end()) fail_unknown(graph_.node(k), input, made);
+        if (found->second < 0) continue;
+        readers[static_cast<std::size_t>(found->second)].push_back(k);
+        ++waits[static_cast<std::size_t>(k)];
+      }
+      if (waits[static_cast<std::size_t>(k)] == 0) ready.push(k);
+    }
+    std::vector<int> order;
+    while (!ready.empty()) {
+      order.push_back(ready.top());
+      ready.pop();
+      for (const int reader : readers[static_cast<std::size_t>(order.back())])
+        if (--waits[static_cast<std::size_t>(reader)] == 0) ready.push(reader);
+    }
+    if (order.size() != readers.size()) {
+      const auto stuck = std::find_if(waits.begin(), waits.end(), [](int n) { return n > 0; });
+      fail(fmt::format("{}: its inputs depend on its own result",
+                       place(graph_.node(static_cast<int>(stuck - waits.begin())))));
+    }
+    return order;
+  }
+
+  [[noreturn]] void fail_unknown(const pb::NodeProto& node, const std::string& input,
+                                 const std::unordered_map<std::string, int>& made) const {
+    std::vector<std::string> names;
+    for (const auto& [name, producer] : made) names.push_back(name);
+    std::sort(names.begin(), names.end());
+    fail(fmt::format("{}: nothing makes its input '{}'{}", place(node), input,
+                     did_you_mean(input, names)));
+  }
+
+  // The values of the inputs; false if one of them could not be translated.
+  bool inputs_of(const pb::NodeProto& node, std::vector<ValuePtr>& inputs) const {
+    for (const std::string& name : node.input()) {
+      if (name.empty()) {
+        inputs.push_back(nullptr);
+        continue;
+      }
+      const auto found = values_.find(name);
+      if (found == values_.end()) return false;
+      inputs.push_back(found->second);
+    }
+    return true;
+  }
+
+  void translate(const pb::NodeProto& node, int index) {
+    std::vector<ValuePtr> inputs;
+    const bool known_inputs = inputs_of(node, inputs);
+    if (node.output_size() == 0) return;
+    try {
+      const Adapter* adapter =
+          is_default_domain(node.domain()) ? find_adapter(node.op_type()) : nullptr;
+      if (adapter == nullptr)
+        throw UnsupportedError(is_default_domain(node.domain())
+                                   ? "there is no such operator here"
+                                   : fmt::format("operators of '{}' are not read", node.domain()));
+      if (!known_inputs) return;  // the reason is listed already
+      const ir::Provenance where{base_name(context_.source.name),
+                                 static_cast<std::uint32_t>(index + 1), label_of(node)};
+      if (adapter->folds && all_constant(inputs) && evaluate(node, inputs, *adapter, where)) return;
+      const ir::GraphData::Scope scope(*context_.graph.data(), where);
+      Node translated(node, inputs, context_, context_.graph);
+      adapter->convert(translated);
+      keep(node, translated.given(), sources_of(inputs));
+    } catch (const UnsupportedError& error) {
+      unsupported_.push_back(fmt::format("{}: {}", place(node), error.what()));
+    } catch (const TypeError& error) {
+      fail(fmt::format("{}: {}", place(node), error.what()));
+    } catch (const ValueError& error) { fail(fmt::format("{}: {}", place(node), error.what())); }
+  }
+
+  static bool all_constant(const std::vector<ValuePtr>& inputs) {
+    return std::all_of(inputs.begin(), inputs.end(), [](const ValuePtr& value) {
+      return value == nullptr || value->constant != nullptr;
+    });
+  }
+
+  // Computes a node of constants; false if that is too much for this file.
+  bool evaluate(const pb::NodeProto& node, const std::vector<ValuePtr>& inputs,
+                const Adapter& adapter, const ir::Provenance& where) {
+    Graph graph;
+    const ir::GraphData::Scope scope(*graph.data(), where);
+    Node translated(node, inputs, context_, graph);
+    adapter.convert(translated);
+    std::int64_t elements = 0;
+    for (const ir::Node& made : graph.data()->nodes())
+      for (const Type& type : made.results) {
+        if (type.shape.numel() > context_.elements_left) return false;
+        elements += type.shape.numel();
+        if (elements > context_.elements_left) return false;
+      }
+    context_.elements_left -= elements;
+    std::vector<Node::Result> results = translated.given();
+    for (Node::Result& result : results)
+      if (const Tensor* tensor = std::get_if<Tensor>(&result))
+        result = std::make_shared<const Literal>(
+            rounded(std::move(ref::evaluate(graph, {*tensor}, {})[0])));
+    keep(node, results, {});
+    return true;
+  }
+
+  // The interpreter holds every float in double.
+  static Literal rounded(Literal literal) {
+    if (literal.is_float())
+      for (double& value : literal.f()) value = round_to(literal.dtype(), value);
+    return literal;
+  }
+
+  static std::vector<std::string> sources_of(const std::vector<ValuePtr>& inputs) {
+    std::set<std::string> all;
+    for (const ValuePtr& input : inputs) {
+      if (input == nullptr || input->constant != nullptr) continue;
+      if (input->sources.empty()) return {};
+      all.insert(input->sources.begin(), input->sources.end());
+    }
+    return all.size() <= kMostSources ? std::vector<std::string>(all.begin(), all.end())
+                                      : std::vector<std::string>();
+  }
+
+  void keep(const pb::NodeProto& node, const std::vector<Node::Result>& results,
+            const std::vector<std::string>& sources) {
+    for (int k = 0; k < node.output_size(); ++k) {
+      const std::string& name = node.output(k);
+      if (name.empty()) continue;
+      const Node::Result& result = results[static_cast<std::size_t>(k)];
+      ValuePtr value;
+      if (const Tensor* tensor = std::get_if<Tensor>(&result)) {
+        value = std::make_shared<Value>(Value{.name = name, .type = tensor->type()});
+        value->tensor = *tensor;
+        value->sources = sources;
+      } else if (const auto* literal = std::get_if<std::shared_ptr<const Literal>>(&result)) {
+        value = std::make_shared<Value>(Value{.name = name, .type = (*literal)->type()});
+        value->constant = *literal;
+      } else if (const auto* same = std::get_if<ValuePtr>(&result)) {
+        value = *same;
+      } else {
+        throw UnsupportedError(fmt::format("its result {} is not available", k + 1));
+      }
+      values_.emplace(name, std::move(value));
+    }
+  }
+
+  void name_outputs() {
+    for (const pb::ValueInfoProto& output : graph_.output()) {
+      const auto found = values_.find(output.name());
+      if (found == values_.end()) fail(fmt::format("nothing makes the output '{}'", output.name()));
+      context_.graph.output(output.name(), context_.tensor(*found->second));
+    }
+  }
+
+  const pb::ModelProto& model_;
+  const pb::GraphProto& graph_;
+  Context context_;
+  Values values_;
+  std::vector<std::string> unsupported_;
+};
+
+}  // namespace
+
+Model import_model(const std::filesystem::path& path, const ImportOptions& options) {
+  const pb::ModelProto model = read_model(path);
+  const std::filesystem::path folder = path.parent_path();
+  return Importer(model, {path.string(), folder.empty() ? "." : folder}, options).run();
+}
+
+Model import_model(std::span<const std::byte> file, const std::string& name,
+                   const ImportOptions& options, const std::filesystem::path& folder) {
+  const pb::ModelProto model = parse_model(file, name);
+  return Importer(model, {name, folder}, options).run();
+}
+
+}  // namespace pantala::onnx
