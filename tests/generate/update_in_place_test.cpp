@@ -1,5 +1,6 @@
 // update_slice on state: only the window is written, wherever it lies, and the rest of the tensor
 // costs nothing.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "pantala/compile.h"
@@ -39,7 +40,7 @@ void expect_interpreted(const Case& c, Reader reader, const std::string& device)
   ref::Session expected(graph, 3);
   Session session(compile(graph, {.device = device, .threads = 2}), {.seed = 3});
   for (const std::int64_t position : {std::int64_t{0}, c.last, c.last / 2}) {
-    const Literal x = fill("x" + std::to_string(position), c.update);
+    const Literal x = fill(fmt::format("x{}", position), c.update);
     session.set_input("x", x);
     session.set_input("position", Literal::integer(position));
     session.step();
