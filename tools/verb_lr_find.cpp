@@ -74,8 +74,8 @@ int find(const RunConfig& config, const LrFindOptions& options) {
 Run lr_find_verb(CLI::App& verb) {
   const auto options = std::make_shared<LrFindOptions>();
   const std::shared_ptr<ConfigFlags> flags = add_config_flags(verb);
-  verb.add_option("--from", options->sweep.from, "The first rate")->capture_default_str();
-  verb.add_option("--to", options->sweep.to, "The last rate")->capture_default_str();
+  verb.add_option("--first", options->sweep.from, "The first rate")->capture_default_str();
+  verb.add_option("--last", options->sweep.to, "The last rate")->capture_default_str();
   verb.add_option("--steps", options->sweep.steps, "Updates of the weights in between")
       ->check(CLI::Range(10, 10000))
       ->capture_default_str();
