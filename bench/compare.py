@@ -3,7 +3,7 @@
 
 Machines are shared and noisy, so a number means something only beside its peer in the same minute: every round gives each side
 one turn on the same processors, and the best step of all turns counts. A ratio is the peer's time over ours: above 1, Pantala is
-faster. A step is forward, backward, optimizer (with --infer: the forward pass to the loss), in f32, on data already in memory.
+faster. A step is forward, backward, optimizer (with --infer: the model's outputs), in f32, on data already in memory.
 
 A new workload: a row in `pantala bench`, a row in WORKLOADS of peers/torch_peer.py and peers/jax_peer.py (a peer without it is
 left out of its line), and its name below. A new peer: a program that speaks peers/protocol.py, and a row in PEERS.
@@ -22,13 +22,15 @@ from peers import protocol
 
 BENCH = Path(__file__).resolve().parent
 PROJECT = BENCH.parent
-WORKLOADS = ["mlp32", "mlp128", "mlp_wide128", "lenet64"]
+SMALL = ["mlp32", "mlp128", "mlp_wide128", "lenet64"]
+WORKLOADS = [*SMALL, "resnet18_b8", "resnet50_b4", "whisper_tiny", "tfm8", "smollm2_b1_s128"]
 #        name     title      program                           packages that it imports
 PEERS = {
-    "torch": ("PyTorch", BENCH / "peers" / "torch_peer.py", ["torch"]),
+    "torch": ("PyTorch", BENCH / "peers" / "torch_peer.py", ["torch", "torchvision", "transformers"]),
     "jax":   ("JAX",     BENCH / "peers" / "jax_peer.py",   ["jax", "optax"]),
 }  # fmt: skip
-OURS_MUST_SAY = ["workload", "mode", "threads", "ms_min", "loss_last"]
+OURS_MUST_SAY = ["workload", "mode", "threads", "ms_min"]
+FIGURE = {"train": "loss_last", "infer": "output_rms"}  # what shows whether a turn computed something that makes sense
 NOISY_SPREAD = 1.3  # the best of one turn over the best of another, from where a side's times deserve a warning
 
 
@@ -132,7 +134,7 @@ class Pantala:
         if len(lines) != 1:
             raise TurnError(f"pantala bench {workload}: one line of JSON expected, got {len(lines)}")
         turn = lines[0]
-        absent = [field for field in OURS_MUST_SAY if field not in turn]
+        absent = [field for field in [*OURS_MUST_SAY, FIGURE[mode]] if field not in turn]
         if absent:
             raise TurnError(f"pantala bench {workload}: its JSON lacks {', '.join(absent)}")
         for field, asked in (("workload", workload), ("mode", mode), ("threads", self.threads)):
@@ -151,9 +153,10 @@ def take_turns(sides, workload, infer, seconds, rounds):
                 continue
             try:
                 turn = side.turn(workload, infer, seconds)
-                # A JSON null stands for a loss that is not a number.
-                if turn["loss_last"] is None or not math.isfinite(turn["loss_last"]):
-                    raise TurnError(f"{side.name}: {workload}: the loss is {turn['loss_last']}, so its time means nothing")
+                name = FIGURE["infer" if infer else "train"]
+                # A JSON null stands for something that is not a number.
+                if turn[name] is None or not math.isfinite(turn[name]):
+                    raise TurnError(f"{side.name}: {workload}: {name} is {turn[name]}, so its time means nothing")
                 turns[side.name].append(turn)
             except TurnError as error:
                 failures[side.name] = str(error)
@@ -232,7 +235,7 @@ def peer_list(text):
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     say = parser.add_argument
-    say("workloads", nargs="*", metavar="WORKLOAD", help=f"default: {' '.join(WORKLOADS)}")
+    say("workloads", nargs="*", metavar="WORKLOAD", help=f"any of {' '.join(WORKLOADS)} (default: {' '.join(SMALL)})")
     say("--seconds", type=positive(float), default=2.0, metavar="S", help="length of a turn (default 2)")
     say("--rounds", type=positive(int), default=3, metavar="N", help="turns of each side (default 3)")
     say("--threads", type=positive(int), default=2, metavar="N", help="threads and processors of each side (default 2)")
@@ -241,7 +244,7 @@ def parse_arguments():
         help="virtual environment with the peers' packages (default: build/peers in the project)")  # fmt: skip
     say("--pantala", type=Path, default=PROJECT / "build" / "release" / "bin" / "pantala", metavar="PATH",
         help="our executable (default: build/release/bin/pantala in the project)")  # fmt: skip
-    say("--infer", action="store_true", help="the forward pass to the loss instead of training steps")
+    say("--infer", action="store_true", help="the model's outputs instead of training steps")
     say("--json", action="store_true", help="one object a line with all turns, instead of the table")
     say("--markdown", action="store_true", help="the table (the default; beside --json: both)")
     return parser.parse_args()
@@ -262,7 +265,7 @@ def open_sides(arguments, peers):
 
 def run(arguments, peers):
     """Measures and prints; true if no turn failed."""
-    workloads = arguments.workloads or WORKLOADS
+    workloads = arguments.workloads or SMALL
     load_before = os.getloadavg()[0]
     ours = open_sides(arguments, peers)
     known = list(dict.fromkeys(name for peer in peers for name in peer.workloads))

@@ -34,10 +34,12 @@ struct BenchOptions {
 };
 
 struct Measured {
-  // From the start of the compilation: to its end, and to the end of the first step.
+  // From the start of the compilation: to its end, and to the end of the first step (without the
+  // time that it takes to fill weights and inputs).
   double compile_ms = 0, first_step_ms = 0;
   std::vector<double> steps;  // in ms, sorted
-  double loss_first = 0, loss_last = 0;
+  // Training: the loss; inference: the root mean square of the output.
+  double first = 0, last = 0;
   double median() const { return steps[steps.size() / 2]; }
 };
 
@@ -58,23 +60,32 @@ Session open(const Workload& w, const BenchOptions& options) {
   return build_session(w.graph, w.loss, compile);
 }
 
-double loss_of(const Session& session) { return session.output_scalar("loss"); }
+// A number that shows whether what was computed makes sense.
+double figure_of(const Session& session, const BenchOptions& options) {
+  if (!options.infer) return session.loss();
+  const Literal output = session.output(session.outputs().at(0));
+  double squares = 0;
+  for (const double x : output.f()) squares += x * x;
+  return std::sqrt(squares / static_cast<double>(output.numel()));
+}
 
-// Starts with the compilation. The first step is not among those that are timed.
-Measured measure(Session& session, Clock::time_point start, double seconds) {
+// The first step is not among those that are timed.
+Measured measure(Session& session, double compile_ms, const BenchOptions& options) {
   Measured m;
-  m.compile_ms = milliseconds_since(start);
+  m.compile_ms = compile_ms;
+  const Clock::time_point start = Clock::now();
   session.step();
-  m.loss_first = loss_of(session);
-  m.first_step_ms = milliseconds_since(start);
+  session.wait();
+  m.first_step_ms = compile_ms + milliseconds_since(start);
+  m.first = figure_of(session, options);
   const Clock::time_point begin = Clock::now();
-  while (milliseconds_since(begin) < seconds * 1000 || m.steps.size() < 3) {
+  while (milliseconds_since(begin) < options.seconds * 1000 || m.steps.size() < 3) {
     const Clock::time_point step = Clock::now();
     session.step();
     session.wait();
     m.steps.push_back(milliseconds_since(step));
   }
-  m.loss_last = loss_of(session);
+  m.last = figure_of(session, options);
   std::sort(m.steps.begin(), m.steps.end());
   return m;
 }
@@ -87,11 +98,13 @@ void print_text(const std::string& name, const BenchOptions& options, const Meas
                 const Session& session) {
   const Report& report = session.report();
   fmt::print(
-      "{} {}: {:.3f} ms (median {:.3f}) a step, {} steps, loss {:.4f} to {:.4f}; compiled in "
-      "{:.0f} ms, first step after {:.0f} ms; {} kernels, {} units, {:.1f} KiB of temporaries\n",
+      "{} {}: {:.3f} ms (median {:.3f}) a step, {} steps, {}; compiled in {:.0f} ms, first step "
+      "after {:.0f} ms; {} kernels, {} units, {:.1f} KiB of temporaries\n",
       name, options.infer ? "infer" : "train", m.steps.front(), m.median(), m.steps.size(),
-      m.loss_first, m.loss_last, m.compile_ms, m.first_step_ms, report.kernels_after,
-      report.units.size(), static_cast<double>(report.peak_bytes) / 1024);
+      options.infer ? fmt::format("output {:.4f}", m.last)
+                    : fmt::format("loss {:.4f} to {:.4f}", m.first, m.last),
+      m.compile_ms, m.first_step_ms, report.kernels_after, report.units.size(),
+      static_cast<double>(report.peak_bytes) / 1024);
   if (!options.kernels) return;
   for (const KernelInfo& kernel : session.kernels())
     fmt::print("{:8.1f} us  {:5} items  {:32} {}\n", microseconds_a_run(kernel), kernel.items,
@@ -101,21 +114,23 @@ void print_text(const std::string& name, const BenchOptions& options, const Meas
 void print_json(const std::string& name, const BenchOptions& options, const Measured& m,
                 const Session& session) {
   const Report& report = session.report();
-  nlohmann::ordered_json line{{"workload", name},
-                              {"mode", options.infer ? "infer" : "train"},
-                              {"device", "cpu"},
-                              {"threads", options.threads},
-                              {"ms_min", m.steps.front()},
-                              {"ms_median", m.median()},
-                              {"steps", m.steps.size()},
-                              {"loss_first", m.loss_first},
-                              {"loss_last", m.loss_last},
-                              {"compile_ms", m.compile_ms},
-                              {"first_step_ms", m.first_step_ms},
-                              {"cached", report.cached()},
-                              {"kernels", report.kernels_after},
-                              {"units", report.units.size()},
-                              {"peak_bytes", report.peak_bytes}};
+  nlohmann::ordered_json line{
+      {"workload", name},          {"mode", options.infer ? "infer" : "train"},
+      {"device", "cpu"},           {"threads", options.threads},
+      {"ms_min", m.steps.front()}, {"ms_median", m.median()},
+      {"steps", m.steps.size()}};
+  if (options.infer) {
+    line["output_rms"] = m.last;
+  } else {
+    line["loss_first"] = m.first;
+    line["loss_last"] = m.last;
+  }
+  line["compile_ms"] = m.compile_ms;
+  line["first_step_ms"] = m.first_step_ms;
+  line["cached"] = report.cached();
+  line["kernels"] = report.kernels_after;
+  line["units"] = report.units.size();
+  line["peak_bytes"] = report.peak_bytes;
   if (options.kernels)
     for (const KernelInfo& kernel : session.kernels())
       line["launches"].push_back({{"name", kernel.name},
@@ -126,18 +141,20 @@ void print_json(const std::string& name, const BenchOptions& options, const Meas
 }
 
 void run_workload(const std::string& name, const BenchOptions& options) {
-  const Workload w = make_workload(name);
+  const Workload w = make_workload(name, options.infer ? BenchMode::infer : BenchMode::train);
   const Clock::time_point start = Clock::now();
   Session session = open(w, options);
+  const double compile_ms = milliseconds_since(start);
+  set_weights(w, session);
   for (const auto& [input, value] : w.inputs) session.set_input(input, value);
   if (options.kernels || !options.trace.empty()) session.set_timing(true);
-  const Measured m = measure(session, start, options.seconds);
+  const Measured m = measure(session, compile_ms, options);
   (options.json ? print_json : print_text)(name, options, m, session);
   if (!options.trace.empty()) session.write_trace(options.trace);
 }
 
 void check(const BenchOptions& options) {
-  for (const std::string& name : options.workloads) make_workload(name);
+  for (const std::string& name : options.workloads) require_workload(name);
   if (options.workloads.size() > 1 && !(options.cache.empty() && options.trace.empty()))
     throw TypeError("--cache and --trace are files of one workload");
   if (std::isnan(options.seconds)) throw TypeError("--seconds must be a number, got nan");
@@ -151,7 +168,7 @@ Run bench_verb(CLI::App& verb) {
                   fmt::format("Any of {}", fmt::join(workload_names(), ", ")))
       ->required();
   verb.add_flag("--infer", options->infer,
-                "The forward pass to the loss instead of a training step");
+                "The model's outputs, in its form for evaluation, instead of a training step");
   verb.add_option("--seconds", options->seconds, "How long to measure")
       ->check(CLI::Range(0.0, 3600.0))
       ->capture_default_str();

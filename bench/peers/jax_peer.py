@@ -1,9 +1,10 @@
 """JAX, jit, as a peer of compare.py: the workloads of bench/compare.py in f32 on the CPU.
 
 The same models as torch_peer.py, images with channels last (the layout that XLA's convolutions on the CPU are fastest in).
-A workload is a function that returns (parameters, loss(parameters, x, y), (x, y), optimizer); add it to WORKLOADS under the
-name that `pantala bench` knows. JAX has no option for its number of threads: its pool is as large as the set of processors that
-the process may run on, hence the binding before the import. Spoken to by lines of JSON: see protocol.py.
+A workload is a function that returns (parameters, output(parameters, x), loss(output, y), (x, y), optimizer); add it to
+WORKLOADS under the name that `pantala bench` knows. Inference is the output alone. JAX has no option for its number of threads:
+its pool is as large as the set of processors that the process may run on, hence the binding before the import. Spoken to by
+lines of JSON: see protocol.py.
 """
 
 import math
@@ -71,11 +72,11 @@ def mlp(batch):
     random = Random(protocol.SEED)
     parameters = [random.layer(784, 128), random.layer(128, 10)]
 
-    def loss(p, x, probabilities):
-        return cross_entropy_of_probabilities(linear(p[1], jax.nn.relu(linear(p[0], x))), probabilities)
+    def output(p, x):
+        return linear(p[1], jax.nn.relu(linear(p[0], x)))
 
     data = random.normal(batch, 784), jax.nn.one_hot(random.labels(batch, 10), 10)
-    return parameters, loss, data, optax.sgd(0.01)
+    return parameters, output, cross_entropy_of_probabilities, data, optax.sgd(0.01)
 
 
 def mlp_wide(batch):
@@ -85,22 +86,24 @@ def mlp_wide(batch):
     def gelu(x):
         return jax.nn.gelu(x, approximate=False)
 
-    def loss(p, x, labels):
-        return cross_entropy_of_labels(linear(p[2], gelu(linear(p[1], gelu(linear(p[0], x))))), labels)
+    def output(p, x):
+        return linear(p[2], gelu(linear(p[1], gelu(linear(p[0], x)))))
 
-    return parameters, loss, (random.normal(batch, 784), random.labels(batch, 10)), optax.adam(1e-3)
+    data = random.normal(batch, 784), random.labels(batch, 10)
+    return parameters, output, cross_entropy_of_labels, data, optax.adam(1e-3)
 
 
 def lenet(batch):
     random = Random(protocol.SEED)
     parameters = [random.layer(3, 3, 1, 32), random.layer(3, 3, 32, 64), random.layer(7 * 7 * 64, 128), random.layer(128, 10)]
 
-    def loss(p, x, labels):
+    def output(p, x):
         h = max_pool(jax.nn.relu(conv(p[0], x)))
         h = max_pool(jax.nn.relu(conv(p[1], h))).reshape(batch, -1)
-        return cross_entropy_of_labels(linear(p[3], jax.nn.relu(linear(p[2], h))), labels)
+        return linear(p[3], jax.nn.relu(linear(p[2], h)))
 
-    return parameters, loss, (random.normal(batch, 28, 28, 1), random.labels(batch, 10)), optax.adam(1e-3)
+    data = random.normal(batch, 28, 28, 1), random.labels(batch, 10)
+    return parameters, output, cross_entropy_of_labels, data, optax.adam(1e-3)
 
 
 WORKLOADS = {
@@ -112,8 +115,11 @@ WORKLOADS = {
 
 
 def prepare(name, infer):
-    initial, loss_of, data, optimizer = WORKLOADS[name]()
-    infer_jit = jax.jit(loss_of)
+    initial, output_of, loss_of_output, data, optimizer = WORKLOADS[name]()
+    infer_jit = jax.jit(output_of)
+
+    def loss_of(parameters, x, y):
+        return loss_of_output(output_of(parameters, x), y)
 
     def train(parameters, state, x, y):
         loss, gradients = jax.value_and_grad(loss_of)(parameters, x, y)
@@ -133,7 +139,7 @@ def prepare(name, infer):
             return loss.block_until_ready()  # the outputs of one program are ready together
 
         def infer_step():
-            return infer_jit(parameters, *data).block_until_ready()
+            return infer_jit(parameters, data[0]).block_until_ready()
 
         return infer_step if infer else train_step
 
@@ -142,7 +148,7 @@ def prepare(name, infer):
 
 def main():
     answers = protocol.claim_stdout()
-    protocol.serve(answers, "jax", jax.__version__, WORKLOADS, THREADS, prepare)
+    protocol.serve(answers, "jax", jax.__version__, WORKLOADS, THREADS, prepare, lambda output: jnp.sqrt(jnp.mean(output**2)))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@ A peer is a child process that stays alive, so that a turn costs no start-up. On
     peer      {"peer", "version", "workloads"}                      once, when it is ready; or {"error"} and the end
     compare   {"workload", "infer", "seconds"}                      one turn
     peer      {"workload", "mode", "device", "threads", "ms_min", "ms_median", "steps",
-               "loss_first", "loss_last", "first_step_ms"}          or {"error"}
+               "first_step_ms"} and, of training, "loss_first", "loss_last",
+              of inference "output_rms"                             or {"error"}
 The end of its input ends the peer. Every turn starts from fresh parameters, as a process of Pantala does: Adam's moments of
 dead units decay into denormal numbers after some hundred steps, and a peer that trained on would be the only one to pay.
 """
@@ -51,9 +52,9 @@ def hold_to_cores(threads):
 
 
 def measure(step, seconds):
-    """Runs `step` (which returns its loss and is finished when it returns) for `seconds`; times in milliseconds."""
+    """Runs `step` (which is finished when it returns) for `seconds`: times in milliseconds, and its first and last result."""
     start = time.perf_counter()
-    loss_first = float(step())
+    first = step()
     first_step = time.perf_counter() - start
     for _ in range(WARMUP_STEPS):
         step()
@@ -61,16 +62,15 @@ def measure(step, seconds):
     begin = time.perf_counter()
     while time.perf_counter() - begin < seconds or len(times) < MIN_STEPS:
         start = time.perf_counter()
-        loss = step()
+        last = step()
         times.append(time.perf_counter() - start)
-    return {
+    figures = {
         "ms_min": min(times) * 1e3,
         "ms_median": statistics.median(times) * 1e3,
         "steps": len(times),
-        "loss_first": loss_first,
-        "loss_last": float(loss),
         "first_step_ms": first_step * 1e3,
     }
+    return figures, first, last
 
 
 def parse_threads(description):
@@ -86,10 +86,11 @@ def claim_stdout():
     return answers
 
 
-def serve(answers, peer, version, workloads, threads, prepare):
+def serve(answers, peer, version, workloads, threads, prepare, root_mean_square):
     """Answers turns until the input ends.
 
-    prepare(name, infer) compiles what it can and returns start(); start() makes fresh parameters and returns step().
+    prepare(name, infer) compiles what it can and returns start(); start() makes fresh parameters and returns step(). A step of
+    training returns its loss, one of inference an array, of which `root_mean_square` shows whether it makes sense.
     Only the latest workload is kept, so that large ones need not fit into memory together.
     """
 
@@ -110,7 +111,12 @@ def serve(answers, peer, version, workloads, threads, prepare):
                 prepared, start = None, None
                 start = prepare(name, infer)
                 prepared = (name, infer)
+            figures, first, last = measure(start(), turn["seconds"])
+            if infer:
+                figures["output_rms"] = float(root_mean_square(last))
+            else:
+                figures["loss_first"], figures["loss_last"] = float(first), float(last)
             mode = "infer" if infer else "train"
-            say({"workload": name, "mode": mode, "device": "cpu", "threads": threads, **measure(start(), turn["seconds"])})
+            say({"workload": name, "mode": mode, "device": "cpu", "threads": threads, **figures})
         except Exception as error:  # whatever a library throws belongs to the one who asked
             say({"error": f"{peer}: {name}: {type(error).__name__}: {error}"})

@@ -24,7 +24,7 @@ namespace pantala::onnx {
 namespace {
 
 // Elements that may be computed while a file of no size is read, and more per byte of it.
-constexpr std::int64_t kFreeElements = 1 << 20, kElementsPerByte = 4;
+constexpr std::int64_t kFreeElements = 1 << 19, kElementsPerByte = 4;
 
 // Inputs that an error asks for; more of them are no advice.
 constexpr std::size_t kMostSources = 4;
@@ -138,6 +138,7 @@ class Importer {
   void translate(const pb::NodeProto& node, int index) {
     std::vector<ValuePtr> inputs;
     const bool known_inputs = inputs_of(node, inputs);
+    if (node.output_size() == 0) return;
     try {
       const Adapter* adapter =
           is_default_domain(node.domain()) ? find_adapter(node.op_type()) : nullptr;

@@ -48,16 +48,18 @@ void convert_mod(Node& node) {
   node.give(where(other_sign, rest + b, rest));
 }
 
-template <Tensor (*kCombine)(Operand, Operand)>
-void convert_variadic(Node& node) {
+using Binary = Tensor (*)(Operand, Operand);
+Tensor combined(Node& node, Binary combine) {
   Tensor result = node.tensor(0);
-  for (int k = 1; k < node.inputs(); ++k) result = kCombine(result, node.tensor(k));
-  node.give(result);
+  for (int k = 1; k < node.inputs(); ++k) result = combine(result, node.tensor(k));
+  return result;
 }
-
+template <Binary kCombine>
+void convert_variadic(Node& node) {
+  node.give(combined(node, kCombine));
+}
 void convert_mean_of_inputs(Node& node) {
-  convert_variadic<add>(node);
-  node.give(std::get<Tensor>(node.given()[0]) / static_cast<double>(node.inputs()));
+  node.give(combined(node, add) / static_cast<double>(node.inputs()));
 }
 
 // Bounds are attributes up to version 10, and then inputs.
@@ -167,15 +169,13 @@ void convert_gelu(Node& node) {
   if (form != "none" && form != "tanh") node.fail(fmt::format("approximate '{}'", form));
   node.give(form == "tanh" ? gelu_tanh(node.tensor(0)) : gelu(node.tensor(0)));
 }
-void convert_swish(Node& node) {
+Tensor swish(Node& node) {
   const Tensor x = node.tensor(0);
   const double alpha = node.attribute("alpha", 1.0);
-  node.give(alpha == 1 ? silu(x) : x * sigmoid(x * alpha));
+  return alpha == 1 ? silu(x) : x * sigmoid(x * alpha);
 }
-void convert_swiglu(Node& node) {
-  convert_swish(node);
-  node.give(std::get<Tensor>(node.given()[0]) * node.tensor(1));
-}
+void convert_swish(Node& node) { node.give(swish(node)); }
+void convert_swiglu(Node& node) { node.give(swish(node) * node.tensor(1)); }
 void convert_thresholded_relu(Node& node) {
   const Tensor x = node.tensor(0);
   node.give(where(gt(x, node.attribute("alpha", 1.0)), x, 0));

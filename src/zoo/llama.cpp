@@ -174,20 +174,18 @@ Graph llama_cached(const LlamaConfig& config, const LlamaCacheSize& size, Where 
 }
 
 std::vector<Preset> llama_presets() {
-  const auto entry = [](const std::string& name, const std::string& about,
-                        const LlamaConfig& config) {
-    const Type item{i64, {128}};
-    const auto make = [name, item, config](const Request& request) {
-      const Resolved asked = resolve(request, item, config.vocabulary, name);
-      LlamaConfig own = config;
-      own.vocabulary = asked.classes;
-      return llama(own, {.batch = asked.batch, .sequence = asked.item[0]});
+  const Type item{i64, {128}};
+  std::vector<Preset> presets;
+  for (const LlamaPreset& known : llama_configs()) {
+    const auto make = [known, item](const Request& request) {
+      LlamaConfig config = known.config;
+      const Resolved asked = resolve(request, item, config.vocabulary, known.name);
+      config.vocabulary = asked.classes;
+      return llama(config, {.batch = asked.batch, .sequence = asked.item[0]});
     };
-    return Preset{name, about, item, config.vocabulary, make};
-  };
-  return {entry("smollm2-135m", "SmolLM2 of 135 million parameters", smollm2_135m()),
-          entry("smollm2-360m", "SmolLM2 of 360 million parameters", smollm2_360m()),
-          entry("llama-bytes", "a small language model over bytes", llama_bytes())};
+    presets.push_back({known.name, known.about, item, known.config.vocabulary, make});
+  }
+  return presets;
 }
 
 }  // namespace pantala::zoo

@@ -125,6 +125,25 @@ LlamaConfig llama_bytes() {
           .init_deviation = 0.05};
 }
 
+const std::vector<LlamaPreset>& llama_configs() {
+  static const std::vector<LlamaPreset> all{
+      {"smollm2-135m", "SmolLM2 of 135 million parameters", smollm2_135m()},
+      {"smollm2-360m", "SmolLM2 of 360 million parameters", smollm2_360m()},
+      {"llama-bytes", "a small language model over bytes", llama_bytes()},
+  };
+  return all;
+}
+
+LlamaConfig llama_config(std::string_view preset) {
+  std::vector<std::string> names;
+  for (const LlamaPreset& known : llama_configs()) {
+    if (known.name == preset) return known.config;
+    names.push_back(known.name);
+  }
+  throw TypeError(fmt::format("'{}' is no model of the Llama family{}; there are {}", preset,
+                              did_you_mean(preset, names), fmt::join(names, ", ")));
+}
+
 std::vector<std::string> problems_of(const LlamaConfig& config) {
   std::vector<std::string> problems;
   const auto in_range = [&](std::int64_t value, std::string_view what, std::int64_t least,

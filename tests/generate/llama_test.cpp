@@ -83,6 +83,12 @@ TEST(Llama, PresetsHaveTheSizesOfTheirNames) {
   EXPECT_THROW(zoo::preset("smollm2-135m").make({.item = {3, 4}}), TypeError);
 }
 
+TEST(Llama, ConfigsHaveTheNamesOfThePresets) {
+  EXPECT_EQ(zoo::llama_config("smollm2-360m"), zoo::smollm2_360m());
+  EXPECT_THAT([] { zoo::llama_config("smollm-135m"); },
+              ThrowsMessage<TypeError>(HasSubstr("did you mean 'smollm2-135m'?")));
+}
+
 TEST(Llama, RefusesConfigsThatAreNoModel) {
   const auto message = [](const auto& change) {
     zoo::LlamaConfig config = small_llama();

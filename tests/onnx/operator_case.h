@@ -25,4 +25,8 @@ struct Exemption {
 };
 std::vector<Exemption> read_exemptions(const std::filesystem::path& document);
 
+// The lines under a heading, and the words in backquotes.
+std::vector<std::string> section(const std::filesystem::path& document, std::string_view heading);
+std::vector<std::string> quoted_words(std::string_view text);
+
 }  // namespace pantala::tests

@@ -2,79 +2,181 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <functional>
 
 #include "base/text.h"
+#include "ir/graph_data.h"
 #include "pantala/error.h"
 #include "pantala/ops.h"
 #include "pantala/zoo.h"
+#include "tools/bench/transformer.h"
 #include "tools/fixtures/fill.h"
 
 namespace pantala::tools {
 
 namespace {
 
-Literal images(const Shape& shape) {
-  Fill fill;
-  fill.name = "bench.images";
-  fill.shape = shape;
-  return make(fill);
+Literal floats(const std::string& name, const Shape& shape) {
+  return make({.name = "bench." + name, .shape = shape});
 }
 
-Literal labels(std::int64_t batch, std::int64_t classes) {
-  Fill fill;
-  fill.name = "bench.labels";
-  fill.shape = {batch};
-  fill.integer = true;
-  fill.high = classes;
-  return make(fill);
+Literal integers(const std::string& name, const Shape& shape, std::int64_t high) {
+  return make({.name = "bench." + name, .shape = shape, .integer = true, .high = high});
 }
 
 // Labels as probabilities: 1 for the class, 0 for the others.
 Literal one_hot_labels(std::int64_t batch, std::int64_t classes) {
-  const Literal chosen = labels(batch, classes);
+  const Literal chosen = integers("labels", {batch}, classes);
   std::vector<double> values(static_cast<std::size_t>(batch * classes));
   for (std::int64_t k = 0; k < batch; ++k)
     values[static_cast<std::size_t>(k * classes + chosen.i()[static_cast<std::size_t>(k)])] = 1;
   return Literal::floats({batch, classes}, std::move(values));
 }
 
-Workload small_mlp(std::int64_t batch) {
-  Workload w{"", {}, {}, optim::sgd(0.01), {}};
-  const Tensor x = w.graph.input("x", {batch, 784}), y = w.graph.input("labels", {batch, 10});
-  const Tensor logits = nn::linear("fc2", relu(nn::linear("fc1", x, 128)), 10);
-  w.loss = cross_entropy(logits, y);
-  w.graph.output("loss", w.loss);
-  w.inputs = {{"x", images({batch, 784})}, {"labels", one_hot_labels(batch, 10)}};
-  return w;
+// The graph with one of its outputs alone.
+Graph only_output(const Graph& graph, std::string_view name) {
+  const ValueId value = graph.output(name).id();
+  Graph copy = graph;
+  copy.data()->outputs.clear();
+  copy.output(name, copy.value(value));
+  return copy;
 }
 
-Workload of_model(const zoo::Model& model, const Shape& input, std::int64_t batch) {
-  Workload w{"", model.graph, {}, optim::adam(1e-3), {}};
+// Images, sounds or tokens for the model's input, and labels for its loss.
+std::map<std::string, Literal> data_of(const zoo::Model& model, const std::string& input,
+                                       const std::string& labels, std::int64_t classes) {
+  const Type& type = model.input.type();
+  return {{input, is_float(type.dtype) ? floats("images", type.shape)
+                                       : integers("tokens", type.shape, classes)},
+          {labels, integers("labels", model.labels.shape(), classes)}};
+}
+
+// A model that is the same in training and evaluation.
+Workload of_model(const zoo::Model& model, const std::string& input, std::int64_t classes,
+                  const optim::Optimizer& optimizer, BenchMode mode) {
+  Workload w;
+  w.optimizer = optimizer;
+  w.inputs = data_of(model, input, "labels", classes);
+  if (mode == BenchMode::infer) {
+    w.graph = only_output(model.graph, "logits");
+    w.inputs.erase("labels");
+    return w;
+  }
+  w.graph = model.graph;
   w.loss = w.graph.value(model.loss.id());
-  w.inputs = {{"x", images(input)}, {"labels", labels(batch, 10)}};
   return w;
 }
 
-Workload wide_mlp(std::int64_t batch) {
+Workload small_mlp(std::int64_t batch, BenchMode mode) {
+  zoo::Model model;
+  model.input = model.graph.input("x", {batch, 784});
+  model.labels = model.graph.input("labels", {batch, 10});
+  model.logits = nn::linear("fc2", relu(nn::linear("fc1", model.input, 128)), 10);
+  model.loss = cross_entropy(model.logits, model.labels);
+  model.graph.output("logits", model.logits);
+  model.graph.output("loss", model.loss);
+  Workload w = of_model(model, "x", 10, optim::sgd(0.01), mode);
+  if (mode == BenchMode::train) w.inputs["labels"] = one_hot_labels(batch, 10);
+  return w;
+}
+
+Workload wide_mlp(std::int64_t batch, BenchMode mode) {
   return of_model(
-      zoo::mlp({.batch = batch, .hidden = {1024, 1024}, .activation = nn::Activation::gelu}),
-      {batch, 784}, batch);
+      zoo::mlp({.batch = batch, .hidden = {1024, 1024}, .activation = nn::Activation::gelu}), "x",
+      10, optim::adam(1e-3), mode);
 }
 
-Workload lenet(std::int64_t batch) {
-  return of_model(zoo::lenet({.batch = batch}), {batch, 1, 28, 28}, batch);
+Workload lenet(std::int64_t batch, BenchMode mode) {
+  return of_model(zoo::lenet({.batch = batch}), "x", 10, optim::adam(1e-3), mode);
 }
 
-using Maker = std::function<Workload()>;
+using Resnet = zoo::Model (*)(std::int64_t, const zoo::ResnetOptions&, Where);
+Workload resnet(Resnet training, Resnet inference, std::int64_t batch, BenchMode mode) {
+  const Resnet make = mode == BenchMode::train ? training : inference;
+  const zoo::Model model = make(batch, {.form = zoo::ResnetForm::batch_norm}, Where::current());
+  Workload w;
+  w.graph = model.graph;
+  w.optimizer = optim::sgd(1e-3, {.momentum = 0.9});
+  w.inputs = {{"image", floats("images", model.input.shape())}};
+  if (mode == BenchMode::infer) return w;
+  w.loss = w.graph.value(model.loss.id());
+  w.inputs["labels"] = integers("labels", {batch}, 1000);
+  return w;
+}
+
+Workload whisper(BenchMode mode) {
+  const zoo::WhisperConfig config = zoo::WhisperConfig::tiny();
+  const zoo::WhisperSizes sizes{.batch = 1, .frames = 3000};
+  Workload w;
+  w.optimizer = optim::adam(1e-4);
+  w.inputs = {{"mel", floats("mel", {sizes.batch, config.n_mels, sizes.frames})}};
+  if (mode == BenchMode::infer) {
+    w.graph = zoo::whisper_encoder(config, sizes);
+    return w;
+  }
+  const zoo::Model model = zoo::whisper_training(config, sizes);
+  w.graph = model.graph;
+  w.loss = w.graph.value(model.loss.id());
+  w.inputs["labels"] = integers("labels", model.labels.shape(), 64);
+  return w;
+}
+
+Workload tfm8(BenchMode mode) {
+  const TransformerConfig config;
+  return of_model(transformer(config), "tokens", config.vocabulary,
+                  optim::adamw(1e-4, {.weight_decay = 0.01}), mode);
+}
+
+Workload smollm2(std::int64_t batch, std::int64_t sequence, BenchMode mode) {
+  const zoo::LlamaConfig config = zoo::smollm2_135m();
+  return of_model(zoo::llama(config, {.batch = batch, .sequence = sequence}), "tokens",
+                  config.vocabulary, optim::adamw(1e-4, {.weight_decay = 0.01}), mode);
+}
+
+using Maker = std::function<Workload(BenchMode)>;
 const std::vector<std::pair<std::string, Maker>>& makers() {
   static const std::vector<std::pair<std::string, Maker>> all{
-      {"mlp32", [] { return small_mlp(32); }},
-      {"mlp128", [] { return small_mlp(128); }},
-      {"mlp_wide128", [] { return wide_mlp(128); }},
-      {"lenet64", [] { return lenet(64); }},
+      {"mlp32", [](BenchMode mode) { return small_mlp(32, mode); }},
+      {"mlp128", [](BenchMode mode) { return small_mlp(128, mode); }},
+      {"mlp_wide128", [](BenchMode mode) { return wide_mlp(128, mode); }},
+      {"lenet64", [](BenchMode mode) { return lenet(64, mode); }},
+      {"resnet18_b8",
+       [](BenchMode mode) { return resnet(zoo::resnet18_training, zoo::resnet18, 8, mode); }},
+      {"resnet50_b4",
+       [](BenchMode mode) { return resnet(zoo::resnet50_training, zoo::resnet50, 4, mode); }},
+      {"whisper_tiny", whisper},
+      {"tfm8", tfm8},
+      {"smollm2_b1_s128", [](BenchMode mode) { return smollm2(1, 128, mode); }},
   };
   return all;
+}
+
+const Maker& find(std::string_view name) {
+  for (const auto& [known, maker] : makers())
+    if (known == name) return maker;
+  throw TypeError(
+      fmt::format("there is no workload '{}'{}", name, did_you_mean(name, workload_names())));
+}
+
+// As the recorded models are filled.
+Fill weight_fill(const std::string& workload, const std::string& name, const Shape& shape) {
+  Fill fill{.name = fmt::format("bench:{}.{}", workload, name), .shape = shape};
+  const bool vector = shape.rank() == 1;
+  const double inputs = vector ? 1 : static_cast<double>(shape.numel() / shape[0]);
+  fill.bound = vector ? 0.05 : std::sqrt(3 / inputs);
+  if (vector && name.ends_with("weight")) {
+    fill.bound = 0.2;
+    fill.offset = 1;
+  }
+  if (name.find("embed") != std::string::npos || name == "tok.weight" || name == "pos.weight")
+    fill.bound = 0.02 * std::sqrt(3.0);
+  if (name.ends_with("bn3.weight")) {  // else the outputs of a deep residual net explode
+    fill.bound = 0.05;
+    fill.offset = 0.2;
+  }
+  fill.bound = static_cast<float>(fill.bound);
+  return fill;
 }
 
 }  // namespace
@@ -85,15 +187,18 @@ std::vector<std::string> workload_names() {
   return names;
 }
 
-Workload make_workload(std::string_view name) {
-  for (const auto& [known, maker] : makers())
-    if (known == name) {
-      Workload w = maker();
-      w.name = known;
-      return w;
-    }
-  throw TypeError(
-      fmt::format("there is no workload '{}'{}", name, did_you_mean(name, workload_names())));
+void require_workload(std::string_view name) { find(name); }
+
+Workload make_workload(std::string_view name, BenchMode mode) {
+  Workload w = find(name)(mode);
+  w.name = name;
+  return w;
+}
+
+void set_weights(const Workload& workload, Session& session) {
+  for (const Leaf& leaf : workload.graph.leaves(LeafKind::parameter))
+    session.set_parameter(leaf.name,
+                          make(weight_fill(workload.name, leaf.name, leaf.value.shape())));
 }
 
 }  // namespace pantala::tools

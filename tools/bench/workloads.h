@@ -1,4 +1,5 @@
-// The workloads that speed is measured on: models with their data, always the same numbers.
+// The workloads that speed is measured on: models with their data and weights, always the same
+// numbers.
 #pragma once
 
 #include <map>
@@ -9,19 +10,30 @@
 #include "pantala/graph.h"
 #include "pantala/literal.h"
 #include "pantala/optim.h"
+#include "pantala/session.h"
 
 namespace pantala::tools {
+
+enum class BenchMode {
+  train,  // a whole training step
+  infer,  // the model's outputs alone, in its form for evaluation
+};
 
 struct Workload {
   std::string name;
   Graph graph;
-  Tensor loss;
-  optim::Optimizer optimizer;
+  Tensor loss;                                    // of training
+  optim::Optimizer optimizer = optim::sgd(0.01);  // of training
   std::map<std::string, Literal> inputs;
 };
 
 std::vector<std::string> workload_names();
 // TypeError with the nearest name.
-Workload make_workload(std::string_view name);
+void require_workload(std::string_view name);
+Workload make_workload(std::string_view name, BenchMode mode);
+
+// Every parameter from the filler, by its name: norm weights around 1, other vectors small, the
+// rest by the number of their inputs, so that activations keep their size from layer to layer.
+void set_weights(const Workload& workload, Session& session);
 
 }  // namespace pantala::tools

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "pantala/error.h"
+#include "pantala/zoo/presets.h"
 #include "tools/train/config.h"
 #include "tools/train/model.h"
 #include "tools/train/source.h"
@@ -259,12 +260,22 @@ std::vector<Key> top_keys() {
   };
 }
 
+// "lenet: two convolutions and two linear layers; mlp: ..."
+std::string model_help() {
+  std::string help = "Of images, but for mlp and language models";
+  for (const std::string& name : trainable_models())
+    help += fmt::format("; {}: {}", name, zoo::preset(name).about);
+  return help;
+}
+
 std::vector<Key> model_keys() {
   return {
-      choice("model.name", FIELD(model.name), trainable_models(),
-             "mlp takes anything but tokens. For images: lenet is two convolutions and two linear "
-             "layers, resnet18 and resnet50 are torchvision's (_folded: without batch norm). For "
-             "tokens: llama-bytes is a small language model, smollm2 is Hugging Face's"),
+      choice("model.name", FIELD(model.name), trainable_models(), model_help()),
+      text("model.from", FIELD(model.from), "a text",
+           "An ONNX file that is trained further instead of a model of the zoo; \"\": none"),
+      choice("model.loss", FIELD(model.loss), {"auto", "cross_entropy", "mse"},
+             "Of model.from: what is learnt from the labels; auto: cross_entropy for classes, mse "
+             "for numbers"),
       sizes("model.hidden", FIELD(model.hidden), "Of mlp: the sizes of the layers in between"),
       choice("model.activation", FIELD(model.activation), activation_names(),
              "Of mlp: the function between the layers"),
@@ -431,7 +442,10 @@ const std::vector<Key>& config_keys() {
 const std::vector<KeyFlag>& key_flags() {
   static const std::vector<KeyFlag> flags = {
       {"--model", "model.name"},
+      {"--from", "model.from"},
+      {"--loss", "model.loss"},
       {"--data", "data.source"},
+      {"--labels", "data.label"},
       {"--epochs", "epochs"},
       {"--max-steps", "max_steps"},
       {"--batch-size", "batch_size"},

@@ -39,6 +39,9 @@ LlamaConfig smollm2_135m();
 LlamaConfig smollm2_360m();
 // A small one over bytes, for training on text files.
 LlamaConfig llama_bytes();
+// By the name of a preset of the family: smollm2-135m, smollm2-360m, llama-bytes. TypeError with
+// the nearest name.
+LlamaConfig llama_config(std::string_view preset);
 
 // Hugging Face's config.json. ParseError for what is missing, of another kind or out of range,
 // UnsupportedError listing everything that it asks for and that is not done here (biases, scaled

@@ -65,7 +65,8 @@ bool is_window(const Context& context, const std::vector<GroupOutput>& outputs) 
   const ir::Node& node = context.node(outputs[0].value.node);
   if (outputs.size() != 1 || node.op->name != "update_slice") return false;
   const ValueId operand = node.inputs[0];
-  return context.is_stored(operand) && context.buffer_of(operand) == outputs[0].buffer &&
+  // What is stored already is only copied.
+  return !context.is_stored(outputs[0].value) && context.is_stored(operand) && context.buffer_of(operand) == outputs[0].buffer &&
          context.type(node.inputs[1]).shape.numel() > 0;
 }
 
