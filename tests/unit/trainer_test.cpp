@@ -262,7 +262,7 @@ TEST(TrainerEvaluation, of_sequences_has_the_classes_last_if_told_so) {
     return g;
   };
   FixedLoader loader(
-      {{{{1, 2, 2}, std::vector<float>{1, 5, 4, 3}}, {{1, 2}, std::vector<std::int64_t>{1, 0}}}});
+      {{{{1, 2, 2}, std::vector<float>{1, 5, 0.5, 0}}, {{1, 2}, std::vector<std::int64_t>{1, 0}}}});
   const Evaluation evaluation = Trainer(model, 1, {.class_axis = -1}).evaluate(loader);
   EXPECT_EQ(evaluation.value("accuracy"), 1);
   EXPECT_EQ(evaluation.value("perplexity"), std::exp(evaluation.loss));
