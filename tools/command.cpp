@@ -29,6 +29,7 @@ constexpr Verb kVerbs[] = {
     {"devices", "List the devices of this machine", devices_verb},
     {"doctor", "Check whether this machine can train", doctor_verb},
     {"eval", "Evaluate the model of a run", eval_verb},
+    {"export", "Write the model of a run, or of the zoo, as an ONNX file", export_verb},
     {"fixtures", "Run recorded cases and compare with what they expect", fixtures_verb},
     {"generate", "Write text with a language model", generate_verb},
     {"inspect", "Show what the compiler makes of a model or graph", inspect_verb},
@@ -36,6 +37,7 @@ constexpr Verb kVerbs[] = {
     {"ops", "Print the reference of all ops", ops_verb},
     {"plot", "Draw the numbers of one run, or of several over each other", plot_verb},
     {"predict", "Predict classes or numbers with the model of a run", predict_verb},
+    {"run", "Run an ONNX model on arrays from files", run_verb},
     {"train", "Train a model, or continue a run", train_verb},
     {"verify-resume", "Prove that an interrupted run ends with the same bits", verify_resume_verb},
 };

@@ -28,6 +28,7 @@ Run bench_verb(CLI::App& verb);
 Run devices_verb(CLI::App& verb);
 Run doctor_verb(CLI::App& verb);
 Run eval_verb(CLI::App& verb);
+Run export_verb(CLI::App& verb);
 Run fixtures_verb(CLI::App& verb);
 Run generate_verb(CLI::App& verb);
 Run inspect_verb(CLI::App& verb);
@@ -35,6 +36,7 @@ Run lr_find_verb(CLI::App& verb);
 Run ops_verb(CLI::App& verb);
 Run plot_verb(CLI::App& verb);
 Run predict_verb(CLI::App& verb);
+Run run_verb(CLI::App& verb);
 Run train_verb(CLI::App& verb);
 Run verify_resume_verb(CLI::App& verb);
 

@@ -1,5 +1,6 @@
 // pantala inspect MODEL|FILE: graph, schedule, kernels, memory and report of what the compiler
-// makes of a model of the zoo or of a graph in text form; the content of weights and plan files.
+// makes of a model of the zoo or of a graph in text form; the content of weights, ONNX and
+// plan files.
 // Nothing is run.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -79,7 +80,7 @@ std::string picture(const Options& o) {
 void add_source_options(CLI::App& verb, Options& o) {
   verb.add_option("SOURCE", o.source.name,
                   fmt::format("A model ({}), a file with a graph in text form, a safetensors file, "
-                              "index or folder, or a compiled plan",
+                              "index or folder, an ONNX file, or a compiled plan",
                               fmt::join(model_names(), ", ")))
       ->required();
   verb.add_option("--batch", o.source.batch, "Items of a model's batch");

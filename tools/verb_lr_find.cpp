@@ -13,6 +13,7 @@
 #include "tools/train/lr_sweep.h"
 #include "tools/train/result.h"
 #include "tools/train/setup.h"
+#include "tools/train/onnx_model.h"
 
 namespace pantala::tools {
 
@@ -32,7 +33,7 @@ std::vector<monitor::Point> curve(const std::vector<SweepPoint>& points) {
 
 std::string draw(const Sweep& sweep, const RunConfig& config) {
   monitor::Chart chart;
-  chart.title = fmt::format("Learning rates: {} on {}, {}", config.model.name, config.data.source,
+  chart.title = fmt::format("Learning rates: {} on {}, {}", model_title(config), config.data.source,
                             config.optimizer.name);
   chart.x_label = "learning rate";
   chart.y_label = "loss";
@@ -73,8 +74,8 @@ int find(const RunConfig& config, const LrFindOptions& options) {
 Run lr_find_verb(CLI::App& verb) {
   const auto options = std::make_shared<LrFindOptions>();
   const std::shared_ptr<ConfigFlags> flags = add_config_flags(verb);
-  verb.add_option("--from", options->sweep.from, "The first rate")->capture_default_str();
-  verb.add_option("--to", options->sweep.to, "The last rate")->capture_default_str();
+  verb.add_option("--first", options->sweep.from, "The first rate")->capture_default_str();
+  verb.add_option("--last", options->sweep.to, "The last rate")->capture_default_str();
   verb.add_option("--steps", options->sweep.steps, "Updates of the weights in between")
       ->check(CLI::Range(10, 10000))
       ->capture_default_str();

@@ -22,6 +22,8 @@ struct ImportOptions {
   std::map<std::string, std::int64_t> sizes = {};
   // Of whole inputs, where the file does not say their shapes (or says others for symbolic ones).
   std::map<std::string, Shape> shapes = {};
+  // The first size of an input in `shapes` may be another one than the file's: that of a batch.
+  bool any_batch = false;
   // Inputs that become constants: those that determine shapes.
   std::map<std::string, Literal> bind = {};
   // Floating initialisers become parameters; false: constants.
@@ -44,6 +46,33 @@ Model import_model(const std::filesystem::path& path, const ImportOptions& optio
 // `folder` is where external data are looked for; none: there may be no external data.
 Model import_model(std::span<const std::byte> file, const std::string& name,
                    const ImportOptions& options = {}, const std::filesystem::path& folder = {});
+
+// What a file says about itself; its operators need not be supported.
+struct Summary {
+  struct Axis {
+    std::int64_t size = -1;  // -1: not fixed
+    std::string symbol = {};
+  };
+  struct Value {
+    std::string name;
+    std::string dtype;                           // "f32", or ONNX's name of what Pantala lacks
+    std::optional<std::vector<Axis>> axes = {};  // none: any shape
+    std::string str() const;                     // "f32[batch,3,224,224]"
+  };
+  struct Tensor {
+    std::string name, dtype;
+    std::vector<std::int64_t> shape;
+    std::uint64_t bytes = 0;
+    std::string external = {};  // the file that holds it, if it is another one
+  };
+  std::string name, producer;
+  std::int64_t opset = 0;
+  std::vector<Value> inputs, outputs;             // inputs without those that are initialisers
+  std::map<std::string, std::int64_t> operators;  // how many nodes of each
+  std::vector<Tensor> tensors;                    // initialisers
+};
+// IoError, or ParseError for what is no ONNX file.
+Summary summarize(const std::filesystem::path& path);
 
 struct ExportOptions {
   std::int64_t opset = 17;  // 14 to 21

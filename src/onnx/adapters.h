@@ -37,6 +37,7 @@ std::span<const Adapter> pool_adapters();
 std::span<const Adapter> norm_adapters();
 std::span<const Adapter> resize_adapters();
 std::span<const Adapter> loss_adapters();
+std::span<const Adapter> attention_adapters();
 // In a file of its own.
 void convert_einsum(Node& node);
 

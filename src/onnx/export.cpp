@@ -26,9 +26,7 @@ namespace {
 constexpr std::int64_t kOldestWritten = 14, kNewestWritten = 21;
 
 // The version of the file format that an operator set came with.
-std::int64_t format_version(std::int64_t opset) {
-  return opset <= 18 ? 8 : opset <= 20 ? 9 : 10;
-}
+std::int64_t format_version(std::int64_t opset) { return opset <= 18 ? 8 : opset <= 20 ? 9 : 10; }
 
 // --- what is exported
 bool depends_on(const ir::GraphData& graph, ValueId value, std::string_view input) {
@@ -126,12 +124,12 @@ void check_weights(const Graph& graph, const Weights& weights) {
         wrong.push_back(fmt::format("{} {} is missing{}", leaf.name, leaf.value.type().str(),
                                     did_you_mean(leaf.name, weights.names())));
       else if (weights.type(leaf.name) != leaf.value.type())
-        wrong.push_back(fmt::format("{} is {}, but {} is given", leaf.name,
-                                    leaf.value.type().str(), weights.type(leaf.name).str()));
+        wrong.push_back(fmt::format("{} is {}, but {} is given", leaf.name, leaf.value.type().str(),
+                                    weights.type(leaf.name).str()));
     }
   if (!wrong.empty())
-    throw TypeError(fmt::format("export: the weights do not fit the graph:\n  {}",
-                                fmt::join(wrong, "\n  ")));
+    throw TypeError(
+        fmt::format("export: the weights do not fit the graph:\n  {}", fmt::join(wrong, "\n  ")));
 }
 
 void write_leaves(const Graph& graph, const Weights& weights, GraphWriter& writer,
@@ -184,7 +182,6 @@ void write_outputs(const Graph& graph, GraphWriter& writer, pb::GraphProto& prot
 
 pb::ModelProto make_model(const Graph& wanted, const Weights& weights, std::int64_t opset) {
   const Graph graph = expanded(wanted, opset);
-  check_weights(graph, weights);
   pb::ModelProto model;
   model.set_ir_version(format_version(opset));
   model.set_producer_name("pantala");
@@ -198,6 +195,7 @@ pb::ModelProto make_model(const Graph& wanted, const Weights& weights, std::int6
   for (const auto& [name, value] : graph.data()->outputs) taken.insert(name);
   GraphWriter writer(graph, proto, opset, std::move(taken));
   check_supported(graph, writer);
+  check_weights(graph, weights);
   write_leaves(graph, weights, writer, proto);
   for (std::uint32_t id = 0; id < graph.data()->nodes().size(); ++id) {
     const NodeWriter node(writer, id);
@@ -289,8 +287,8 @@ void write_with_external_data(pb::ModelProto& model, const Graph& wanted, const 
   std::error_code error;
   std::filesystem::rename(scratch.path() / location, path.parent_path() / location, error);
   if (error)
-    throw IoError(fmt::format("{}: cannot be written: {}",
-                              (path.parent_path() / location).string(), error.message()));
+    throw IoError(fmt::format("{}: cannot be written: {}", (path.parent_path() / location).string(),
+                              error.message()));
   io::write_file(path, bytes);
 }
 

@@ -74,7 +74,8 @@ std::string spread_axis(const NodeWriter& n, const std::string& x, const Shape& 
       merged{outer, rows, inner}, cut{outer, rows - interior, inner};
   const std::string spread =
       padded(n, n.reshaped(x, shape, flat), {0, 0, 0, 0}, {0, 0, interior, 0});
-  const std::string all = sliced(n, n.reshaped(spread, wide, merged), {0}, {rows - interior}, {1}, {1});
+  const std::string all =
+      sliced(n, n.reshaped(spread, wide, merged), {0}, {rows - interior}, {1}, {1});
   return n.reshaped(all, cut, shape.with(axis, rows - interior));
 }
 
@@ -116,8 +117,8 @@ void write_scatter_add_elements(const NodeWriter& n) {
 void write_one_hot(const NodeWriter& n) {
   const auto classes = n.attr<std::int64_t>("classes");
   const DType dtype = n.attr<DType>("dtype");
-  const Literal values = is_float(dtype) ? Literal::floats({2}, {0, 1}, dtype)
-                                         : Literal::ints({2}, {0, 1}, dtype);
+  const Literal values =
+      is_float(dtype) ? Literal::floats({2}, {0, 1}, dtype) : Literal::ints({2}, {0, 1}, dtype);
   n.result(n.add("OneHot",
                  {n.in(0), n.writer.constant(Literal::integer(classes)), n.writer.constant(values)},
                  {{"axis", std::int64_t{-1}}}));

@@ -99,9 +99,7 @@ void write_exp2(const NodeWriter& n) { n.result(n.add("Pow", {number(n, 2), n.in
 void write_log2(const NodeWriter& n) {
   n.result(n.add("Div", {n.add("Log", {n.in(0)}), number(n, std::numbers::ln2)}));
 }
-void write_rsqrt(const NodeWriter& n) {
-  n.result(n.add("Reciprocal", {n.add("Sqrt", {n.in(0)})}));
-}
+void write_rsqrt(const NodeWriter& n) { n.result(n.add("Reciprocal", {n.add("Sqrt", {n.in(0)})})); }
 
 std::string is_small(const NodeWriter& n) {
   return n.add("Less", {n.add("Abs", {n.in(0)}), number(n, 0.5)});

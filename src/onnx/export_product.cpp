@@ -43,8 +43,9 @@ std::string matrix(const NodeWriter& n, int side, const Ints& batch, const Ints&
   const Ints order = joined({batch, rows, columns});
   const Ints batch_sizes = sizes_at(shape, batch);
   const Shape moved = sizes_at(shape, order),
-              merged = joined({batch_sizes,
-                               {product(sizes_at(shape, rows)), product(sizes_at(shape, columns))}});
+              merged =
+                  joined({batch_sizes,
+                          {product(sizes_at(shape, rows)), product(sizes_at(shape, columns))}});
   return n.reshaped(n.permuted(n.in(side), order), moved, merged);
 }
 
@@ -62,8 +63,8 @@ void write_contract(const NodeWriter& n) {
     return n.result(n.add("MatMul", {n.in(0), matrix(n, 1, {}, sum_b, free_b)}));
   const std::string y =
       n.add("MatMul", {matrix(n, 0, batch_a, free_a, sum_a), matrix(n, 1, batch_b, sum_b, free_b)});
-  const Shape made = joined({sizes_at(a, batch_a),
-                             {product(sizes_at(a, free_a)), product(sizes_at(b, free_b))}});
+  const Shape made =
+      joined({sizes_at(a, batch_a), {product(sizes_at(a, free_a)), product(sizes_at(b, free_b))}});
   n.result(n.reshaped(y, made, n.result_type().shape));
 }
 

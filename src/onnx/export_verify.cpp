@@ -85,8 +85,9 @@ void verify_export(const Graph& graph, const Weights& weights, std::span<const s
     if (!text.empty()) wrong.push_back(fmt::format("{}: {}", output, text));
   }
   if (!wrong.empty())
-    throw InternalError(fmt::format("{}: not written, it would not compute what the graph does:\n  {}",
-                                    name, fmt::join(wrong, "\n  ")));
+    throw InternalError(
+        fmt::format("{}: not written, it would not compute what the graph does:\n  {}", name,
+                    fmt::join(wrong, "\n  ")));
 }
 
 }  // namespace pantala::onnx

@@ -123,9 +123,20 @@ std::string GraphWriter::constant(const Literal& value) {
   pb::TensorProto tensor;
   set_tensor(tensor, "", value);
   std::string& name = literals_[tensor.SerializeAsString()];
-  if (name.empty()) {
-    name = fresh("constant");
-    tensor.set_name(name);
+  if (!name.empty()) return name;
+  name = fresh("constant");
+  tensor.set_name(name);
+  // Readers take a floating initialiser for a weight; a node is none.
+  if (value.is_float() && value.shape().rank() > 0) {
+    pb::NodeProto& node = *proto_.add_node();
+    node.set_op_type("Constant");
+    node.set_name(name);
+    node.add_output(name);
+    pb::AttributeProto& attribute = *node.add_attribute();
+    attribute.set_name("value");
+    attribute.set_type(pb::AttributeProto::TENSOR);
+    *attribute.mutable_t() = std::move(tensor);
+  } else {
     *proto_.add_initializer() = std::move(tensor);
   }
   return name;

@@ -124,9 +124,9 @@ class Leaves {
                                                : dim.dim_param());
     return fmt::format("[{}]", fmt::join(dims, ","));
   }
-  static bool fits(const pb::TypeProto::Tensor& type, const Shape& shape) {
+  static bool fits(const pb::TypeProto::Tensor& type, const Shape& shape, bool any_batch = false) {
     if (type.shape().dim_size() != shape.rank()) return false;
-    for (int k = 0; k < shape.rank(); ++k)
+    for (int k = any_batch ? 1 : 0; k < shape.rank(); ++k)
       if (type.shape().dim(k).has_dim_value() && type.shape().dim(k).dim_value() != shape[k])
         return false;
     return true;
@@ -136,7 +136,8 @@ class Leaves {
   std::optional<Shape> shape_of(const std::string& name, const pb::TypeProto::Tensor& type) {
     const auto given = context_.options.shapes.find(name);
     if (given != context_.options.shapes.end()) {
-      if (!type.has_shape() || fits(type, given->second)) return given->second;
+      if (!type.has_shape() || fits(type, given->second, context_.options.any_batch))
+        return given->second;
       problems_.push_back(fmt::format("input '{}' has the shape {}, not {}", name, dims_text(type),
                                       given->second.str()));
       return {};
@@ -155,21 +156,21 @@ class Leaves {
                                          context_.source.name, name, type.shape().dim_size(),
                                          Shape::kMaxRank));
     std::vector<std::int64_t> sizes;
+    const std::size_t problems = problems_.size();
     for (const auto& dim : type.shape().dim()) {
       const auto named = context_.options.sizes.find(dim.dim_param());
-      if (dim.has_dim_value()) {
+      if (dim.has_dim_value())
         sizes.push_back(dim.dim_value());
-      } else if (!dim.dim_param().empty() && named != context_.options.sizes.end()) {
+      else if (!dim.dim_param().empty() && named != context_.options.sizes.end())
         sizes.push_back(named->second);
-      } else {
+      else if (dim.dim_param().empty())
         problems_.push_back(
-            dim.dim_param().empty()
-                ? fmt::format("input '{}' needs a shape: {} in the file", name, dims_text(type))
-                : fmt::format("input '{}' {}: the size '{}' must be given", name, dims_text(type),
-                              dim.dim_param()));
-        return {};
-      }
+            fmt::format("input '{}' needs a shape: {} in the file", name, dims_text(type)));
+      else
+        problems_.push_back(fmt::format("input '{}' {}: the size '{}' must be given", name,
+                                        dims_text(type), dim.dim_param()));
     }
+    if (problems_.size() > problems) return {};
     try {
       return Shape(sizes);
     } catch (const TypeError& error) {

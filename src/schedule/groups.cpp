@@ -20,6 +20,11 @@ class Fusion {
       members_.push_back({static_cast<int>(k)});
       group_of_.push_back(static_cast<int>(k));
     }
+    readers_.resize(pieces.list.size());
+    for (std::size_t k = 0; k < pieces.list.size(); ++k)
+      for (const Access& read : pieces.list[k].reads)
+        if (const int maker = pieces.of_node[read.value.node]; maker >= 0)
+          readers_[static_cast<std::size_t>(maker)].push_back(static_cast<int>(k));
   }
 
   std::vector<std::vector<int>> run() {
@@ -93,14 +98,14 @@ class Fusion {
     std::vector<bool> seen(members_.size());
     std::vector<int> work;
     const auto visit_readers = [&](int group, bool first) {
-      for (std::size_t k = 0; k < pieces_.list.size(); ++k) {
-        const int reader = group_of_[k];
-        if (seen[static_cast<std::size_t>(reader)] || reader == group) continue;
-        if (first && reader == to) continue;
-        if (!reads_group(static_cast<int>(k), group)) continue;
-        seen[static_cast<std::size_t>(reader)] = true;
-        work.push_back(reader);
-      }
+      for (const int member : members(group))
+        for (const int k : readers_[static_cast<std::size_t>(member)]) {
+          const int reader = group_of(k);
+          if (seen[static_cast<std::size_t>(reader)] || reader == group) continue;
+          if (first && reader == to) continue;
+          seen[static_cast<std::size_t>(reader)] = true;
+          work.push_back(reader);
+        }
     };
     visit_readers(from, true);
     while (!work.empty()) {
@@ -110,12 +115,6 @@ class Fusion {
       if (group != from) visit_readers(group, false);
     }
     return false;
-  }
-  bool reads_group(int k, int group) const {
-    return std::any_of(piece(k).reads.begin(), piece(k).reads.end(), [&](const Access& read) {
-      const int maker = pieces_.of_node[read.value.node];
-      return maker >= 0 && group_of(maker) == group;
-    });
   }
 
   bool can_share_kernel(int a, int b) const {
@@ -255,6 +254,7 @@ class Fusion {
   const Pieces& pieces_;
   std::vector<std::vector<int>> members_;  // of groups; empty: merged into another
   std::vector<int> group_of_;
+  std::vector<std::vector<int>> readers_;  // of pieces: pieces, one entry a read
 };
 
 }  // namespace

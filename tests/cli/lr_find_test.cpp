@@ -57,10 +57,10 @@ TEST_F(LrFind, PrintsOneNumberAndDrawsAPlot) {
 
 TEST_F(LrFind, ARangeThatIsNoneIsAMistake) {
   const Outcome outcome =
-      run_pantala({"lr-find", "--model", "mlp", "--data", points(), "--from", "1", "--to", "0.1"});
+      run_pantala({"lr-find", "--model", "mlp", "--data", points(), "--first", "1", "--last", "0.1"});
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_EQ(outcome.err.substr(outcome.err.find("pantala: ")),
-            "pantala: --from must be above 0 and below --to, got 1 and 0.1\n");
+            "pantala: --first must be above 0 and below --last, got 1 and 0.1\n");
 }
 
 }  // namespace

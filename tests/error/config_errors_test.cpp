@@ -108,8 +108,9 @@ const BadConfig kBadConfigs[] = {
      "run.toml:2:1: model.task must be auto, classification or regression, got \"regresion\"; did "
      "you mean 'regression'?"},
     {"[model]\nname = \"lenett\"\n",
-     "run.toml:2:1: model.name must be lenet, mlp, resnet18, resnet18_folded, resnet50 or "
-     "resnet50_folded, got \"lenett\"; did you mean 'lenet'?"},
+     "run.toml:2:1: model.name must be lenet, llama-bytes, mlp, resnet18, resnet18_folded, "
+     "resnet50, resnet50_folded, smollm2-135m or smollm2-360m, got \"lenett\"; did you mean "
+     "'lenet'?"},
     {"[model]\nactivation = \"rellu\"\n",
      "run.toml:2:1: model.activation must be identity, relu, leaky_relu, elu, gelu, gelu_tanh, "
      "silu, mish, tanh or sigmoid, got \"rellu\"; did you mean 'relu'?"},
@@ -181,8 +182,9 @@ const BadLine kBadLines[] = {
     {{"train", "--max-steps", "-1"},
      "--max-steps: max_steps must be a whole number from 0, got -1"},
     {{"train", "--model", "lent"},
-     "--model: model.name must be lenet, mlp, resnet18, resnet18_folded, resnet50 or "
-     "resnet50_folded, got \"lent\"; did you mean 'lenet'?"},
+     "--model: model.name must be lenet, llama-bytes, mlp, resnet18, resnet18_folded, "
+     "resnet50, resnet50_folded, smollm2-135m or smollm2-360m, got \"lent\"; did you mean "
+     "'lenet'?"},
     {{"train", "--data", "fashion"},
      "--data: data.source must be fashion-mnist, idx:DIR, csv:FILE, npz:FILE, images:DIR, "
      "tokens:FILE or text:FILE, got \"fashion\""},

@@ -1,100 +1,12 @@
 #include "fuzz/onnx_models.h"
 
-#include <cstring>
-#include <string>
+#include "onnx/model_maker.h"
 
 namespace pantala::tests {
 
 namespace {
 
 namespace pb = ::onnx;
-using Sizes = std::vector<std::int64_t>;
-using Names = std::vector<std::string>;
-
-class ModelMaker {
- public:
-  explicit ModelMaker(const std::string& name, std::int64_t opset = 17) {
-    model_.set_ir_version(8);
-    model_.add_opset_import()->set_version(opset);
-    model_.mutable_graph()->set_name(name);
-  }
-
-  ModelMaker& input(const std::string& name, const Sizes& sizes,
-                    int type = pb::TensorProto::FLOAT) {
-    pb::ValueInfoProto& info = *model_.mutable_graph()->add_input();
-    info.set_name(name);
-    pb::TypeProto::Tensor& tensor = *info.mutable_type()->mutable_tensor_type();
-    tensor.set_elem_type(type);
-    for (const std::int64_t size : sizes) tensor.mutable_shape()->add_dim()->set_dim_value(size);
-    return *this;
-  }
-  ModelMaker& weight(const std::string& name, const Sizes& sizes) {
-    pb::TensorProto& tensor = *model_.mutable_graph()->add_initializer();
-    tensor.set_name(name);
-    tensor.set_data_type(pb::TensorProto::FLOAT);
-    std::int64_t count = 1;
-    for (const std::int64_t size : sizes) tensor.add_dims(size), count *= size;
-    tensor.mutable_raw_data()->resize(static_cast<std::size_t>(count) * sizeof(float), '\x3e');
-    return *this;
-  }
-  ModelMaker& integers(const std::string& name, const Sizes& values, bool raw = false) {
-    pb::TensorProto& tensor = *model_.mutable_graph()->add_initializer();
-    tensor.set_name(name);
-    tensor.set_data_type(pb::TensorProto::INT64);
-    tensor.add_dims(std::ssize(values));
-    if (raw) {
-      tensor.mutable_raw_data()->resize(values.size() * sizeof(std::int64_t));
-      std::memcpy(tensor.mutable_raw_data()->data(), values.data(), tensor.raw_data().size());
-    } else {
-      for (const std::int64_t value : values) tensor.add_int64_data(value);
-    }
-    return *this;
-  }
-  ModelMaker& number(const std::string& name, std::int64_t value) {
-    integers(name, {value});
-    model_.mutable_graph()
-        ->mutable_initializer(model_.graph().initializer_size() - 1)
-        ->clear_dims();
-    return *this;
-  }
-  ModelMaker& node(const std::string& op, const Names& inputs, const Names& outputs) {
-    pb::NodeProto& node = *model_.mutable_graph()->add_node();
-    node.set_op_type(op);
-    node.set_name(op + "_" + outputs[0]);
-    for (const std::string& name : inputs) node.add_input(name);
-    for (const std::string& name : outputs) node.add_output(name);
-    return *this;
-  }
-  ModelMaker& with(const std::string& name, std::int64_t value) {
-    pb::AttributeProto& a = attribute(name, pb::AttributeProto::INT);
-    a.set_i(value);
-    return *this;
-  }
-  ModelMaker& with(const std::string& name, const Sizes& values) {
-    pb::AttributeProto& a = attribute(name, pb::AttributeProto::INTS);
-    for (const std::int64_t value : values) a.add_ints(value);
-    return *this;
-  }
-  ModelMaker& with(const std::string& name, const std::string& value) {
-    attribute(name, pb::AttributeProto::STRING).set_s(value);
-    return *this;
-  }
-  pb::ModelProto made(const Names& outputs) {
-    for (const std::string& name : outputs) model_.mutable_graph()->add_output()->set_name(name);
-    return model_;
-  }
-
- private:
-  pb::AttributeProto& attribute(const std::string& name, pb::AttributeProto::AttributeType type) {
-    pb::GraphProto& graph = *model_.mutable_graph();
-    pb::AttributeProto& a = *graph.mutable_node(graph.node_size() - 1)->add_attribute();
-    a.set_name(name);
-    a.set_type(type);
-    return a;
-  }
-
-  pb::ModelProto model_;
-};
 
 pb::ModelProto network() {
   return ModelMaker("network")

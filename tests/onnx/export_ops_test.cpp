@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <set>
+#include <map>
 
 #include "ir/graph_data.h"
 #include "ops/table.h"
@@ -17,7 +17,18 @@
 namespace pantala::testing {
 namespace {
 
-const std::set<std::string> kUnsaid{};
+// The first operator set that has what they need.
+constexpr std::int64_t kNever = 1000;
+const std::map<std::string, std::int64_t> kLate{{"scatter_add_elements", 16},
+                                                {"max_pool2d_grad", 16},
+                                                {"scatter_add", kNever},
+                                                {"avg_pool2d_grad", kNever},
+                                                {"convolution_weight_grad", kNever},
+                                                {"bits_to_unit", kNever},
+                                                {"random_bits", kNever},
+                                                {"random_uniform", kNever},
+                                                {"random_normal", kNever},
+                                                {"dropout", kNever}};
 
 struct Case {
   Graph graph;
@@ -67,7 +78,7 @@ TEST_P(ExportOp, is_read_again_as_what_it_was) {
                   "")
             << op.name << ", operators of version " << opset;
       };
-      if (kUnsaid.contains(op.name)) {
+      if (const auto late = kLate.find(op.name); late != kLate.end() && opset < late->second) {
         EXPECT_THROW(check(1), UnsupportedError) << op.name;
         continue;
       }

@@ -85,7 +85,8 @@ RecordedModel recorded_model(const std::string& name) {
   for (const io::OrderedJson& weight : json.at("weights"))
     put_bytes(initializers, kInitializerOfGraph,
               tensor_message(weight.at("name"), tools::make(tools::fill_of(weight))));
-  const std::string file = with_initializers(io::read_file(kFolder / (name + ".onnx")), initializers);
+  const std::string file =
+      with_initializers(io::read_file(kFolder / (name + ".onnx")), initializers);
   RecordedModel model{name, std::vector<std::byte>(file.size()), {}, json.at("outputs")};
   std::memcpy(model.file.data(), file.data(), file.size());
   for (const auto& [input, fill] : json.at("inputs").items())

@@ -1,5 +1,7 @@
 // Models that PyTorch exported, with both of its exporters: what they compute here is what PyTorch
 // recorded. One of them is trained from its file and exported again.
+#include "recorded_models.h"
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -8,7 +10,6 @@
 #include "pantala/onnx.h"
 #include "pantala/ops.h"
 #include "pantala/session.h"
-#include "recorded_models.h"
 #include "support/temporary.h"
 
 namespace pantala::testing {

@@ -4,22 +4,28 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <fstream>
 
 #include "io/file.h"
 #include "pantala/error.h"
 #include "support/temporary.h"
-#include "unit/session_case.h"
 
 namespace pantala {
 namespace {
 
-using session_case::message;
 using testing::ElementsAre;
 using testing::HasSubstr;
 namespace fs = std::filesystem;
+
+template <class E, class Action>
+std::string message(Action&& action) {
+  try {
+    action();
+  } catch (const E& error) { return error.what(); }
+  return "no error";
+}
 
 std::vector<std::byte> bytes_of(const std::string& text) {
   const auto* data = reinterpret_cast<const std::byte*>(text.data());
@@ -51,7 +57,7 @@ class WeightsFiles : public testing::Test {
     return weights;
   }
 
-  const tests::TemporaryFolder folder_;
+  const tests::TemporaryFolder folder_{tests::Place::memory};
 };
 
 // Every dtype with the bits that conversions lose: payloads of NaNs, signalling ones, -0,

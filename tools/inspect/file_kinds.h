@@ -12,7 +12,8 @@ namespace pantala::tools {
 
 struct FileKind {
   std::string_view name;  // "safetensors file"
-  // By the path, which may be a folder, and by the first bytes of a file (at most kFirstBytes).
+  // By the path, which may be a folder or not there at all, and by the first bytes of a file (at
+  // most kFirstBytes).
   bool (*recognises)(const std::filesystem::path& path, std::string_view first_bytes);
   // Text or JSON; the errors are those of reading such a file.
   std::string (*show)(const std::filesystem::path& path, bool json);
@@ -21,6 +22,7 @@ inline constexpr std::size_t kFirstBytes = 64;
 
 FileKind safetensors_file_kind();
 FileKind plan_file_kind();
+FileKind onnx_file_kind();
 
 // The kind of what is there under this name; empty for anything else: a graph in text form, or
 // nothing at all.

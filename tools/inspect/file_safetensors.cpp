@@ -101,15 +101,20 @@ std::string as_json(const io::SafeTensorsModel& model) {
 }
 
 bool recognises(const std::filesystem::path& path, std::string_view first_bytes) {
-  const std::string name = path.filename().string();
   std::error_code ignored;
+  const auto exists = [&](const std::string& name) {
+    return std::filesystem::exists(name, ignored);
+  };
+  const std::string name = path.string();
   if (std::filesystem::is_directory(path, ignored)) return true;
   // Eight bytes of length, and then an object: what a file without the usual ending has.
   const bool has_header =
       first_bytes.size() >= 10 && first_bytes.substr(4, 5) == std::string_view("\0\0\0\0{", 5);
-  return name.ends_with(io::kSafeTensorsEnding) ||
-         name.ends_with(fmt::format("{}{}", io::kSafeTensorsEnding, io::kIndexEnding)) ||
-         has_header;
+  const bool is_index =
+      name.ends_with(fmt::format("{}{}", io::kSafeTensorsEnding, io::kIndexEnding));
+  return has_header || (is_index && exists(name)) ||
+         (name.ends_with(io::kSafeTensorsEnding) &&
+          (exists(name) || exists(name + std::string(io::kIndexEnding))));
 }
 
 std::string show(const std::filesystem::path& path, bool json) {

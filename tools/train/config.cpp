@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "pantala/error.h"
+#include "tools/train/onnx_model.h"
 
 namespace pantala::tools {
 
@@ -196,7 +197,7 @@ RunConfig make_config(const std::vector<Assignment>& assignments) {
   for (const auto& [name, flag] : optimizer.flags()) config.optimizer.options[name] = flag;
   if (config.output.folder.empty())
     config.output.folder =
-        fmt::format("runs/{}-{}", config.model.name, data_name(config.data.source));
+        fmt::format("runs/{}-{}", model_title(config), data_name(config.data.source));
   return config;
 }
 

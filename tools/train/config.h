@@ -29,6 +29,8 @@ struct RunConfig {
   std::string non_finite = "error";
   struct {
     std::string name = "lenet";
+    std::string from;  // an ONNX file instead
+    std::string loss = "auto";
     std::vector<double> hidden = {128};  // whole numbers
     std::string activation = "relu";
     std::string task = "auto";

@@ -271,6 +271,11 @@ std::string model_help() {
 std::vector<Key> model_keys() {
   return {
       choice("model.name", FIELD(model.name), trainable_models(), model_help()),
+      text("model.from", FIELD(model.from), "a text",
+           "An ONNX file that is trained further instead of a model of the zoo; \"\": none"),
+      choice("model.loss", FIELD(model.loss), {"auto", "cross_entropy", "mse"},
+             "Of model.from: what is learnt from the labels; auto: cross_entropy for classes, mse "
+             "for numbers"),
       sizes("model.hidden", FIELD(model.hidden), "Of mlp: the sizes of the layers in between"),
       choice("model.activation", FIELD(model.activation), activation_names(),
              "Of mlp: the function between the layers"),
@@ -437,7 +442,10 @@ const std::vector<Key>& config_keys() {
 const std::vector<KeyFlag>& key_flags() {
   static const std::vector<KeyFlag> flags = {
       {"--model", "model.name"},
+      {"--from", "model.from"},
+      {"--loss", "model.loss"},
       {"--data", "data.source"},
+      {"--labels", "data.label"},
       {"--epochs", "epochs"},
       {"--max-steps", "max_steps"},
       {"--batch-size", "batch_size"},

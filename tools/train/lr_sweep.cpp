@@ -22,7 +22,7 @@ constexpr double kSlopeDecades = 0.4;  // to either side, for the slope
 
 void check(const SweepOptions& options) {
   if (!(options.from > 0 && options.to > options.from && std::isfinite(options.to)))
-    throw TypeError(fmt::format("--from must be above 0 and below --to, got {} and {}",
+    throw TypeError(fmt::format("--first must be above 0 and below --last, got {} and {}",
                                 exact(options.from), exact(options.to)));
 }
 
@@ -103,7 +103,7 @@ double steepest(const std::vector<SweepPoint>& smoothed) {
     }
   }
   if (best_lr == 0)
-    throw ValueError("the loss never falls: look at the data, or begin lower with --from");
+    throw ValueError("the loss never falls: look at the data, or begin lower with --first");
   return best_lr;
 }
 
@@ -120,7 +120,7 @@ Sweep sweep_learning_rates(const RunConfig& config, const SweepOptions& options)
   Sweep result;
   result.points = measure(trainer, *loader, options);
   if (result.points.size() < 3)
-    throw ValueError("the loss is not finite from the first steps on: begin lower with --from");
+    throw ValueError("the loss is not finite from the first steps on: begin lower with --first");
   result.smoothed = smooth(result.points);
   result.suggestion = steepest(result.smoothed);
   return result;

@@ -7,6 +7,7 @@
 #include "pantala/error.h"
 #include "pantala/zoo.h"
 #include "pantala/zoo/presets.h"
+#include "tools/train/onnx_model.h"
 
 namespace pantala::tools {
 
@@ -78,6 +79,7 @@ std::int64_t model_vocabulary(const RunConfig& config) {
 }
 
 std::vector<std::int64_t> model_item(const RunConfig& config, const Shape& item) {
+  if (is_from_file(config)) return file_model_item(config, item);
   if (config.model.name == "mlp") {
     if (item.numel() == 0) throw TypeError("the items of the data set are empty");
     return {item.numel()};
@@ -100,6 +102,7 @@ std::vector<std::int64_t> model_item(const RunConfig& config, const Shape& item)
 }
 
 void check_task(const RunConfig& config, zoo::Task task, const std::string& data) {
+  if (is_from_file(config)) return check_file_model_task(config, task, data);
   if (task == zoo::Task::regression && config.model.name != "mlp")
     throw TypeError(
         fmt::format("model {} tells classes apart, but the labels of {} are numbers{}; mlp learns "
@@ -113,6 +116,7 @@ std::string prediction_output(const ModelShape& shape) {
 
 ModelFactory model_factory(const RunConfig& config, const ModelShape& shape) {
   return [config, shape](std::int64_t batch, Phase phase) {
+    if (is_from_file(config)) return file_model_graph(config, shape, batch, phase);
     return config.model.name == "mlp" ? mlp_graph(config, shape, batch)
                                       : preset_graph(config, shape, batch, phase);
   };

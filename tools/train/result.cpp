@@ -9,6 +9,7 @@
 #include "monitor/progress_line.h"
 #include "monitor/records.h"
 #include "tools/train/setup.h"
+#include "tools/train/onnx_model.h"
 
 namespace pantala::tools {
 
@@ -116,7 +117,7 @@ OrderedJson result_json(const RunConfig& config, const DataProfile& profile,
   const TrainerState& state = summary.state;
   OrderedJson json{{"end", summary.end == FitEnd::stopped_early ? "stopped_early" : "finished"},
                    {"folder", config.output.folder},
-                   {"model", config.model.name},
+                   {"model", model_title(config)},
                    {"task", task_name(profile.task())},
                    {"data", config.data.source},
                    {"device", device_line(config)},

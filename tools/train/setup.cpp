@@ -12,6 +12,7 @@
 #include "device/cpu/cpu_device.h"
 #include "device/cpu/host.h"
 #include "pantala/error.h"
+#include "tools/train/onnx_model.h"
 
 namespace pantala::tools {
 
@@ -78,8 +79,10 @@ Trainer make_trainer(const RunConfig& config, const ModelShape& shape, std::int6
                     .non_finite = non_finite_of(config)};
   const fs::path cache = cache_folder();
   if (!cache.empty()) train.plan_cache = cache / "plans";
-  return Trainer(model_factory(config, shape), config.batch_size, std::move(train),
-                 compile_options(config), {.seed = static_cast<std::uint64_t>(config.seed)});
+  Trainer trainer(model_factory(config, shape), config.batch_size, std::move(train),
+                  compile_options(config), {.seed = static_cast<std::uint64_t>(config.seed)});
+  if (is_from_file(config)) load_file_weights(config, shape, trainer.session());
+  return trainer;
 }
 
 fs::path cache_folder() {

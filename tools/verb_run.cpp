@@ -1,0 +1,159 @@
+// pantala run: an ONNX model on arrays from files; its outputs become files.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/text.h"
+#include "io/npy.h"
+#include "pantala/error.h"
+#include "pantala/onnx.h"
+#include "pantala/session.h"
+#include "tools/command.h"
+#include "tools/onnx/arguments.h"
+
+namespace pantala::tools {
+
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+struct RunOptions {
+  std::string model, output;
+  std::vector<std::string> inputs, binds, sizes;
+  int threads = 0;
+  bool json = false;
+};
+
+// All inputs that no file was given for.
+void check_complete(const RunOptions& options, const Graph& graph,
+                    const std::map<std::string, io::HostArray>& arrays) {
+  std::vector<std::string> missing;
+  for (const Leaf& input : graph.leaves(LeafKind::input))
+    if (!arrays.contains(input.name))
+      missing.push_back(
+          fmt::format("--input {}=FILE.npy ({})", input.name, input.value.type().str()));
+  if (!missing.empty())
+    throw TypeError(fmt::format("{}: missing: {}", options.model, fmt::join(missing, ", ")));
+}
+
+void set_inputs(Session& session, const Graph& graph,
+                const std::map<std::string, io::HostArray>& arrays) {
+  for (const auto& [name, array] : arrays) {
+    const Tensor input = graph.leaf(name);
+    if (input.shape() != array.shape)
+      throw TypeError(fmt::format("--input {}: the model takes {}, the file holds {}", name,
+                                  input.type().str(), Type{array.dtype(), array.shape}.str()));
+    std::visit([&, &id = name](const auto& values) { session.set_input(id, std::span(values)); },
+               array.values);
+  }
+}
+
+// NumPy has no bf16.
+Literal as_numpy(const Literal& value) {
+  if (value.dtype() != f16 && value.dtype() != bf16) return value;
+  return Literal::floats(value.shape(), value.to_doubles(), f32);
+}
+
+// A name of an output may be a path.
+std::string file_name(const std::string& output) {
+  std::string name = output;
+  for (char& c : name)
+    if (c == '/' || c == '\\' || c == '\0') c = '_';
+  return (name.starts_with(".") ? "_" + name : name) + ".npy";
+}
+
+void write_array(const fs::path& path, const Literal& value) {
+  Weights one;
+  one.set("value", value);
+  io::write_npy(path, value.type(), one.bytes("value"));
+}
+
+struct Written {
+  std::string name;
+  Type type;
+  fs::path file;
+};
+
+std::vector<Written> write_outputs(const Session& session, const Graph& graph,
+                                   const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) throw IoError(fmt::format("{}: cannot be made: {}", folder.string(), error.message()));
+  std::vector<Written> written;
+  std::set<std::string> names;
+  for (const auto& [name, tensor] : graph.outputs()) {
+    const std::string file = file_name(name);
+    if (!names.insert(file).second)
+      throw TypeError(fmt::format("two outputs would be written to {}", (folder / file).string()));
+    const Literal value = as_numpy(session.output(name));
+    write_array(folder / file, value);
+    written.push_back({name, value.type(), folder / file});
+  }
+  return written;
+}
+
+std::string report(const RunOptions& options, const std::vector<Written>& written) {
+  if (!options.json) {
+    std::string text;
+    for (const Written& output : written)
+      text += fmt::format("{} {} -> {}\n", output.name, output.type.str(), output.file.string());
+    return text;
+  }
+  Json outputs = Json::array();
+  for (const Written& output : written)
+    outputs.push_back({{"name", output.name},
+                       {"dtype", dtype_name(output.type.dtype)},
+                       {"shape", output.type.shape.vec()},
+                       {"file", output.file.string()}});
+  return Json{{"model", options.model}, {"outputs", outputs}}.dump() + "\n";
+}
+
+std::string run_model(const RunOptions& options) {
+  const std::map<std::string, io::HostArray> arrays = named_arrays("--input", options.inputs);
+  onnx::ImportOptions import{.sizes = named_sizes("--size", options.sizes)};
+  for (const auto& [name, array] : named_arrays("--bind", options.binds)) {
+    if (arrays.contains(name))
+      throw TypeError(fmt::format("'{}' is given by --input and by --bind", name));
+    import.bind.emplace(name, literal_of(array));
+  }
+  for (const auto& [name, array] : arrays) import.shapes.emplace(name, array.shape);
+  const onnx::Model model = onnx::import_model(options.model, import);
+  check_complete(options, model.graph, arrays);
+  Session session = build_inference_session(model.graph, {.threads = options.threads});
+  session.load_weights(model.weights, {.strict = false});  // some may be of no output
+  set_inputs(session, model.graph, arrays);
+  session.step();
+  return report(options, write_outputs(session, model.graph, options.output));
+}
+
+}  // namespace
+
+Run run_verb(CLI::App& verb) {
+  const auto options = std::make_shared<RunOptions>();
+  verb.add_option("MODEL", options->model, "An ONNX file")->required();
+  verb.add_option("--input", options->inputs, "NAME=FILE.npy: the values of an input");
+  verb.add_option("--output", options->output, "The folder for NAME.npy of every output")
+      ->required();
+  verb.add_option("--bind", options->binds,
+                  "NAME=FILE.npy: an input whose values decide shapes, as a constant");
+  verb.add_option("--size", options->sizes,
+                  "NAME=N: a symbolic size of the model; sizes of inputs follow from their files");
+  verb.add_option("--threads", options->threads, "Threads that compute; 0: one per CPU")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  verb.add_flag("--json", options->json, "Tell what was written as JSON");
+  return [options] {
+    fmt::print("{}", run_model(*options));
+    return 0;
+  };
+}
+
+}  // namespace pantala::tools
