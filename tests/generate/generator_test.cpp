@@ -18,7 +18,8 @@ using ::testing::ThrowsMessage;
 
 using Tokens = std::vector<std::int64_t>;
 
-Generator small_generator(const GeneratorOptions& options = {.cache = 20, .prefill_chunk = 4}) {
+Generator small_generator(const GeneratorOptions& options = {
+                              .cache = 20, .prefill_chunk = 4, .threads = 1}) {
   Generator generator(small_llama(), options);
   fill_weights(generator.session());
   return generator;
@@ -41,7 +42,8 @@ TEST(CachedDecode, KeepsTheRowsOfABatchApart) {
   constexpr std::int64_t kBatch = 3, kCount = 11;
   const Tokens tokens = some_tokens(kBatch * kCount, config.vocabulary);
   const std::vector<float> whole = whole_sequence(config, tokens, kBatch);
-  Generator generator = small_generator({.batch = kBatch, .cache = 16, .prefill_chunk = 4});
+  Generator generator =
+      small_generator({.batch = kBatch, .cache = 16, .prefill_chunk = 4, .threads = 1});
   const auto columns = [&](std::int64_t first, std::int64_t count) {
     Tokens part;
     for (std::int64_t row = 0; row < kBatch; ++row)
@@ -86,7 +88,7 @@ TEST(Generator, TakesThePromptInChunksOfAnySize) {
   const Tokens prompt = some_tokens(13, small_llama().vocabulary);
   const std::vector<float> whole = whole_sequence(small_llama(), prompt);
   for (const std::int64_t chunk : {1, 5, 64}) {
-    Generator generator = small_generator({.cache = 20, .prefill_chunk = chunk});
+    Generator generator = small_generator({.cache = 20, .prefill_chunk = chunk, .threads = 1});
     generator.feed(prompt);
     EXPECT_LT(distance(generator.logits(), whole, 12), 1e-5) << chunk;
     EXPECT_THAT(generator.session().plans(), SizeIs(chunk == 1 ? 1 : 2));
@@ -199,13 +201,14 @@ TEST(Generator, RefusesWhatDoesNotFit) {
 TEST(Generator, SharesTheWeightsOfATrainingSession) {
   const zoo::LlamaConfig config = small_llama();
   const zoo::Model model = zoo::llama(config, {.batch = 2, .sequence = 8});
-  Session session = build_session(model.graph, model.loss, {.optimizer = optim::adamw(0.01)});
+  Session session =
+      build_session(model.graph, model.loss, {.threads = 1, .optimizer = optim::adamw(0.01)});
   const Tokens pattern{5, 6, 7, 8, 5, 6, 7, 8, 6, 7, 8, 5, 6, 7, 8, 5},
       next{6, 7, 8, 5, 6, 7, 8, 5, 7, 8, 5, 6, 7, 8, 5, 6};
   session.set_input("tokens", pattern);
   session.set_input("labels", next);
   const std::vector<std::string> states = session.states();
-  Generator generator(session, config, {.cache = 16, .prefill_chunk = 4});
+  Generator generator(session, config, {.cache = 16, .prefill_chunk = 4, .threads = 1});
   for (int k = 0; k < 60; ++k) session.step();
   EXPECT_LT(session.loss(), 0.1);
   const Tokens prompt{5, 6, 7};
@@ -215,7 +218,8 @@ TEST(Generator, SharesTheWeightsOfATrainingSession) {
 
   const tests::TemporaryFolder folder;
   session.save(folder.file("model.safetensors"));
-  Session other = build_session(model.graph, model.loss, {.optimizer = optim::adamw(0.01)});
+  Session other =
+      build_session(model.graph, model.loss, {.threads = 1, .optimizer = optim::adamw(0.01)});
   other.load(folder.file("model.safetensors"));
   EXPECT_EQ(other.parameter("model.norm.weight"), session.parameter("model.norm.weight"));
   session.save(folder.file("all.safetensors"), Saved::training);
@@ -224,7 +228,8 @@ TEST(Generator, SharesTheWeightsOfATrainingSession) {
 
 TEST(Generator, TakesItsPlansFromAFolder) {
   const tests::TemporaryFolder folder;
-  const GeneratorOptions options{.cache = 20, .prefill_chunk = 4, .plan_cache = folder.path()};
+  const GeneratorOptions options{
+      .cache = 20, .prefill_chunk = 4, .threads = 1, .plan_cache = folder.path()};
   Generator first = small_generator(options), second = small_generator(options);
   EXPECT_FALSE(first.session().report().cached());
   EXPECT_TRUE(second.session().report().cached());

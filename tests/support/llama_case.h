@@ -49,7 +49,7 @@ inline std::vector<float> whole_sequence(const zoo::LlamaConfig& config,
                                          std::int64_t batch = 1) {
   const std::int64_t sequence = static_cast<std::int64_t>(tokens.size()) / batch;
   const zoo::Model model = zoo::llama(config, {.batch = batch, .sequence = sequence});
-  Session session = build_inference_session(model.graph);
+  Session session = build_inference_session(model.graph, {.threads = 1});
   fill_weights(session);
   session.set_input("tokens", tokens);
   session.set_input("labels", tokens);
@@ -76,7 +76,7 @@ inline void expect_cached_equals_whole(const zoo::LlamaConfig& config, std::int6
                                        double bound) {
   const std::vector<std::int64_t> tokens = some_tokens(count, config.vocabulary);
   const std::vector<float> whole = whole_sequence(config, tokens);
-  Generator generator(config, {.cache = count + 3, .prefill_chunk = 8});
+  Generator generator(config, {.cache = count + 3, .prefill_chunk = 8, .threads = 1});
   fill_weights(generator.session());
   for (std::int64_t k = 0; k < count; ++k) {
     generator.feed(std::span(tokens).subspan(static_cast<std::size_t>(k), 1));

@@ -71,7 +71,7 @@ struct LlamaCacheSize {
 // [batch, vocabulary]. A run writes keys and values to the states cache.<layer>.key and .value
 // [batch, kv_heads, cache, head size] at `position`, in place; what stands behind is never seen. It
 // is compiled with compile(), which keeps these updates; position + tokens beyond the cache is a
-// ValueError when it runs.
+// ValueError when it is set.
 Graph llama_cached(const LlamaConfig& config, const LlamaCacheSize& size = {},
                    Where where = Where::current());
 
