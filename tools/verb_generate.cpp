@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
@@ -25,7 +26,8 @@ constexpr std::int64_t kBytes = 256;  // a vocabulary of so many tokens is that 
 
 struct TextOptions {
   std::string run, checkpoint = "last", model, weights, config, prompt, prompt_tokens, stop_tokens;
-  std::int64_t tokens = 100, cache = 0;
+  std::optional<std::int64_t> tokens;
+  std::int64_t cache = 0;
   SamplerOptions sampler;
   int threads = 0;
   bool json = false;
@@ -124,6 +126,14 @@ std::string_view name_of(Stopped stopped) {
   return "";
 }
 
+// Where nobody asked for a number, the text may be as long as fits.
+std::int64_t max_tokens(const TextOptions& options, const Generator& generator,
+                        std::size_t prompt) {
+  constexpr std::int64_t kDefault = 100;
+  return options.tokens.value_or(std::clamp<std::int64_t>(
+      generator.capacity() - static_cast<std::int64_t>(prompt), 1, kDefault));
+}
+
 int generate(const TextOptions& options) {
   Writer writer = open_writer(options);
   Generator& generator = *writer.generator;
@@ -138,7 +148,7 @@ int generate(const TextOptions& options) {
     std::fflush(stdout);
     return true;
   };
-  GenerateOptions how{.max_tokens = options.tokens,
+  GenerateOptions how{.max_tokens = max_tokens(options, generator, prompt.size()),
                       .stop_tokens = token_list(options.stop_tokens, "--stop-tokens"),
                       .sampler = options.sampler};
   if (!options.json) {
@@ -177,9 +187,9 @@ Run generate_verb(CLI::App& verb) {
                                       "Text to continue, for models whose tokens are bytes");
   verb.add_option("--prompt-tokens", options->prompt_tokens, "Tokens to continue: 1,2,3")
       ->excludes(prompt);
-  verb.add_option("--tokens", options->tokens, "Write so many; 0: until the cache is full")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 24))
-      ->capture_default_str();
+  verb.add_option("--tokens", options->tokens,
+                  "Write so many; 0: until the cache is full; by default 100, or as many as fit")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 24));
   verb.add_option("--stop-tokens", options->stop_tokens, "Tokens that end the text: 0,2");
   verb.add_option("--cache", options->cache,
                   "Room for so many tokens with the prompt; 0: 2048, or all that the model can")

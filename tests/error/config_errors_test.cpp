@@ -57,8 +57,8 @@ const BadConfig kBadConfigs[] = {
      "run.toml:2:1: unknown key 'train.batch_size'; did you mean 'batch_size'?"},
     {"[chekpoint]\n", "run.toml:1:2: unknown section 'chekpoint'; did you mean 'checkpoint'?"},
     {"model = \"mlp\"\n",
-     "run.toml:1:1: unknown key 'model'; it is a section with model.name, model.hidden, "
-     "model.activation, model.task"},
+     "run.toml:1:1: unknown key 'model'; it is a section with model.name, model.from, "
+     "model.loss, model.hidden, model.activation, model.task"},
     {"[model.layers.first]\nsize = 3\n", "run.toml:2:1: unknown key 'model.layers.first.size'"},
     {"[optimizer.options]\nlr = 3\n",
      "run.toml:2:1: unknown key 'optimizer.options.lr'; did you mean 'optimizer.lr'?"},
