@@ -8,7 +8,6 @@
 
 #include "base/text.h"
 #include "pantala/error.h"
-#include "pantala/zoo/presets.h"
 #include "tools/train/config.h"
 #include "tools/train/model.h"
 #include "tools/train/source.h"
@@ -260,17 +259,12 @@ std::vector<Key> top_keys() {
   };
 }
 
-// "lenet: two convolutions and two linear layers; mlp: ..."
-std::string model_help() {
-  std::string help = "Of images, but for mlp and language models";
-  for (const std::string& name : trainable_models())
-    help += fmt::format("; {}: {}", name, zoo::preset(name).about);
-  return help;
-}
-
 std::vector<Key> model_keys() {
   return {
-      choice("model.name", FIELD(model.name), trainable_models(), model_help()),
+      choice("model.name", FIELD(model.name), trainable_models(),
+             "mlp takes anything but tokens. For images: lenet is two convolutions and two linear "
+             "layers, resnet18 and resnet50 are torchvision's (_folded: without batch norm). For "
+             "tokens: llama-bytes is a small language model, smollm2 is Hugging Face's"),
       text("model.from", FIELD(model.from), "a text",
            "An ONNX file that is trained further instead of a model of the zoo; \"\": none"),
       choice("model.loss", FIELD(model.loss), {"auto", "cross_entropy", "mse"},

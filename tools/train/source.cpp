@@ -328,13 +328,14 @@ bool is_tokens(const std::string& source) {
 
 // Language models learn from tokens, and nothing else does.
 void check_kind(const RunConfig& config, const std::string& source) {
-  const bool language = model_vocabulary(config) > 0;
+  const std::string& model = config.model.from.empty() ? config.model.name : config.model.from;
+  const bool language = config.model.from.empty() && model_vocabulary(config) > 0;
   if (language == is_tokens(source)) return;
-  throw TypeError(language ? fmt::format("model {} learns from tokens (tokens:FILE or text:FILE), "
-                                         "which {} are not",
-                                         config.model.name, source)
-                           : fmt::format("model {} does not learn from tokens as {} has them",
-                                         config.model.name, source));
+  throw TypeError(
+      language ? fmt::format("model {} learns from tokens (tokens:FILE or text:FILE), "
+                             "which {} are not",
+                             model, source)
+               : fmt::format("model {} does not learn from tokens as {} has them", model, source));
 }
 
 // `vocabulary`: of a trained model; 0: as the config or the model says.

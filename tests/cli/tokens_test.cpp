@@ -1,0 +1,104 @@
+// Language models from end to end: text and token files, going on with the same bits, evaluation.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "cli/training.h"
+#include "support/data_files.h"
+
+namespace pantala::tests {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+class Tokens : public TrainingTest {
+ protected:
+  Tokens() {
+    std::string text, tokens;
+    for (int k = 0; k < 60; ++k) text += "the sun is up. ";
+    for (int k = 0; k < 400; ++k) tokens += little(static_cast<std::uint64_t>(k % 7 * 5), 2);
+    put_file(file("sun.txt"), text);
+    put_file(file("tokens.bin"), tokens);
+  }
+  std::vector<std::string> learn(const std::string& out, const std::string& source,
+                                 std::vector<std::string> more = {}) const {
+    std::vector<std::string> words = {"train",
+                                      "--model",
+                                      "llama-bytes",
+                                      "--data",
+                                      source,
+                                      "--out",
+                                      file(out),
+                                      "--lr",
+                                      "0.01",
+                                      "--epochs",
+                                      "2",
+                                      "--set",
+                                      "data.sequence=8",
+                                      "--set",
+                                      "data.stride=4",
+                                      "--batch-size",
+                                      "16",
+                                      "--threads",
+                                      "1",
+                                      "--progress",
+                                      "none"};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+};
+
+TEST_F(Tokens, TextIsLearntAndEvaluated) {
+  const Outcome trained = run_pantala(learn("run", "text:" + file("sun.txt"), {"--json"}));
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  const json evaluation = json::parse(trained.out).at("evaluation");
+  // The last tenth of 900 bytes: 90, in windows of 8 and the next byte.
+  EXPECT_EQ(evaluation.at("items"), 21);
+  EXPECT_LT(evaluation.at("loss"), std::log(256.0));
+  EXPECT_NEAR(evaluation.at("perplexity").get<double>(),
+              std::exp(evaluation.at("loss").get<double>()), 1e-9);
+  EXPECT_GT(evaluation.at("accuracy"), 0.3);
+  const Outcome again = run_pantala({"eval", file("run"), "--json"});
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_EQ(json::parse(again.out).at("loss"), evaluation.at("loss"));
+  const Outcome whole = run_pantala({"eval", file("run"), "--data", "text:" + file("sun.txt")});
+  ASSERT_EQ(whole.exit_code, 0) << whole.err;
+  EXPECT_THAT(whole.out, HasSubstr("perplexity "));
+  EXPECT_THAT(run_pantala({"predict", file("run"), "--data", "text:" + file("sun.txt")}).err,
+              HasSubstr("tokens are no such items"));
+}
+
+TEST_F(Tokens, GoOnWithTheSameBits) {
+  const std::string source = "tokens:" + file("tokens.bin");
+  ASSERT_EQ(run_pantala(learn("whole", source, {"--max-steps", "6"})).exit_code, 0);
+  ASSERT_EQ(run_pantala(learn("parts", source, {"--max-steps", "3"})).exit_code, 0);
+  const Outcome rest =
+      run_pantala(learn("parts", source, {"--max-steps", "6", "--set", "data.threads=2"}));
+  ASSERT_EQ(rest.exit_code, 0) << rest.err;
+  EXPECT_EQ(bytes("whole/model.safetensors"), bytes("parts/model.safetensors"));
+}
+
+TEST_F(Tokens, MistakesAreNamed) {
+  const auto complaint = [&](const std::vector<std::string>& words) {
+    const Outcome outcome = run_pantala(words);
+    EXPECT_EQ(outcome.exit_code, 2);
+    return outcome.err;
+  };
+  const std::string source = "tokens:" + file("tokens.bin");
+  EXPECT_EQ(
+      complaint(learn("x", source, {"--set", "data.vocabulary=30"})),
+      "pantala: " + file("tokens.bin") + ": token 6 is 30, outside of the vocabulary of 30\n");
+  EXPECT_EQ(complaint(learn("x", source, {"--set", "data.validation=test"})),
+            "pantala: " + source +
+                " has no test set; data.validation can be a share of its tokens such as 0.1, or "
+                "none\n");
+  EXPECT_EQ(complaint(learn("x", points())),
+            "pantala: model llama-bytes learns from tokens (tokens:FILE or text:FILE), which " +
+                points() + " are not\n");
+}
+
+}  // namespace
+}  // namespace pantala::tests
