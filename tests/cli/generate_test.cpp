@@ -67,7 +67,7 @@ TEST_F(GenerateTest, RefusesWhatDoesNotFit) {
   EXPECT_THAT(refused({"--prompt-tokens", "300"}), HasSubstr("outside of the vocabulary of 256"));
   EXPECT_THAT(refused({"--prompt", "A", "--tokens", "33"}), HasSubstr("has room for 32"));
   EXPECT_THAT(refused({"--prompt", "A", "--cache", "33"}), HasSubstr("within [1, 32]"));
-  EXPECT_THAT(refused({"--prompt", "A", "--top-p", "0"}), HasSubstr("top_p"));
+  EXPECT_THAT(refused({"--prompt", "A", "--tokens", "5", "--top-p", "0"}), HasSubstr("top_p"));
   EXPECT_THAT(refused({"--prompt", "A", "--model", "llama-byte"}),
               HasSubstr("did you mean 'llama-bytes'?"));
   EXPECT_THAT(refused({"--prompt", "A", file("run")}), HasSubstr("either RUN or --weights"));
