@@ -15,20 +15,6 @@ namespace pantala::runtime {
 
 namespace {
 
-std::string_view kind_name(LeafKind kind) {
-  switch (kind) {
-    case LeafKind::input:
-      return "input";
-    case LeafKind::parameter:
-      return "parameter";
-    case LeafKind::state:
-      return "state";
-    case LeafKind::scalar:
-      return "scalar";
-  }
-  return "leaf";
-}
-
 std::int64_t bytes_of(const Type& type) { return type.shape.numel() * dtype_bytes(type.dtype); }
 
 std::int64_t aligned(std::int64_t bytes) {
@@ -45,6 +31,20 @@ Literal literal_of(const ir::Number& number, DType dtype) {
 }
 
 }  // namespace
+
+std::string_view kind_name(LeafKind kind) {
+  switch (kind) {
+    case LeafKind::input:
+      return "input";
+    case LeafKind::parameter:
+      return "parameter";
+    case LeafKind::state:
+      return "state";
+    case LeafKind::scalar:
+      return "scalar";
+  }
+  return "leaf";
+}
 
 Store::~Store() {
   for (const device::MemoryId block : blocks_) device_.free(block);

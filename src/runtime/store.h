@@ -23,6 +23,9 @@
 
 namespace pantala::runtime {
 
+// "input", "parameter", ... for messages and tables.
+std::string_view kind_name(LeafKind kind);
+
 // A leaf as a plan declares it.
 struct StoreLeaf {
   LeafKind kind = LeafKind::parameter;  // parameter, state or scalar

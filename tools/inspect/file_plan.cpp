@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "compiler/plan_file.h"
 #include "io/file.h"
+#include "runtime/store.h"
 #include "tools/inspect/file_kinds.h"
 #include "tools/inspect/table.h"
 
@@ -22,20 +23,6 @@ struct Leaf {
   std::int64_t bytes = 0;
 };
 
-std::string_view kind_name(LeafKind kind) {
-  switch (kind) {
-    case LeafKind::input:
-      return "input";
-    case LeafKind::parameter:
-      return "parameter";
-    case LeafKind::state:
-      return "state";
-    case LeafKind::scalar:
-      return "scalar";
-  }
-  return "";
-}
-
 // What goes into a step, and what comes out of it.
 std::vector<Leaf> ports(const Compiled& step) {
   std::vector<Leaf> list;
@@ -44,7 +31,7 @@ std::vector<Leaf> ports(const Compiled& step) {
         {std::string(kind), name, type.str(), type.shape.numel() * dtype_bytes(type.dtype)});
   };
   for (const compiler::CompiledLeaf& leaf : step.leaves)
-    add(kind_name(leaf.kind), leaf.name, leaf.type);
+    add(runtime::kind_name(leaf.kind), leaf.name, leaf.type);
   for (const plan::Port& port : step.plan.outputs)
     add("output", port.name, {step.plan.buffers[port.buffer].dtype, port.shape});
   return list;
