@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "base/text.h"
@@ -26,10 +27,11 @@ struct PredictOptions {
   bool json = false, csv = false;
 };
 
-// An item that is predicted.
+// What a prediction is of.
 struct Item {
   std::int64_t number = 0;
-  std::string file;  // of an image
+  std::string file;                      // of an image
+  std::optional<std::int64_t> position;  // of an item whose positions have a class each
 };
 
 struct Prediction {
@@ -70,7 +72,9 @@ std::string csv_field(const std::string& text) {
 
 std::string class_line(const Item& item, const Prediction& p, const PredictOptions& options) {
   if (options.json) {
-    OrderedJson json{{"item", item.number}, {"class", p.klass}};
+    OrderedJson json{{"item", item.number}};
+    if (item.position) json["position"] = *item.position;
+    json["class"] = p.klass;
     if (!p.name.empty()) json["name"] = p.name;
     json["probability"] = p.probability;
     if (!item.file.empty()) json["file"] = item.file;
@@ -78,9 +82,11 @@ std::string class_line(const Item& item, const Prediction& p, const PredictOptio
   }
   const std::string file = item.file.empty() ? "" : "," + csv_field(item.file);
   if (options.csv)
-    return fmt::format("{},{},{},{}{}\n", item.number, p.klass, csv_field(p.name),
-                       exact(p.probability), file);
-  return fmt::format("{:6}  {:3} {:<16} {:6.2f} %{}{}\n", item.number, p.klass, p.name,
+    return fmt::format("{}{},{},{},{}{}\n", item.number,
+                       item.position ? fmt::format(",{}", *item.position) : "", p.klass,
+                       csv_field(p.name), exact(p.probability), file);
+  return fmt::format("{:6}{}  {:3} {:<16} {:6.2f} %{}{}\n", item.number,
+                     item.position ? fmt::format(" {:6}", *item.position) : "", p.klass, p.name,
                      100 * p.probability, item.file.empty() ? "" : "  ", item.file);
 }
 
@@ -102,12 +108,28 @@ std::string number_line(const Item& item, std::span<const float> numbers,
 }
 
 std::string csv_header(const DataProfile& profile, bool files) {
+  if (profile.positions > 0) return "item,position,class,name,probability\n";
   if (profile.task() == zoo::Task::classification)
     return files ? "item,class,name,probability,file\n" : "item,class,name,probability\n";
   if (profile.targets == 1) return "item,prediction\n";
   std::string header = "item";
   for (std::int64_t k = 0; k < profile.targets; ++k) header += fmt::format(",prediction{}", k);
   return header + "\n";
+}
+
+// The lines of one item.
+std::string item_lines(Item item, std::span<const float> values, const DataProfile& profile,
+                       const PredictOptions& options) {
+  if (profile.task() == zoo::Task::regression) return number_line(item, values, options);
+  if (profile.positions == 0) return class_line(item, predict_item(values, profile), options);
+  std::string lines;
+  const std::size_t classes = values.size() / static_cast<std::size_t>(profile.positions);
+  for (std::int64_t position = 0; position < profile.positions; ++position) {
+    item.position = position;
+    const auto row = values.subspan(static_cast<std::size_t>(position) * classes, classes);
+    lines += class_line(item, predict_item(row, profile), options);
+  }
+  return lines;
 }
 
 std::string predict(const PredictOptions& options) {
@@ -126,9 +148,7 @@ std::string predict(const PredictOptions& options) {
     for (std::size_t k = 0; k < values.size(); k += width) {
       const std::span<const float> row = std::span(values).subspan(k, width);
       if (files) item.file = files->item_name(item.number);
-      text += profile.task() == zoo::Task::regression
-                  ? number_line(item, row, options)
-                  : class_line(item, predict_item(row, profile), options);
+      text += item_lines(item, row, profile, options);
       ++item.number;
     }
   }
@@ -160,7 +180,9 @@ Run predict_verb(CLI::App& verb) {
   verb.add_option("--out", options->out, "Write to this file instead of standard output");
   verb.footer(
       "A line per item: its number, the class, the name of the class if it has one, and its\n"
-      "probability, and of images the file. Class -1 stands for an item whose numbers are not\n"
+      "probability, and of images the file. Where the positions of an item have a class each, a\n"
+      "line per position, with its number after the item's. Class -1 stands for an item whose "
+      "numbers are not\n"
       "finite. A model that learnt numbers gives these, in the units of the labels it was trained\n"
       "with.\n"
       "Examples:\n"

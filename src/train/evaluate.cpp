@@ -89,6 +89,18 @@ class Metrics {
   std::vector<std::int64_t> labels_;
 };
 
+// What the batch's mean loss counts for: its items, or the labels that losses do not ignore unless
+// they are told so.
+double weight_of(const data::Batch& batch) {
+  if (is_float(batch.labels.dtype())) return static_cast<double>(batch.items());
+  return std::visit(
+      [](const auto& labels) {
+        return static_cast<double>(
+            std::count_if(labels.begin(), labels.end(), [](auto label) { return label != -100; }));
+      },
+      batch.labels.values);
+}
+
 // The plan's prediction as floats.
 std::span<const float> prediction_of(const train::Plans::Evaluator& evaluator,
                                      const std::string& name, std::vector<float>& space) {
@@ -135,19 +147,22 @@ Evaluation Trainer::Impl::evaluate(data::Loader& loader) {
   std::vector<float> space;
   {
     const train::AveragesInUse averages(session(), uses_averages());
-    double sum = 0;
+    double sum = 0, weights = 0;
     loader.reset();
     while (const std::optional<data::Batch> batch = loader.next_batch()) {
       const train::Plans::Evaluator& evaluator = plans.evaluator(batch->items());
       plans.set_inputs(evaluator.plan, *batch);
       evaluator.plan.run();
-      sum += evaluator.plan.output_scalar(config.loss_output) * static_cast<double>(batch->items());
+      if (const double weight = weight_of(*batch); weight > 0) {
+        sum += evaluator.plan.output_scalar(config.loss_output) * weight;
+        weights += weight;
+      }
       evaluation.items += batch->items();
       if (evaluator.prediction)
         metrics.add(*evaluator.prediction,
                     prediction_of(evaluator, config.prediction_output, space), *batch);
     }
-    if (evaluation.items > 0) evaluation.loss = sum / static_cast<double>(evaluation.items);
+    if (weights > 0) evaluation.loss = sum / weights;
   }
   metrics.finish(evaluation);
   last_evaluation = evaluation;

@@ -183,7 +183,8 @@ std::vector<Preset> whisper_presets() {
       config.n_mels = asked.item[0];
       Model model = whisper_training(config, {.batch = asked.batch, .frames = asked.item[1]},
                                      {.classes = asked.classes});
-      model.graph.output("logits", model.logits);
+      const std::int64_t length = config.length(asked.item[1]);
+      model.graph.output("logits", reshape(model.logits, {asked.batch, length, asked.classes}));
       return model;
     };
     return Preset{name, std::move(about), item, kClasses, make};

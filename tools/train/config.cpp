@@ -153,6 +153,20 @@ RateRule plateau_of(const RunConfig& config) {
   return rule;
 }
 
+// Keys that mean nothing without each other, or together.
+void check_weights(const RunConfig& config) {
+  const auto& model = config.model;
+  if (!model.weights.empty() && !model.from.empty())
+    throw TypeError(
+        "model.weights and model.from are both given; the file of model.from has weights of its "
+        "own");
+  for (const auto& [key, value] :
+       {std::pair{"model.fresh", &model.fresh}, {"model.unused", &model.unused}})
+    if (!value->empty() && model.weights.empty())
+      throw TypeError(
+          fmt::format("{} is given, but no model.weights (--weights) that it is of", key));
+}
+
 }  // namespace
 
 bool is_utf8(const std::string& text) {
@@ -189,6 +203,7 @@ RateRule rate_of(const RunConfig& config, std::int64_t total_steps) {
 RunConfig make_config(const std::vector<Assignment>& assignments) {
   RunConfig config;
   for (const Assignment& one : assignments) assign(config, one);
+  check_weights(config);
   const optim::Optimizer optimizer =
       checked(assignments, "optimizer", [&] { return optimizer_of(config); });
   checked(assignments, "schedule", [&] { return rate_of(config, 1000); });

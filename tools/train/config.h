@@ -30,6 +30,7 @@ struct RunConfig {
   struct {
     std::string name = "lenet";
     std::string from;  // an ONNX file instead
+    std::string weights, fresh, unused;
     std::string loss = "auto";
     std::vector<double> hidden = {128};  // whole numbers
     std::string activation = "relu";

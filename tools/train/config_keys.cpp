@@ -264,12 +264,22 @@ std::vector<Key> model_keys() {
       choice("model.name", FIELD(model.name), trainable_models(),
              "mlp takes anything but tokens. For images: lenet is two convolutions and two linear "
              "layers, resnet18 and resnet50 are torchvision's (_folded: without batch norm). For "
-             "tokens: llama-bytes is a small language model, smollm2 is Hugging Face's"),
+             "spectrograms [mels, frames] with a class for every other frame: whisper, the encoder "
+             "of Hugging Face's. For tokens: llama-bytes is a small language model, smollm2 is "
+             "Hugging Face's"),
       text("model.from", FIELD(model.from), "a text",
            "An ONNX file that is trained further instead of a model of the zoo; \"\": none"),
       choice("model.loss", FIELD(model.loss), {"auto", "cross_entropy", "mse"},
              "Of model.from: what is learnt from the labels; auto: cross_entropy for classes, mse "
              "for numbers"),
+      text("model.weights", FIELD(model.weights), "a text",
+           "Weights to begin with: a safetensors file, an index of several, or a folder with "
+           "either; \"\": random ones"),
+      text("model.fresh", FIELD(model.fresh), "a text",
+           "Of model.weights: what begins with random values all the same, such as a new last "
+           "layer: \"fc.*\"; several with commas between"),
+      text("model.unused", FIELD(model.unused), "a text",
+           "Of model.weights: what the model has no place for, such as \"model.decoder.*\""),
       sizes("model.hidden", FIELD(model.hidden), "Of mlp: the sizes of the layers in between"),
       choice("model.activation", FIELD(model.activation), activation_names(),
              "Of mlp: the function between the layers"),
@@ -438,6 +448,8 @@ const std::vector<KeyFlag>& key_flags() {
       {"--model", "model.name"},
       {"--from", "model.from"},
       {"--loss", "model.loss"},
+      {"--weights", "model.weights"},
+      {"--fresh", "model.fresh"},
       {"--data", "data.source"},
       {"--labels", "data.label"},
       {"--epochs", "epochs"},

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "io/json.h"
+#include "tools/train/first_weights.h"
 #include "tools/train/setup.h"
 #include "tools/train/source.h"
 
@@ -62,8 +63,9 @@ std::string dry_run(const RunConfig& config, bool json) {
   const RunData data = open_run_data(config);
   const auto loader = open_loader(data.train, config, data.profile, Use::training);
   const RunLength length = run_length(config, *loader);
-  const Trainer trainer =
-      make_trainer(config, model_shape(config, data.profile), length.total_steps);
+  const ModelShape shape = model_shape(config, data.profile);
+  Trainer trainer = make_trainer(config, shape, length.total_steps);
+  load_first_weights(config, shape, trainer.session());  // says what does not fit
   const SessionMemory memory = trainer.session().memory_summary();
   const OrderedJson parameters = parameters_json(trainer.session());
   const std::int64_t validation = data.validation ? data.validation->size() : 0;

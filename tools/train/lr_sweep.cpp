@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "pantala/error.h"
+#include "tools/train/first_weights.h"
 #include "tools/train/setup.h"
 #include "tools/train/source.h"
 
@@ -116,7 +117,9 @@ Sweep sweep_learning_rates(const RunConfig& config, const SweepOptions& options)
   if (length.steps_per_epoch < 1 || length.batches < sweep.accumulate)
     throw TypeError(fmt::format("an epoch has {} batches: that makes no whole update of {}",
                                 length.batches, sweep.accumulate));
-  Trainer trainer = make_trainer(sweep, model_shape(sweep, data.profile), options.steps);
+  const ModelShape shape = model_shape(sweep, data.profile);
+  Trainer trainer = make_trainer(sweep, shape, options.steps);
+  load_first_weights(sweep, shape, trainer.session());
   Sweep result;
   result.points = measure(trainer, *loader, options);
   if (result.points.size() < 3)

@@ -58,6 +58,21 @@ bool takes_tokens(const zoo::Preset& preset) {
   return is_integer(preset.item.dtype) && preset.item.shape.rank() == 1;
 }
 
+// A listener to spectrograms [mels, frames].
+bool takes_sounds(const zoo::Preset& preset) {
+  return is_float(preset.item.dtype) && preset.item.shape.rank() == 2;
+}
+
+std::vector<std::int64_t> sound_item(const RunConfig& config, const Shape& item) {
+  const Shape& usual = zoo::preset(config.model.name).item.shape;
+  if (item.rank() != 2 || item.numel() == 0 || item[1] > usual[1])
+    throw TypeError(fmt::format(
+        "model {} takes spectrograms [mels, frames] of up to {} frames; the items of the data set "
+        "are {}",
+        config.model.name, usual[1], item.str()));
+  return item.vec();
+}
+
 }  // namespace
 
 const std::vector<std::string>& activation_names() { return kActivations; }
@@ -66,7 +81,8 @@ const std::vector<std::string>& trainable_models() {
   static const std::vector<std::string> all = [] {
     std::vector<std::string> names = {"mlp"};
     for (const zoo::Preset& preset : zoo::presets())
-      if (takes_images(preset) || takes_tokens(preset)) names.push_back(preset.name);
+      if (takes_images(preset) || takes_sounds(preset) || takes_tokens(preset))
+        names.push_back(preset.name);
     std::sort(names.begin(), names.end());
     return names;
   }();
@@ -78,12 +94,22 @@ std::int64_t model_vocabulary(const RunConfig& config) {
   return takes_tokens(preset) ? preset.classes : 0;
 }
 
+bool learns_positions(const RunConfig& config) {
+  return !is_from_file(config) && takes_sounds(zoo::preset(config.model.name));
+}
+
+std::int64_t label_positions(const RunConfig& config, const Shape& item) {
+  const zoo::Request request{.batch = 1, .item = Shape(model_item(config, item))};
+  return zoo::preset(config.model.name).make(request).labels.shape().numel();
+}
+
 std::vector<std::int64_t> model_item(const RunConfig& config, const Shape& item) {
   if (is_from_file(config)) return file_model_item(config, item);
   if (config.model.name == "mlp") {
     if (item.numel() == 0) throw TypeError("the items of the data set are empty");
     return {item.numel()};
   }
+  if (takes_sounds(zoo::preset(config.model.name))) return sound_item(config, item);
   const bool image = (item.rank() == 2 || item.rank() == 3) && item.numel() > 0;
   const std::int64_t height = image ? item[item.rank() - 2] : 0,
                      width = image ? item[item.rank() - 1] : 0;

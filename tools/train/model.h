@@ -15,7 +15,7 @@ namespace pantala::tools {
 // Names of nn::Activation.
 const std::vector<std::string>& activation_names();
 
-// mlp, and the zoo's classifiers of images and language models; sorted.
+// mlp, and the zoo's models of images, sounds and language; sorted.
 const std::vector<std::string>& trainable_models();
 
 // What a model must know of its data.
@@ -23,17 +23,22 @@ struct ModelShape {
   std::vector<std::int64_t> item;  // of one item, as the model takes it
   zoo::Task task = zoo::Task::classification;
   std::int64_t classes = 0;  // of classification
-  bool tokens = false;       // items are windows of text, and so are labels
+  bool by_position = false;  // every position of an item has a class of its own
   std::int64_t targets = 0;  // of regression, as what follows
   zoo::TargetScale target_scale;
 };
 
 // How items of this shape must be reshaped for the config's model: flat for mlp, [channels, height,
-// width] for the others. TypeError if they do not fit.
+// width] for images, [mels, frames] for sounds. TypeError if they do not fit.
 std::vector<std::int64_t> model_item(const RunConfig& config, const Shape& item);
 
 // The vocabulary of the config's model; 0: it is no language model.
 std::int64_t model_vocabulary(const RunConfig& config);
+
+// Whether it learns a class for every position of an item, other than of tokens, and how many
+// positions such an item has.
+bool learns_positions(const RunConfig& config);
+std::int64_t label_positions(const RunConfig& config, const Shape& item);
 
 // TypeError if the config's model does not learn this.
 void check_task(const RunConfig& config, zoo::Task task, const std::string& data);

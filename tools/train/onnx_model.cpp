@@ -128,15 +128,8 @@ Graph file_model_graph(const RunConfig& config, const ModelShape& shape, std::in
   return graph;
 }
 
-void load_file_weights(const RunConfig& config, const ModelShape& shape, Session& session) {
-  const Weights weights = read(config, shape, config.batch_size, Phase::training).weights;
-  session.load_weights(weights, {.strict = false});  // what the learnt output does not need is gone
-  const std::vector<std::string> states = session.states();
-  for (const std::string& parameter : session.parameters()) {
-    const std::string average = "ema." + parameter;
-    if (std::find(states.begin(), states.end(), average) != states.end())
-      session.set_state(average, session.parameter(parameter));
-  }
+Weights file_model_weights(const RunConfig& config, const ModelShape& shape) {
+  return read(config, shape, config.batch_size, Phase::training).weights;
 }
 
 }  // namespace pantala::tools

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "pantala/session.h"
 #include "pantala/trainer.h"
+#include "pantala/weights.h"
 #include "tools/train/config.h"
 #include "tools/train/model.h"
 
@@ -22,8 +22,8 @@ void check_file_model_task(const RunConfig& config, zoo::Task task, const std::s
 // Input, "labels", "logits" (or "prediction") and "loss", as zoo::Model has them.
 Graph file_model_graph(const RunConfig& config, const ModelShape& shape, std::int64_t batch,
                        Phase phase);
-// The file's weights into a new session, its averages included.
-void load_file_weights(const RunConfig& config, const ModelShape& shape, Session& session);
+// What the file has for the model's parameters and states, and more.
+Weights file_model_weights(const RunConfig& config, const ModelShape& shape);
 
 // The model's name for titles and folders: that of the file or of the zoo.
 std::string model_title(const RunConfig& config);

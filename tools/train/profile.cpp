@@ -14,6 +14,7 @@ std::string profile_json(const DataProfile& profile) {
   return io::OrderedJson{{"item", profile.item.vec()},
                          {"classes", profile.classes},
                          {"targets", profile.targets},
+                         {"positions", profile.positions},
                          {"names", profile.names},
                          {"columns", columns},
                          {"factor", profile.factor},
@@ -36,6 +37,7 @@ DataProfile read_profile(const std::filesystem::path& path) {
     return DataProfile{.item = Shape(json.at("item").get<std::vector<std::int64_t>>()),
                        .classes = json.at("classes"),
                        .targets = json.at("targets"),
+                       .positions = json.at("positions"),
                        .names = json.at("names"),
                        .columns = std::move(columns),
                        .factor = json.at("factor"),
@@ -43,13 +45,13 @@ DataProfile read_profile(const std::filesystem::path& path) {
                        .std = json.at("std"),
                        .target_mean = json.at("target_mean"),
                        .target_std = json.at("target_std"),
-                       .tokens = json.value("tokens", false),
+                       .tokens = json.at("tokens"),
                        .hash = json.at("hash")};
   });
   const auto named = static_cast<std::int64_t>(profile.names.size()),
              scaled = static_cast<std::int64_t>(profile.target_mean.size());
   const std::int64_t outputs = profile.classes + profile.targets;
-  if (profile.classes < 0 || profile.targets < 0 || outputs < 1 ||
+  if (profile.classes < 0 || profile.targets < 0 || outputs < 1 || profile.positions < 0 ||
       outputs > DataProfile::kMaxClasses || (profile.classes > 0 && profile.targets > 0) ||
       named > profile.classes || profile.mean.size() != profile.std.size() ||
       (scaled != 0 && scaled != profile.targets) ||

@@ -13,6 +13,7 @@
 #include "monitor/run_plots.h"
 #include "pantala/error.h"
 #include "tools/train/diverged.h"
+#include "tools/train/first_weights.h"
 #include "tools/train/run_folder.h"
 #include "tools/train/setup.h"
 #include "tools/train/source.h"
@@ -118,6 +119,7 @@ class TrainingRun {
         return;
       }
     }
+    load_first_weights(config_, shape_, trainer.session());
     if (folder_.content() == RunFolder::Content::run) folder_.clear();
     begin(Start::anew);
     open_monitor(trainer, "");

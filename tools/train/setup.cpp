@@ -12,7 +12,6 @@
 #include "device/cpu/cpu_device.h"
 #include "device/cpu/host.h"
 #include "pantala/error.h"
-#include "tools/train/onnx_model.h"
 
 namespace pantala::tools {
 
@@ -72,17 +71,15 @@ Trainer make_trainer(const RunConfig& config, const ModelShape& shape, std::int6
                     .log_interval = 0,  // the run has logs of its own
                     .data_input = data_input(config, shape),
                     .prediction_output = prediction_output(shape),
-                    .class_axis = shape.tokens ? -1 : 1,
+                    .class_axis = shape.by_position ? -1 : 1,
                     .schedule = std::move(rate.schedule),
                     .plateau = std::move(rate.plateau),
                     .plateau_metric = std::move(rate.plateau_metric),
                     .non_finite = non_finite_of(config)};
   const fs::path cache = cache_folder();
   if (!cache.empty()) train.plan_cache = cache / "plans";
-  Trainer trainer(model_factory(config, shape), config.batch_size, std::move(train),
-                  compile_options(config), {.seed = static_cast<std::uint64_t>(config.seed)});
-  if (is_from_file(config)) load_file_weights(config, shape, trainer.session());
-  return trainer;
+  return Trainer(model_factory(config, shape), config.batch_size, std::move(train),
+                 compile_options(config), {.seed = static_cast<std::uint64_t>(config.seed)});
 }
 
 fs::path cache_folder() {

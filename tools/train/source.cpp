@@ -12,87 +12,12 @@
 #include "data/fingerprint.h"
 #include "io/json.h"
 #include "pantala/error.h"
+#include "tools/train/labels.h"
 #include "tools/train/statistics.h"
 
 namespace pantala::tools {
 
 namespace {
-
-constexpr std::int64_t kMaxClasses = DataProfile::kMaxClasses;
-
-std::vector<std::int64_t> label_numbers(const data::Array& labels) {
-  return std::visit(
-      [](const auto& values) { return std::vector<std::int64_t>(values.begin(), values.end()); },
-      labels.values);
-}
-
-std::string label_type(const data::Dataset& set) {
-  return Type{set.labels->dtype(), set.labels->shape}.str();
-}
-
-void check_classes(const data::Dataset& set) {
-  const data::Array& labels = *set.labels;
-  if (labels.shape.rank() != 1 || !is_integer(labels.dtype()))
-    throw TypeError(
-        fmt::format("{}: the labels are {}; classes are whole numbers, one per item, or names "
-                    "(model.task = \"regression\" learns numbers)",
-                    set.name, label_type(set)));
-  const std::vector<std::int64_t> numbers = label_numbers(labels);
-  for (std::size_t k = 0; k < numbers.size(); ++k)
-    if (numbers[k] < 0 || numbers[k] >= kMaxClasses)
-      throw TypeError(
-          fmt::format("{}: the label of item {} is {}; classes are numbered from 0 to {} "
-                      "(model.task = \"regression\" learns numbers)",
-                      set.name, k, numbers[k], kMaxClasses - 1));
-  for (const std::string& name : set.classes)
-    if (!is_utf8(name))
-      throw TypeError(fmt::format("{}: the name of a class is not text in UTF-8", set.name));
-}
-
-// Labels as what a regression learns: f32 [items, targets], all finite.
-data::Dataset with_targets(const data::Dataset& set) {
-  const Shape& shape = set.labels->shape;
-  if (!set.classes.empty())
-    throw TypeError(
-        fmt::format("{}: the labels are names; regression (model.task) learns numbers", set.name));
-  if (shape.rank() > 2 || (shape.rank() == 2 && (shape[1] < 1 || shape[1] > kMaxClasses)))
-    throw TypeError(fmt::format(
-        "{}: the labels are {}; regression learns one number per item, or a row of up to {}",
-        set.name, label_type(set), kMaxClasses));
-  const std::int64_t targets = shape.rank() == 2 ? shape[1] : 1;
-  std::vector<float> numbers = std::visit(
-      [](const auto& values) {
-        std::vector<float> list(values.size());
-        std::transform(values.begin(), values.end(), list.begin(),
-                       [](auto value) { return static_cast<float>(value); });
-        return list;
-      },
-      set.labels->values);
-  for (std::size_t k = 0; k < numbers.size(); ++k)
-    if (!std::isfinite(numbers[k]))
-      throw ValueError(fmt::format("{}: the label of item {} is not finite, or too large for f32",
-                                   set.name, static_cast<std::int64_t>(k) / targets));
-  data::Dataset result = set;
-  result.labels = std::make_shared<const data::Array>(
-      data::Array{.shape = {set.size(), targets}, .values = std::move(numbers)});
-  return result;
-}
-
-zoo::Task task_of(const std::string& wanted, const data::Dataset& train) {
-  const bool numbers = wanted == "auto" ? is_float(train.labels->dtype()) : wanted == "regression";
-  return numbers ? zoo::Task::regression : zoo::Task::classification;
-}
-
-std::int64_t targets_of(const data::Dataset& set) { return set.labels->shape[1]; }
-
-std::int64_t count_classes(const Source& source) {
-  std::int64_t classes = static_cast<std::int64_t>(source.train.classes.size());
-  for (const data::Dataset* set : {&source.train, source.test ? &*source.test : nullptr})
-    if (set)
-      for (const std::int64_t label : label_numbers(*set->labels))
-        classes = std::max(classes, label + 1);
-  return classes;
-}
 
 // Arrays by the names that people give them.
 Source read_npz_source(const std::filesystem::path& path) {
@@ -154,13 +79,6 @@ void check_same_items(const data::Dataset& set, const RunConfig& config, const S
                                 has.str(), item.str()));
 }
 
-void check_same_targets(const data::Dataset& set, std::int64_t targets) {
-  if (targets_of(set) != targets)
-    throw TypeError(fmt::format("{}: {} per item; the model was made for {}", set.name,
-                                counted(static_cast<std::size_t>(targets_of(set)), "label"),
-                                targets));
-}
-
 // What brings the array to mean 0 and deviation 1.
 void add_scale(const data::Array& array, const std::string& name, double factor,
                std::vector<double>& mean, std::vector<double>& std) {
@@ -210,6 +128,8 @@ DataProfile make_profile(const RunConfig& config, const data::Dataset& train, zo
   profile.names = train.classes;
   profile.columns = train.columns;
   if (task == zoo::Task::regression) profile.targets = targets_of(train);
+  if (train.labels->shape.rank() == 2 && task == zoo::Task::classification)
+    profile.positions = train.labels->shape[1];
   if (config.data.normalize == "none") return profile;
   if (config.data.normalize == "imagenet") {
     add_imagenet(train, profile);
@@ -260,26 +180,6 @@ RunData split_data(const RunConfig& config, Source source) {
   return result;
 }
 
-// Labels by the class names of another data set.
-data::Dataset with_classes(const data::Dataset& set, const std::vector<std::string>& names) {
-  std::map<std::string, std::int64_t> number;
-  for (std::size_t k = 0; k < names.size(); ++k) number[names[k]] = static_cast<std::int64_t>(k);
-  std::vector<std::int64_t> labels = label_numbers(*set.labels);
-  for (std::int64_t& label : labels) {
-    const std::string& name = set.classes.at(static_cast<std::size_t>(label));
-    const auto found = number.find(name);
-    if (found == number.end())
-      throw TypeError(fmt::format("{}: the model knows no class {}{}", set.name,
-                                  pantala::quoted(name), did_you_mean(name, names)));
-    label = found->second;
-  }
-  data::Dataset result = set;
-  result.labels = std::make_shared<const data::Array>(
-      data::Array{.shape = set.labels->shape, .values = std::move(labels)});
-  result.classes = names;
-  return result;
-}
-
 void check_is_utf8(const std::string& text, const std::string& what, const std::string& name) {
   if (!is_utf8(text)) throw TypeError(fmt::format("{}: {} is not text in UTF-8", name, what));
 }
@@ -298,6 +198,8 @@ Source open_source(const std::string& source, const RunConfig& config, const dat
                    const std::string& task) {
   Source result = read_source(source, config, csv);
   result.task = task_of(task, result.train);
+  const std::int64_t positions =
+      learns_positions(config) ? label_positions(config, item_shape(result.train, config)) : 0;
   for (data::Dataset* set : {&result.train, result.test ? &*result.test : nullptr}) {
     if (!set) continue;
     if (set->size() == 0) throw TypeError(fmt::format("{}: there are no items", set->name));
@@ -305,7 +207,7 @@ Source open_source(const std::string& source, const RunConfig& config, const dat
     if (result.task == zoo::Task::regression)
       *set = with_targets(*set);
     else
-      check_classes(*set);
+      check_classes(*set, positions);
   }
   if (!result.test) return result;
   check_same_items(*result.test, config, item_shape(result.train, config));
@@ -376,20 +278,10 @@ RunData open_token_data(const RunConfig& config) {
   result.train = subset_of(config, std::move(result.train));
   result.profile.item = {options.sequence};
   result.profile.classes = options.vocabulary;
+  result.profile.positions = options.sequence;
   result.profile.tokens = true;
   result.profile.hash = hash_of(result);
   return result;
-}
-
-// Items without labels: the labels are all 0.
-data::Dataset unlabeled(data::Array items, const DataProfile& profile, std::string name) {
-  const std::int64_t count = items.items();
-  data::Array labels{.shape = {count},
-                     .values = std::vector<std::int64_t>(static_cast<std::size_t>(count))};
-  if (profile.task() == zoo::Task::regression)
-    labels = {.shape = {count, profile.targets},
-              .values = std::vector<float>(static_cast<std::size_t>(count * profile.targets))};
-  return data::make_dataset(std::move(items), std::move(labels), std::move(name));
 }
 
 // Of an .npz file: those of the test set, if there is one.
@@ -438,10 +330,7 @@ data::Dataset open_for_model(const std::string& source, const RunConfig& config,
     return set;
   }
   if (!set.classes.empty() && !profile.names.empty()) set = with_classes(set, profile.names);
-  for (const std::int64_t label : label_numbers(*set.labels))
-    if (label >= profile.classes)
-      throw TypeError(fmt::format("{}: there is an item of class {}; the model has {} classes",
-                                  set.name, label, profile.classes));
+  check_classes_below(set, profile.classes);
   return set;
 }
 
@@ -473,7 +362,7 @@ ModelShape model_shape(const RunConfig& config, const DataProfile& profile) {
   return {.item = profile.tokens ? profile.item.vec() : model_item(config, profile.item),
           .task = profile.task(),
           .classes = profile.classes,
-          .tokens = profile.tokens,
+          .by_position = profile.positions > 0,
           .targets = profile.targets,
           .target_scale = {.mean = profile.target_mean, .deviation = profile.target_std}};
 }

@@ -23,6 +23,7 @@ struct DataProfile {
   Shape item;                         // as it is in the data, or after data.resize and the like
   std::int64_t classes = 0;           // 0: the labels are numbers
   std::int64_t targets = 0;           // so many per item; 0: the labels are classes
+  std::int64_t positions = 0;         // of an item, with a class each; 0: one class per item
   std::vector<std::string> names;     // of the classes, if they have some
   std::vector<data::Column> columns;  // of a table
   double factor = 1;                  // of all values, before the rest

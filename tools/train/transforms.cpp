@@ -52,7 +52,7 @@ std::vector<data::Transform> transforms(const data::Dataset& dataset, const RunC
     steps.emplace_back(data::Scale{profile.factor});
   if (use == Use::training && (config.data.crop_pad > 0 || config.data.flip)) {
     const int rank = profile.item.rank();
-    if (rank < 2)
+    if (rank < 2 || profile.positions > 0)
       throw TypeError(
           fmt::format("data.flip and data.crop_pad are for images; the items of {} are {}",
                       dataset.name, profile.item.str()));
@@ -71,8 +71,8 @@ std::vector<data::Transform> transforms(const data::Dataset& dataset, const RunC
 // A size that leaves no short last batch, if there is one that is not small.
 std::int64_t evaluation_batch(std::int64_t items, const RunConfig& config,
                               const DataProfile& profile) {
-  // A language model has as many outputs as there are words, for every place.
-  if (profile.tokens) return std::min(config.batch_size, items);
+  // There are outputs for every position: a language model has as many as there are words.
+  if (profile.positions > 0) return std::min(config.batch_size, items);
   const std::int64_t most =
       std::min(kEvaluationBatch,
                std::max(config.batch_size,
