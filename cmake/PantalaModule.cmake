@@ -2,6 +2,10 @@
 # The link graph is the layering; tests/unit/layering_test.cpp reads the list written here and fails on any
 # #include that it does not allow.
 
+pantala_precompile(pantala_module_headers ${PANTALA_COMMON_HEADERS})
+set_target_properties(pantala_module_headers PROPERTIES POSITION_INDEPENDENT_CODE ON)
+target_compile_options(pantala_module_headers PRIVATE -fno-semantic-interposition)
+
 # pantala_module(NAME [HEADERS public headers...] [DEPENDS modules...] [LIBRARIES external targets...]
 #                [PRIVATE_LIBRARIES external targets that its headers do not show...])
 function(pantala_module name)
@@ -11,6 +15,7 @@ function(pantala_module name)
   # Its objects are parts of the shared library too (Library.cmake), in which nobody may replace a function.
   set_target_properties(pantala_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
   target_compile_options(pantala_${name} PRIVATE -fno-semantic-interposition)
+  pantala_precompiled(pantala_${name} pantala_module_headers)
   target_include_directories(pantala_${name} PUBLIC ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
   target_link_libraries(pantala_${name} PUBLIC fmt::fmt ${M_LIBRARIES} PRIVATE ${M_PRIVATE_LIBRARIES})
   foreach(dependency ${M_DEPENDS})
