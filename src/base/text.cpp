@@ -54,7 +54,7 @@ std::string exact(double value) {
   return fmt::format("{}", value);
 }
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') {

@@ -16,7 +16,7 @@ std::string did_you_mean(std::string_view name, std::span<const std::string> can
 // The shortest decimal text that reads back to the same double; "inf", "-inf", "nan".
 std::string exact(double value);
 // A quoted string with escapes for quotes, backslashes and control characters.
-std::string quoted(std::string_view text);
+std::string in_quotes(std::string_view text);
 // "1 input", "2 inputs".
 std::string counted(std::size_t count, std::string_view noun);
 std::string base_name(std::string_view path);

@@ -41,9 +41,9 @@ std::string optimizer_text(const std::optional<optim::Optimizer>& optimizer) {
 
 std::string training_text(const TrainingStepOptions& options) {
   std::string text = "training";
-  for (const std::string& name : options.parameters) text += fmt::format(" {}", quoted(name));
+  for (const std::string& name : options.parameters) text += fmt::format(" {}", in_quotes(name));
   for (const optim::ParameterGroup& group : options.groups)
-    text += fmt::format(" group({}, decay={}, frozen={})", quoted(group.pattern),
+    text += fmt::format(" group({}, decay={}, frozen={})", in_quotes(group.pattern),
                         group.weight_decay.has_value(), group.frozen);
   return text + fmt::format(" clip({}, {}) ema={} norms={} {}\n", options.clip.norm.has_value(),
                             options.clip.value.has_value(), options.ema_decay.has_value(),
@@ -62,7 +62,7 @@ std::string key_text(const Graph& graph, const Tensor& loss, const CompileOption
       options.accumulation_steps, splits_update(options), options.observe_gradients);
   text += target_text(lower) + optimizer_text(options.optimizer) + training_text(options.training);
   for (const auto& [name, value] : options.observe)
-    text += fmt::format("observe {} {}\n", quoted(name), value_text(value));
+    text += fmt::format("observe {} {}\n", in_quotes(name), value_text(value));
   return text + fmt::format("loss {}\n", value_text(loss)) + to_text(graph);
 }
 

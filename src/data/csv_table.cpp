@@ -19,7 +19,7 @@ constexpr std::size_t kMaxNames = std::size_t{1} << 24;  // exact in f32
 constexpr std::size_t kMaxWholeDigits = 15;              // exact in f64
 
 std::string shown(std::string_view text) {
-  return text.size() <= kShown ? quoted(text) : quoted(text.substr(0, kShown)) + "...";
+  return text.size() <= kShown ? in_quotes(text) : in_quotes(text.substr(0, kShown)) + "...";
 }
 
 }  // namespace

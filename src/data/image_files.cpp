@@ -171,7 +171,7 @@ std::map<std::string, std::int64_t> class_numbers(const fs::path& folder,
   for (const std::string& name : there)
     if (!numbers.contains(name))
       throw TypeError(fmt::format("{}: the folder {} is none of the {} classes{}", folder.string(),
-                                  pantala::quoted(name), known.size(), did_you_mean(name, known)));
+                                  in_quotes(name), known.size(), did_you_mean(name, known)));
   return numbers;
 }
 

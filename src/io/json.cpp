@@ -43,7 +43,7 @@ class Builder : public nlohmann::json_sax<Document> {
     auto& object = open_.back()->template get_ref<typename Document::object_t&>();
     const auto [place, is_new] = object.emplace(name, nullptr);
     if (!is_new)
-      throw ParseError(fmt::format("{}: the key {} appears twice", file_, pantala::quoted(name)));
+      throw ParseError(fmt::format("{}: the key {} appears twice", file_, in_quotes(name)));
     value_of_key_ = &place->second;
     return true;
   }

@@ -46,7 +46,7 @@ class HeaderParser {
     } else if (key == "shape" && !shape_) {
       shape_ = tuple();
     } else {
-      fail(fmt::format("the key {} is unknown or there twice", quoted(key)));
+      fail(fmt::format("the key {} is unknown or there twice", in_quotes(key)));
     }
   }
 
@@ -60,11 +60,11 @@ class HeaderParser {
       case '|':
         return std::endian::little;
       default:
-        fail(fmt::format("the dtype {} does not begin with a byte order", quoted(*descr_)));
+        fail(fmt::format("the dtype {} does not begin with a byte order", in_quotes(*descr_)));
     }
   }
   std::string element() const {
-    if (descr_->size() < 2) fail(fmt::format("the dtype {} is none", quoted(*descr_)));
+    if (descr_->size() < 2) fail(fmt::format("the dtype {} is none", in_quotes(*descr_)));
     return descr_->substr(1);
   }
 

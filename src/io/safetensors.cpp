@@ -48,13 +48,13 @@ Shape shape_of(const Json& list, const std::string& where) {
 // One entry of a header, checked against the size of the data; `begin` is still counted from there.
 SafeTensorsEntry parse_entry(const std::string& name, const Json& json, std::uint64_t data_bytes,
                              const std::string& file) {
-  const std::string where = fmt::format("{}: tensor {}", file, pantala::quoted(name));
+  const std::string where = fmt::format("{}: tensor {}", file, in_quotes(name));
   return extract(where, [&] {
     const auto dtype = json.at("dtype").get<std::string>();
     const auto type = std::find_if(std::begin(kTypes), std::end(kTypes),
                                    [&](const FormatType& one) { return one.name == dtype; });
     if (type == std::end(kTypes))
-      throw ParseError(fmt::format("{}: unknown dtype {}", where, pantala::quoted(dtype)));
+      throw ParseError(fmt::format("{}: unknown dtype {}", where, in_quotes(dtype)));
     Shape shape = shape_of(json.at("shape").get_ref<const Json::array_t&>(), where);
     const auto& offsets = json.at("data_offsets").get_ref<const Json::array_t&>();
     if (offsets.size() != 2 || !offsets[0].is_number_unsigned() || !offsets[1].is_number_unsigned())
@@ -85,7 +85,7 @@ void check_coverage(std::vector<SafeTensorsEntry>& entries, std::uint64_t data_b
     if (entry.begin != at)
       throw ParseError(
           fmt::format("{}: tensor {}: its data begin at {}, expected {}: {}", file,
-                      pantala::quoted(entry.name), entry.begin, at,
+                      in_quotes(entry.name), entry.begin, at,
                       entry.begin < at ? "tensors overlap" : "no tensor owns the bytes between"));
     at += entry.bytes;
   }
@@ -150,7 +150,7 @@ void check_shard_name(const std::string& tensor, const std::string& shard,
       shard.find('\0') != std::string::npos)
     throw ParseError(
         fmt::format("{}: tensor {}: expected the name of a file in the same folder, found {}",
-                    index, pantala::quoted(tensor), pantala::quoted(shard)));
+                    index, in_quotes(tensor), in_quotes(shard)));
 }
 
 SafeTensorsModel open_index(const std::filesystem::path& path) {
@@ -171,12 +171,12 @@ SafeTensorsModel open_index(const std::filesystem::path& path) {
       if (!places.emplace(entry.name, k).second)
         throw ParseError(fmt::format("{}: tensor {} is in another file of the model too",
                                      model.files[k].file->file().path().string(),
-                                     pantala::quoted(entry.name)));
+                                     in_quotes(entry.name)));
   for (const auto& [tensor, shard] : weight_map) {
     const auto found = places.find(tensor);
     if (found == places.end() || found->second != shards[shard])
-      throw ParseError(fmt::format("{}: tensor {} is not in {}", name, pantala::quoted(tensor),
-                                   pantala::quoted(shard)));
+      throw ParseError(
+          fmt::format("{}: tensor {} is not in {}", name, in_quotes(tensor), in_quotes(shard)));
   }
   return model;
 }

@@ -22,7 +22,7 @@ void check(const std::vector<TensorBytes>& tensors) {
     const std::int64_t expected = tensor.type.shape.numel() * dtype_bytes(tensor.type.dtype);
     if (static_cast<std::int64_t>(tensor.bytes.size()) != expected)
       throw TypeError(fmt::format("safetensors: {} {} has {} bytes, {} were given",
-                                  pantala::quoted(tensor.name), tensor.type.str(), expected,
+                                  in_quotes(tensor.name), tensor.type.str(), expected,
                                   tensor.bytes.size()));
   }
 }
@@ -35,8 +35,7 @@ std::string header_bytes(const std::vector<TensorBytes>& tensors,
   std::uint64_t at = 0;
   for (const TensorBytes& tensor : tensors) {
     if (header.contains(tensor.name))
-      throw TypeError(
-          fmt::format("safetensors: the name {} occurs twice", pantala::quoted(tensor.name)));
+      throw TypeError(fmt::format("safetensors: the name {} occurs twice", in_quotes(tensor.name)));
     header[tensor.name] = {{"dtype", safetensors_dtype(tensor.type.dtype)},
                            {"shape", tensor.type.shape.vec()},
                            {"data_offsets", {at, at + tensor.bytes.size()}}};

@@ -53,7 +53,7 @@ struct Weights::Data {
   auto place(std::string_view name) const {
     const auto found = tensors.find(name);
     if (found == tensors.end())
-      throw TypeError(fmt::format("{}: there is no tensor {}{}", source, pantala::quoted(name),
+      throw TypeError(fmt::format("{}: there is no tensor {}{}", source, in_quotes(name),
                                   did_you_mean(name, names())));
     return found;
   }
@@ -121,7 +121,7 @@ void Weights::set(const std::string& name, const Literal& value) {
 void Weights::set(const std::string& name, const Type& type, std::vector<std::byte> bytes) {
   const auto expected = static_cast<std::size_t>(type.shape.numel() * dtype_bytes(type.dtype));
   if (bytes.size() != expected)
-    throw TypeError(fmt::format("weights: {} {} has {} bytes, {} were given", pantala::quoted(name),
+    throw TypeError(fmt::format("weights: {} {} has {} bytes, {} were given", in_quotes(name),
                                 type.str(), expected, bytes.size()));
   auto own = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
   changeable().tensors.insert_or_assign(
@@ -139,7 +139,7 @@ void Weights::rename(std::string_view from, const std::string& to) {
   if (from == to) return;
   if (contains(to))
     throw TypeError(fmt::format("{}: {} cannot be renamed to {}: there is one already", source(),
-                                pantala::quoted(from), pantala::quoted(to)));
+                                in_quotes(from), in_quotes(to)));
   Data& data = changeable();
   auto node = data.tensors.extract(data.place(from));
   node.key() = to;

@@ -59,8 +59,8 @@ std::string prefix_hint(const Names& missing, const Names& unexpected) {
         count += static_cast<std::size_t>(
             std::binary_search(missing.begin(), missing.end(), to + name.substr(from.size())));
     if (count > 1)
-      return fmt::format("\nthe prefixes {{{}, {}}} would fit {} of them", pantala::quoted(from),
-                         pantala::quoted(to), count);
+      return fmt::format("\nthe prefixes {{{}, {}}} would fit {} of them", in_quotes(from),
+                         in_quotes(to), count);
   }
   return "";
 }

@@ -100,7 +100,7 @@ std::string to_text(const AttrValue& value) {
     else if constexpr (std::is_same_v<T, double>)
       return exact(v);
     else if constexpr (std::is_same_v<T, std::string>)
-      return quoted(v);
+      return in_quotes(v);
     else if constexpr (std::is_same_v<T, Ints>)
       return fmt::format("[{}]", fmt::join(v, ","));
     else if constexpr (std::is_same_v<T, DType>)

@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <functional>
+#include <memory>
 #include <numbers>
 
 #include "base/hash.h"
@@ -12,6 +13,7 @@
 #include "base/text.h"
 #include "ir/attribute.h"
 #include "ir/init_kinds.h"
+#include "ir/init_values.h"
 #include "pantala/error.h"
 
 namespace pantala {
@@ -42,14 +44,41 @@ class Draws {
   double unit(std::int64_t index, std::uint32_t lane = 0) const {
     return bits_to_unit(random_bits(seed_, 0, lane, static_cast<std::uint64_t>(index)));
   }
-  // Box-Muller. The radius is drawn from the middles of the 2^24 cells, so it is neither 0 (a zero
-  // row cannot be normalised) nor infinite.
   double normal(std::int64_t index, std::uint32_t lane = 0) const {
-    const double r = std::sqrt(-2 * std::log(unit(index, 2 * lane) + 0x1p-25));
-    return r * std::cos(2 * std::numbers::pi * unit(index, 2 * lane + 1));
+    return box_muller(unit(index, 2 * lane), unit(index, 2 * lane + 1));
+  }
+
+  // The same for the elements from `first` on.
+  void units(std::int64_t first, std::span<double> out) const { draw_units(first, 0, out); }
+  void normals(std::int64_t first, std::span<double> out) const {
+    constexpr std::size_t kPart = 256;
+    std::array<double, kPart> angles;
+    for (std::size_t k = 0; k < out.size(); k += kPart) {
+      const std::span<double> part = out.subspan(k, std::min(kPart, out.size() - k));
+      const std::int64_t index = first + static_cast<std::int64_t>(k);
+      draw_units(index, 0, part);
+      draw_units(index, 1, std::span(angles).first(part.size()));
+      for (std::size_t j = 0; j < part.size(); ++j) part[j] = box_muller(part[j], angles[j]);
+    }
   }
 
  private:
+  // The radius is drawn from the middles of the 2^24 cells, so it is neither 0 (a zero row cannot
+  // be normalised) nor infinite.
+  static double box_muller(double radius, double angle) {
+    return std::sqrt(-2 * std::log(radius + 0x1p-25)) * std::cos(2 * std::numbers::pi * angle);
+  }
+  void draw_units(std::int64_t first, std::uint32_t lane, std::span<double> out) const {
+    constexpr std::size_t kPart = 256;
+    std::array<std::uint32_t, kPart> bits;
+    for (std::size_t k = 0; k < out.size(); k += kPart) {
+      const std::size_t count = std::min(kPart, out.size() - k);
+      random_bits(seed_, 0, lane, static_cast<std::uint64_t>(first) + k,
+                  std::span(bits).first(count));
+      for (std::size_t j = 0; j < count; ++j) out[k + j] = bits_to_unit(bits[j]);
+    }
+  }
+
   std::uint64_t seed_;
 };
 
@@ -240,67 +269,107 @@ Literal make(const Initializer& i, const Type& type, std::string_view name, std:
     std::fill(out.i().begin(), out.i().end(), integer_value(i, type.dtype));
     return out;
   }
-  const Draws draws(name, seed);
-  const auto fill = [&](const std::function<double(std::int64_t)>& value) {
-    for (std::int64_t k = 0; k < out.numel(); ++k) out.f()[k] = round_to(type.dtype, value(k));
-  };
-  const auto symmetric = [&](double bound) {
-    fill([&](std::int64_t k) { return (2 * draws.unit(k) - 1) * bound; });
-  };
-  const auto gaussian = [&](double mean, double std) {
-    fill([&](std::int64_t k) { return mean + std * draws.normal(k); });
-  };
-  const auto fan = [&] {
-    const Fans f = fans(type.shape);
-    return Fans{std::max<std::int64_t>(f.in, 1), std::max<std::int64_t>(f.out, 1)};
-  };
-  const auto xavier_std = [&] {
-    return i.a * std::sqrt(2.0 / static_cast<double>(fan().in + fan().out));
-  };
-  const auto kaiming_std = [&] {
-    return std::sqrt(2.0 / (1 + i.a * i.a) / static_cast<double>(fan().in));
-  };
+  Values(i, type, name, seed).fill(0, out.f());
+  return out;
+}
+
+struct Values::Data {
+  Initializer init;
+  DType dtype;
+  Draws draws;
+  double mean = 0, scale = 0;  // of what is drawn
+  std::vector<double> matrix;  // of an orthogonal one
+};
+
+namespace {
+
+Fans positive_fans(const Shape& shape) {
+  const Fans f = fans(shape);
+  return {std::max<std::int64_t>(f.in, 1), std::max<std::int64_t>(f.out, 1)};
+}
+
+// The standard deviation that xavier and kaiming ask for.
+double fan_deviation(const Initializer& i, const Shape& shape) {
+  const Fans fan = positive_fans(shape);
+  if (i.kind == Kind::xavier_uniform || i.kind == Kind::xavier_normal)
+    return i.a * std::sqrt(2.0 / static_cast<double>(fan.in + fan.out));
+  return std::sqrt(2.0 / (1 + i.a * i.a) / static_cast<double>(fan.in));
+}
+
+}  // namespace
+
+Values::Values(const Initializer& i, const Type& type, std::string_view name, std::uint64_t seed) {
+  check(i, type);
+  Data data{.init = i, .dtype = type.dtype, .draws = Draws(name, seed), .matrix = {}};
   switch (i.kind) {
-    case Kind::zeros:
-      break;
-    case Kind::ones:
-      fill([](std::int64_t) { return 1.0; });
-      break;
-    case Kind::constant:
-      fill([&](std::int64_t) { return i.a; });
-      break;
     case Kind::uniform:
-      fill([&](std::int64_t k) { return i.a + (i.b - i.a) * draws.unit(k); });
+      data.mean = i.a;
+      data.scale = i.b - i.a;
       break;
     case Kind::normal:
-      gaussian(i.a, i.b);
-      break;
-    case Kind::truncated_normal:
-      fill([&](std::int64_t k) { return truncated(i, draws, k); });
+      data.mean = i.a;
+      data.scale = i.b;
       break;
     case Kind::xavier_uniform:
-      symmetric(std::sqrt(3.0) * xavier_std());
+    case Kind::kaiming_uniform:
+      data.scale = std::sqrt(3.0) * fan_deviation(i, type.shape);
       break;
     case Kind::xavier_normal:
-      gaussian(0, xavier_std());
-      break;
-    case Kind::kaiming_uniform:
-      symmetric(std::sqrt(3.0) * kaiming_std());
-      break;
     case Kind::kaiming_normal:
-      gaussian(0, kaiming_std());
+      data.scale = fan_deviation(i, type.shape);
       break;
     case Kind::orthogonal: {
-      const std::int64_t rows = type.shape[0], columns = rows == 0 ? 0 : out.numel() / rows;
-      const std::vector<double> m = orthogonal_matrix(rows, columns, i.a, draws);
-      fill([&](std::int64_t k) { return m[k]; });
+      const std::int64_t rows = type.shape[0], columns = rows == 0 ? 0 : type.shape.numel() / rows;
+      data.matrix = orthogonal_matrix(rows, columns, i.a, data.draws);
       break;
     }
-    case Kind::data:
-      fill([&](std::int64_t k) { return i.data->f()[k]; });
+    default:
       break;
   }
-  return out;
+  data_ = std::make_shared<const Data>(std::move(data));
+}
+
+void Values::fill(std::int64_t first, std::span<double> out) const {
+  const Data& data = *data_;
+  const Initializer& i = data.init;
+  switch (i.kind) {
+    case Kind::zeros:
+      std::fill(out.begin(), out.end(), 0.0);
+      break;
+    case Kind::ones:
+      std::fill(out.begin(), out.end(), 1.0);
+      break;
+    case Kind::constant:
+      std::fill(out.begin(), out.end(), i.a);
+      break;
+    case Kind::uniform:
+      data.draws.units(first, out);
+      for (double& x : out) x = data.mean + data.scale * x;
+      break;
+    case Kind::xavier_uniform:
+    case Kind::kaiming_uniform:
+      data.draws.units(first, out);
+      for (double& x : out) x = (2 * x - 1) * data.scale;
+      break;
+    case Kind::normal:
+    case Kind::xavier_normal:
+    case Kind::kaiming_normal:
+      data.draws.normals(first, out);
+      for (double& x : out) x = data.mean + data.scale * x;
+      break;
+    case Kind::truncated_normal:
+      for (std::size_t k = 0; k < out.size(); ++k)
+        out[k] = truncated(i, data.draws, first + static_cast<std::int64_t>(k));
+      break;
+    case Kind::orthogonal:
+      std::copy_n(data.matrix.begin() + first, out.size(), out.begin());
+      break;
+    case Kind::data:
+      std::copy_n(i.data->f().begin() + first, out.size(), out.begin());
+      break;
+  }
+  if (data.dtype == f64) return;
+  for (double& x : out) x = round_to(data.dtype, x);
 }
 
 }  // namespace init

@@ -21,9 +21,10 @@ void Lexer::fail(const Token& at, const std::string& message) const {
 void Lexer::fail_expected(std::string_view expected) const {
   if (token_.kind == Token::Kind::end)
     fail(token_, fmt::format("expected {}, found the end of the text", expected));
-  fail(token_, fmt::format("expected {}, found {}", expected,
-                           quoted(fmt::format("{}{}", token_.kind == Token::Kind::value ? "%" : "",
-                                              shown(token_.text)))));
+  fail(token_,
+       fmt::format("expected {}, found {}", expected,
+                   in_quotes(fmt::format("{}{}", token_.kind == Token::Kind::value ? "%" : "",
+                                         shown(token_.text)))));
 }
 
 Token Lexer::next() {

@@ -34,7 +34,7 @@ std::string node_text(const Node& node, std::uint32_t id) {
 std::string place_text(const Provenance& where) {
   std::string text;
   if (!where.file.empty()) text += fmt::format(" {}:{}", where.file, where.line);
-  if (!where.label.empty()) text += fmt::format(" {}", quoted(where.label));
+  if (!where.label.empty()) text += fmt::format(" {}", in_quotes(where.label));
   return text.empty() ? text : fmt::format("  #{}", text);
 }
 }  // namespace
@@ -48,7 +48,7 @@ std::string print(const GraphData& graph, bool locations) {
     text += "\n";
   }
   for (const auto& [name, id] : graph.outputs)
-    text += fmt::format("  output {} = {}\n", quoted(name), value_text(id));
+    text += fmt::format("  output {} = {}\n", in_quotes(name), value_text(id));
   for (const auto& [leaf, id] : graph.updates)
     text += fmt::format("  update %{} = {}\n", leaf, value_text(id));
   return text + "}\n";

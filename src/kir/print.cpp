@@ -16,7 +16,7 @@ class Printer {
   explicit Printer(const Kernel& kernel) : kernel_(kernel) {}
 
   std::string kernel() const {
-    std::string out = fmt::format("kernel {} {{\n", quoted(kernel_.name));
+    std::string out = fmt::format("kernel {} {{\n", in_quotes(kernel_.name));
     for (const Buffer& b : kernel_.buffers) {
       const std::string_view access = b.access == Access::read    ? "read"
                                       : b.access == Access::write ? "write"

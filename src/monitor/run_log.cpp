@@ -129,9 +129,9 @@ struct RunLog::Positions {
       for (const auto& [name, size] : document.get_ref<const io::Json::object_t&>()) {
         if (name != kMetricsJsonl && name != kMetricsCsv &&
             (!is_event_file(name) || name.find('/') != std::string::npos))
-          throw ParseError(fmt::format("{}: {} is no file of a log", where, pantala::quoted(name)));
+          throw ParseError(fmt::format("{}: {} is no file of a log", where, in_quotes(name)));
         if (!size.is_number_unsigned())
-          throw ParseError(fmt::format("{}: {} has no size", where, pantala::quoted(name)));
+          throw ParseError(fmt::format("{}: {} has no size", where, in_quotes(name)));
         positions.bytes[name] = size.get<std::uint64_t>();
       }
     });

@@ -124,7 +124,7 @@ class SeriesBuilder {
       epochs_.add(epoch_of(row));
     else
       throw ParseError(fmt::format("{}: the kind is {}, not \"step\" or \"epoch\"", row.where,
-                                   pantala::quoted(row.kind)));
+                                   in_quotes(row.kind)));
   }
   RunSeries take() { return {{}, steps_.take(), epochs_.take()}; }
 
@@ -138,8 +138,7 @@ double number_of(std::string_view text, std::string_view where, std::string_view
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, number);
   if (error != std::errc() || stop != end)
-    throw ParseError(
-        fmt::format("{}: '{}' is {}, not a number", where, name, pantala::quoted(text)));
+    throw ParseError(fmt::format("{}: '{}' is {}, not a number", where, name, in_quotes(text)));
   return number;
 }
 

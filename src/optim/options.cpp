@@ -10,7 +10,7 @@ namespace {
 struct OptionText {
   std::string operator()(bool flag) const { return flag ? "true" : "false"; }
   std::string operator()(double number) const { return exact(number); }
-  std::string operator()(const std::string& text) const { return quoted(text); }
+  std::string operator()(const std::string& text) const { return in_quotes(text); }
   std::string operator()(const std::vector<double>& list) const {
     std::vector<std::string> texts;
     for (const double number : list) texts.push_back(exact(number));

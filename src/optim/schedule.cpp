@@ -136,7 +136,7 @@ void need_one_of(std::string_view owner, std::string_view name, const std::strin
                  const std::vector<std::string>& choices) {
   if (std::find(choices.begin(), choices.end(), value) != choices.end()) return;
   throw TypeError(fmt::format("{}: {} must be one of {}, got {}{}", owner, name,
-                              fmt::join(choices, ", "), quoted(value),
+                              fmt::join(choices, ", "), in_quotes(value),
                               did_you_mean(value, choices)));
 }
 

@@ -188,6 +188,7 @@ void BoundPlan::report_status(std::int32_t code) const {
 
 bool BoundPlan::run(const device::Slice& arena, const Timing* timing) {
   if (inputs_missing_ > 0) refuse_run();
+  store_.settle();
   for (std::size_t k = 0; k < numbers_.size(); ++k) numbers_[k] = store_.number(number_of_[k]);
   host_.evaluate(numbers_, slots_);
   device_.run(id_, {.arena = arena,

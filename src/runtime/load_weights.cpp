@@ -34,8 +34,8 @@ std::map<std::string, std::string> given_by_name(const Weights& weights,
     const auto [place, is_new] = given.emplace(name_in_model(name, options), name);
     if (!is_new)
       throw TypeError(fmt::format("{}: {} and {} are both {} in the model; see `prefixes`",
-                                  weights.source(), pantala::quoted(place->second),
-                                  pantala::quoted(name), pantala::quoted(place->first)));
+                                  weights.source(), in_quotes(place->second), in_quotes(name),
+                                  in_quotes(place->first)));
   }
   return given;
 }

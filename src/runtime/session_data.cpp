@@ -18,14 +18,18 @@ namespace pantala::runtime {
 
 namespace {
 
-std::unique_ptr<device::Device> open_device(const CompiledPlan::Data& data,
-                                            const SessionOptions& options) {
+int threads_of(const CompiledPlan::Data& data, const SessionOptions& options) {
   if (options.threads < 0)
     throw TypeError(
         fmt::format("session: threads must be 0 (as compiled) or more, got {}", options.threads));
-  return device::make_device(options.device.empty() ? data.device : options.device,
-                             {.workers = options.threads > 0 ? options.threads : data.threads,
-                              .sentinels = options.sentinels});
+  return options.threads > 0 ? options.threads : data.threads;
+}
+
+std::unique_ptr<device::Device> open_device(const CompiledPlan::Data& data,
+                                            const SessionOptions& options) {
+  return device::make_device(
+      options.device.empty() ? data.device : options.device,
+      {.workers = threads_of(data, options), .sentinels = options.sentinels});
 }
 
 }  // namespace
@@ -33,7 +37,7 @@ std::unique_ptr<device::Device> open_device(const CompiledPlan::Data& data,
 SessionData::SessionData(const CompileResult& compiled, const SessionOptions& options)
     : main_data_(compiled.plan.data()),
       device_(open_device(*main_data_, options)),
-      store_(*device_, options.seed),
+      store_(*device_, options.seed, threads_of(*main_data_, options)),
       report_(compiled.report),
       accumulation_steps_(main_data_->accumulation_steps) {
   const auto begin = std::chrono::steady_clock::now();

@@ -61,7 +61,7 @@ std::int64_t saved_window(const Weights& file, bool splits) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
   if (error != std::errc() || end != text.data() + text.size() || count < 0)
     throw ParseError(fmt::format("{}: {}: expected a whole number, found {}", file.source(),
-                                 kAccumulated, pantala::quoted(text)));
+                                 kAccumulated, in_quotes(text)));
   if (count > 0 && !splits)
     throw TypeError(fmt::format(
         "{}: it was saved after {} micro-batches of a window, but this session does not accumulate",

@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <array>
 
+#include "base/parallel.h"
 #include "base/text.h"
+#include "ir/init_kinds.h"
+#include "ir/init_values.h"
 #include "pantala/error.h"
 #include "runtime/convert.h"
 #include "runtime/placement.h"
@@ -23,6 +26,12 @@ std::int64_t aligned(std::int64_t bytes) {
 
 ir::Number number_of(const Literal& value) {
   return value.is_float() ? ir::Number(value.f()[0]) : ir::Number::of(value.i()[0]);
+}
+
+std::vector<std::byte> encoded(const Literal& value, const Type& type) {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(bytes_of(type)));
+  encode(value, type.dtype, bytes.data());
+  return bytes;
 }
 
 Literal literal_of(const ir::Number& number, DType dtype) {
@@ -68,11 +77,6 @@ void Store::check(std::span<const StoreLeaf> leaves) const {
         fmt::format("the plan does not fit the session: {}", fmt::join(problems, "; ")));
 }
 
-Literal Store::first_value(const StoreLeaf& leaf) const {
-  if (leaf.name == "rng.seed") return Literal::integer(static_cast<std::int64_t>(seed_), i64);
-  return init::make(leaf.init, leaf.type, leaf.name, seed_);
-}
-
 void Store::extend(std::span<const StoreLeaf> leaves,
                    std::span<const std::vector<std::string>> siblings) {
   check(leaves);
@@ -86,16 +90,74 @@ void Store::extend(std::span<const StoreLeaf> leaves,
   }
   place_on_device(added, siblings);
   for (Entry& entry : added) {
-    const Literal first = first_value(entry.leaf);
-    if (entry.leaf.on_host) {
-      entry.host = numbers_.size();
-      numbers_.push_back(number_of(first));
-    } else {
-      write(entry, first);
-    }
+    begin(entry);
     index_.emplace(entry.leaf.name, entries_.size());
     entries_.push_back(std::move(entry));
   }
+}
+
+// Gives a new entry its first value, or notes that it has none yet.
+void Store::begin(Entry& entry) {
+  const StoreLeaf& leaf = entry.leaf;
+  const bool tensor = !leaf.on_host && is_float(leaf.type.dtype) && leaf.type.shape.rank() > 0;
+  if (tensor && leaf.init.kind == Initializer::Kind::zeros) return;  // as memory is
+  if (tensor) {
+    init::check(leaf.init, leaf.type);
+    unsettled_.push_back(entries_.size());
+    return;
+  }
+  const Literal first = leaf.name == "rng.seed"
+                            ? Literal::integer(static_cast<std::int64_t>(seed_), i64)
+                            : init::make(leaf.init, leaf.type, leaf.name, seed_);
+  if (leaf.on_host) {
+    entry.host = numbers_.size();
+    numbers_.push_back(number_of(first));
+  } else {
+    device_.write(entry.slice, encoded(first, leaf.type));
+  }
+}
+
+void Store::settle() const {
+  if (unsettled_.empty()) return;
+  make_first_values(unsettled_);
+  unsettled_.clear();
+}
+
+void Store::settle(const Entry& entry) const {
+  const auto found = std::find(unsettled_.begin(), unsettled_.end(), index_of(entry));
+  if (found == unsettled_.end()) return;
+  make_first_values({&*found, 1});
+  unsettled_.erase(found);
+}
+
+void Store::make_first_values(std::span<const std::size_t> entries) const {
+  constexpr std::int64_t kPart = 1 << 15;
+  struct Part {
+    const Entry* entry;
+    const init::Values* values;
+    std::int64_t first;
+  };
+  std::vector<init::Values> values;
+  values.reserve(entries.size());
+  std::vector<Part> parts;
+  for (const std::size_t index : entries) {
+    const Entry& entry = entries_[index];
+    values.emplace_back(entry.leaf.init, entry.leaf.type, entry.leaf.name, seed_);
+    for (std::int64_t first = 0; first < entry.leaf.type.shape.numel(); first += kPart)
+      parts.push_back({&entry, &values.back(), first});
+  }
+  parallel_for(parts.size(), threads_, [&](std::size_t k) {
+    const auto [entry, source, first] = parts[k];
+    const DType dtype = entry->leaf.type.dtype;
+    const std::int64_t size = dtype_bytes(dtype);
+    std::vector<double> numbers(
+        static_cast<std::size_t>(std::min(kPart, entry->leaf.type.shape.numel() - first)));
+    source->fill(first, numbers);
+    std::vector<std::byte> bytes(numbers.size() * static_cast<std::size_t>(size));
+    encode(HostElements(std::span<const double>(numbers)), dtype, bytes.data());
+    device_.write({entry->slice.memory, entry->slice.offset + first * size, std::ssize(bytes)},
+                  bytes);
+  });
 }
 
 void Store::move_to_device(Entry& entry) {
@@ -162,6 +224,7 @@ std::span<const std::byte> Store::bytes(const Entry& entry, std::vector<std::byt
            space.data());
     return space;
   }
+  settle(entry);
   device_.wait();
   if (const std::byte* view = device_.host_view(entry.slice.memory))
     return {view + entry.slice.offset, count};
@@ -217,14 +280,13 @@ void Store::write_bytes(const Entry& entry, std::span<const std::byte> bytes) {
     numbers_[entry.host] = number_of(decode(entry.leaf.type, bytes.data()));
   else
     device_.write(entry.slice, bytes);
+  std::erase(unsettled_, index_of(entry));
 }
 
 void Store::write(const Entry& entry, const Literal& value) {
   const Type& type = entry.leaf.type;
   check_literal({kind_name(entry.leaf.kind), entry.leaf.name}, value, type);
-  std::vector<std::byte> bytes(static_cast<std::size_t>(bytes_of(type)));
-  encode(value, type.dtype, bytes.data());
-  write_bytes(entry, bytes);
+  write_bytes(entry, encoded(value, type));
 }
 
 void Store::write(const Entry& entry, const HostElements& value) {

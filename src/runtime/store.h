@@ -4,7 +4,8 @@
 // are numbers on the host, unless a kernel of some plan reads or writes them: then they lie in
 // device memory, too. Plans are bound to its slices, so that all of them see the same memory.
 //
-// First values come from initialisers and the seed; they are those of ref::Session.
+// First values come from initialisers and the seed; they are those of ref::Session. Tensors get
+// them when somebody wants to see them: a model whose weights are loaded never draws any.
 #pragma once
 
 #include <cstddef>
@@ -38,8 +39,9 @@ struct StoreLeaf {
 
 class Store {
  public:
-  // The device must outlive the store.
-  Store(device::Device& device, std::uint64_t seed) : device_(device), seed_(seed) {}
+  // The device must outlive the store. First values are made by so many threads.
+  Store(device::Device& device, std::uint64_t seed, int threads = 1)
+      : device_(device), seed_(seed), threads_(threads) {}
   ~Store();
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
@@ -49,6 +51,9 @@ class Store {
   // has changed. `siblings` as in placement.h.
   void extend(std::span<const StoreLeaf> leaves,
               std::span<const std::vector<std::string>> siblings);
+
+  // Makes the first values that nobody has asked for or replaced yet: before a plan runs.
+  void settle() const;
 
   struct Entry {
     StoreLeaf leaf;
@@ -88,14 +93,18 @@ class Store {
                        std::span<const std::vector<std::string>> siblings);
   void move_to_device(Entry& entry);
   void write_bytes(const Entry& entry, std::span<const std::byte> bytes);
-  Literal first_value(const StoreLeaf& leaf) const;
+  void begin(Entry& entry);
+  void settle(const Entry& entry) const;
+  void make_first_values(std::span<const std::size_t> entries) const;
 
   device::Device& device_;
   std::uint64_t seed_;
+  int threads_;
   std::vector<device::MemoryId> blocks_;
   std::vector<Entry> entries_;
   std::map<std::string, std::size_t, std::less<>> index_;
   std::vector<ir::Number> numbers_;
+  mutable std::vector<std::size_t> unsettled_;  // entries in device memory without first values
 };
 
 }  // namespace pantala::runtime

@@ -381,7 +381,7 @@ std::string Diagnosis::text() const {
     text = fmt::format("The {} is {}{} before anything is computed.\n", o.result.source,
                        exact(o.value), at);
   } else {
-    const std::string label = o.label.empty() ? "" : fmt::format(" {}", pantala::quoted(o.label));
+    const std::string label = o.label.empty() ? "" : fmt::format(" {}", in_quotes(o.label));
     const std::string place = o.place.empty() ? "" : fmt::format(" ({})", o.place);
     text = fmt::format("The first number that is not finite is made in the {} by {}{}{}: {}{}.\n",
                        part_name(o.part), o.op, label, place, exact(o.value), at);

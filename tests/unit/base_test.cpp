@@ -92,11 +92,11 @@ TEST(Exact, reads_back_to_the_same_bits) {
 }
 
 TEST(Quoted, escapes_quotes_backslashes_and_control_characters) {
-  EXPECT_EQ(quoted("fc1.weight"), "\"fc1.weight\"");
-  EXPECT_EQ(quoted("a\"b\\c"), "\"a\\\"b\\\\c\"");
-  EXPECT_EQ(quoted("a\nb\t"), "\"a\\x0ab\\x09\"");
-  EXPECT_EQ(quoted(std::string_view("\0", 1)), "\"\\x00\"");
-  EXPECT_EQ(quoted("größe"), "\"größe\"");
+  EXPECT_EQ(in_quotes("fc1.weight"), "\"fc1.weight\"");
+  EXPECT_EQ(in_quotes("a\"b\\c"), "\"a\\\"b\\\\c\"");
+  EXPECT_EQ(in_quotes("a\nb\t"), "\"a\\x0ab\\x09\"");
+  EXPECT_EQ(in_quotes(std::string_view("\0", 1)), "\"\\x00\"");
+  EXPECT_EQ(in_quotes("größe"), "\"größe\"");
 }
 
 TEST(Counted, has_a_plural) {

@@ -77,7 +77,7 @@ std::string as_text(const io::SafeTensorsModel& model) {
                   counted(totals.elements, "element"), size_text(totals.bytes),
                   has_parts ? fmt::format(" in {} files", model.files.size()) : "");
   for (const auto& [key, value] : metadata_of(model))
-    text += fmt::format("metadata {}: {}\n", pantala::quoted(key), pantala::quoted(value));
+    text += fmt::format("metadata {}: {}\n", in_quotes(key), in_quotes(value));
   return tensors.empty() ? text : text + table_text(columns, rows);
 }
 

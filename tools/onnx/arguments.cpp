@@ -19,8 +19,7 @@ std::map<std::string, std::string> named(const std::string& option, const std::s
   for (const std::string& argument : arguments) {
     const std::size_t at = argument.rfind('=');
     if (at == std::string::npos || at == 0 || at + 1 == argument.size())
-      throw TypeError(
-          fmt::format("{} must be {}, got {}", option, form, pantala::quoted(argument)));
+      throw TypeError(fmt::format("{} must be {}, got {}", option, form, in_quotes(argument)));
     if (!values.emplace(argument.substr(0, at), argument.substr(at + 1)).second)
       throw TypeError(fmt::format("{}: '{}' is given twice", option, argument.substr(0, at)));
   }
@@ -45,7 +44,7 @@ std::map<std::string, std::int64_t> named_sizes(const std::string& option,
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
     if (error != std::errc() || end != text.data() + text.size() || size < 0)
       throw TypeError(fmt::format("{} {}: a size is a whole number from 0, got {}", option, name,
-                                  pantala::quoted(text)));
+                                  in_quotes(text)));
     sizes.emplace(name, size);
   }
   return sizes;

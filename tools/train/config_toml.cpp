@@ -178,7 +178,7 @@ std::vector<Assignment> read_toml_file(const std::filesystem::path& path) {
 Assignment parse_set(std::string_view text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string_view::npos || equals == 0)
-    throw TypeError(fmt::format("--set must be KEY=VALUE, got {}", quoted(text)));
+    throw TypeError(fmt::format("--set must be KEY=VALUE, got {}", in_quotes(text)));
   const std::string key(text.substr(0, equals));
   return {key, value_for(key, text.substr(equals + 1)), "--set"};
 }

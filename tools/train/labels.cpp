@@ -94,8 +94,8 @@ data::Dataset with_classes(const data::Dataset& set, const std::vector<std::stri
     const std::string& name = set.classes.at(static_cast<std::size_t>(label));
     const auto found = number.find(name);
     if (found == number.end())
-      throw TypeError(fmt::format("{}: the model knows no class {}{}", set.name,
-                                  pantala::quoted(name), did_you_mean(name, names)));
+      throw TypeError(fmt::format("{}: the model knows no class {}{}", set.name, in_quotes(name),
+                                  did_you_mean(name, names)));
     label = found->second;
   }
   data::Dataset result = set;

@@ -1,13 +1,11 @@
 #include "codegen/llvm/code.h"
 
 #include <algorithm>
-#include <atomic>
 #include <exception>
-#include <system_error>
-#include <thread>
 #include <utility>
 
 #include "base/hash.h"
+#include "base/parallel.h"
 
 namespace pantala::codegen {
 
@@ -100,23 +98,11 @@ std::vector<CodeCache::Found> CodeCache::get(std::span<const kir::Kernel> kernel
 std::vector<CodeCache::Compiled> CodeCache::compile_jobs(std::span<const Job> jobs,
                                                          const HostTarget& target, int threads) {
   std::vector<Compiled> results(jobs.size());
-  std::atomic<std::size_t> next{0};
-  const auto work = [&] {
-    for (std::size_t k = next++; k < jobs.size(); k = next++) {
-      try {
-        results[k].unit = compile(*jobs[k].kernel, target);
-      } catch (...) { results[k].error = std::current_exception(); }
-    }
-  };
-  std::vector<std::jthread> helpers;
-  const auto useful = std::min<std::int64_t>(threads, std::ssize(jobs));
-  try {
-    for (int t = 1; t < useful; ++t) helpers.emplace_back(work);
-  } catch (const std::system_error&) {
-    // The system gives no more threads: those that there are do the work.
-  }
-  work();
-  helpers.clear();
+  parallel_for(jobs.size(), threads, [&](std::size_t k) {
+    try {
+      results[k].unit = compile(*jobs[k].kernel, target);
+    } catch (...) { results[k].error = std::current_exception(); }
+  });
   return results;
 }
 
