@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <unordered_map>
 
 #include "kir/simplify.h"
 #include "pantala/error.h"
@@ -51,15 +52,39 @@ std::vector<KernelDraft> build(Context& context, const Group& group) {
       fmt::format("schedule: no kernel for '{}'", context.node(group.anchors[0]).op->name));
 }
 
-// Adds a kernel unless the program has the same code already.
-std::uint32_t add_kernel(Program& program, const kir::Kernel& draft) {
-  kir::Kernel kernel = kir::simplify(draft);
-  for (std::size_t k = 0; k < program.kernels.size(); ++k)
-    if (kir::same_code(program.kernels[k], kernel)) return static_cast<std::uint32_t>(k);
-  kernel.name = fmt::format("{}_{}", kernel.name, program.kernels.size());
-  program.kernels.push_back(std::move(kernel));
-  return static_cast<std::uint32_t>(program.kernels.size() - 1);
-}
+// The kernels of a program, each once. Layers of the same form make the same draft again and again,
+// and to simplify one takes far longer than to find it here.
+class Kernels {
+ public:
+  explicit Kernels(Program& program) : program_(program) {}
+
+  // The number of the kernel with the draft's code, which is added if there is none.
+  std::uint32_t add(kir::Kernel draft) {
+    std::vector<Known>& alike = known_[kir::hash_code(draft)];
+    for (const Known& one : alike)
+      if (kir::same_code(one.draft, draft)) return one.number;
+    const std::uint32_t number = add_simplified(kir::simplify(draft));
+    alike.push_back({std::move(draft), number});
+    return number;
+  }
+
+ private:
+  struct Known {
+    kir::Kernel draft;
+    std::uint32_t number;
+  };
+
+  std::uint32_t add_simplified(kir::Kernel kernel) {
+    for (std::size_t k = 0; k < program_.kernels.size(); ++k)
+      if (kir::same_code(program_.kernels[k], kernel)) return static_cast<std::uint32_t>(k);
+    kernel.name = fmt::format("{}_{}", kernel.name, program_.kernels.size());
+    program_.kernels.push_back(std::move(kernel));
+    return static_cast<std::uint32_t>(program_.kernels.size() - 1);
+  }
+
+  Program& program_;
+  std::unordered_map<std::uint64_t, std::vector<Known>> known_;
+};
 
 // Of the buffers that a launch is given, each once.
 double bytes_of(const Program& program, const ProgramLaunch::Set& set) {
@@ -71,11 +96,11 @@ double bytes_of(const Program& program, const ProgramLaunch::Set& set) {
   return bytes;
 }
 
-void add_launch(Program& program, KernelDraft draft) {
+void add_launch(Program& program, Kernels& kernels, KernelDraft draft) {
   if (draft.set.items == 0) return;
   ProgramLaunch launch;
   launch.name = std::move(draft.name);
-  launch.kernel = add_kernel(program, draft.kernel);
+  launch.kernel = kernels.add(std::move(draft.kernel));
   launch.bytes = bytes_of(program, draft.set);
   launch.sets = {std::move(draft.set)};
   launch.serial = draft.serial;
@@ -96,9 +121,11 @@ void note_host_results(Context& context) {
 
 Program schedule(const Graph& lowered, const Target& target, const ScheduleOptions& options) {
   Context context(lowered, target, options);
+  Kernels kernels(context.program);
   for (const Group& group : make_groups(context)) {
     const MakingScope making(context, group.is_copy ? std::vector<GroupOutput>{} : group.outputs);
-    for (KernelDraft& draft : build(context, group)) add_launch(context.program, std::move(draft));
+    for (KernelDraft& draft : build(context, group))
+      add_launch(context.program, kernels, std::move(draft));
   }
   note_host_results(context);
   return std::move(context.program);
