@@ -2,7 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
+#include <algorithm>
+#include <cmath>
 
 #include "cli/training.h"
 #include "pantala/weights.h"
@@ -10,7 +11,6 @@
 namespace pantala::tests {
 namespace {
 
-using nlohmann::json;
 using testing::HasSubstr;
 
 class FirstWeights : public TrainingTest {
@@ -20,10 +20,18 @@ class FirstWeights : public TrainingTest {
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   }
   std::string old_model() const { return file("old/model.safetensors"); }
-  std::string complaint(std::vector<std::string> more) const {
-    const Outcome outcome = run_pantala(train("refused", std::move(more)));
+  // A run that changes nothing, so that it ends with the weights that it began with.
+  std::vector<std::string> still(const std::string& out, const std::vector<std::string>& more,
+                                 const std::string& data = "") const {
+    std::vector<std::string> words = train(out, more);
+    *std::find(words.begin(), words.end(), "0.01") = "1e-30";
+    if (!data.empty()) *std::find(words.begin(), words.end(), points()) = "csv:" + file(data);
+    return words;
+  }
+  std::string complaint(const std::vector<std::string>& more, const std::string& data = "") const {
+    const Outcome outcome = run_pantala(still("refused", more, data));
     EXPECT_EQ(outcome.exit_code, 2) << outcome.out;
-    EXPECT_FALSE(exists("refused"));
+    EXPECT_FALSE(exists("refused/config.toml"));
     return outcome.err;
   }
   Literal weight(const std::string& run, const std::string& name) const {
@@ -31,11 +39,8 @@ class FirstWeights : public TrainingTest {
   }
 };
 
-// With a rate that changes nothing, the weights at the end are those of the beginning.
 TEST_F(FirstWeights, ARunBeginsWithTheWeightsOfAFile) {
-  const std::vector<std::string> still = {"--weights", old_model(), "--lr",  "1e-30",
-                                          "--seed",    "5",         "--ema", "0.9"};
-  const Outcome outcome = run_pantala(train("run", still));
+  const Outcome outcome = run_pantala(still("run", {"--weights", old_model(), "--seed", "5"}));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   for (const std::string& name : Weights::open(old_model()).names())
     EXPECT_EQ(weight("run", name), weight("old", name)) << name;
@@ -44,19 +49,25 @@ TEST_F(FirstWeights, ARunBeginsWithTheWeightsOfAFile) {
   EXPECT_EQ(run_pantala({"eval", file("run"), "--data", points()}).exit_code, 0);
 }
 
+TEST_F(FirstWeights, AveragesBeginThereToo) {
+  const Outcome outcome = run_pantala(still("run", {"--weights", old_model(), "--ema", "0.9"}));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Literal average = weight("run", "fc1.weight"), first = weight("old", "fc1.weight");
+  for (std::int64_t k = 0; k < first.numel(); ++k)
+    EXPECT_NEAR(average.at(k), first.at(k), 1e-5 * std::abs(first.at(k)));
+}
+
 TEST_F(FirstWeights, WhatDoesNotFitIsListedUnlessItBeginsAnew) {
-  std::vector<std::string> other = {"--weights", old_model(), "--lr", "1e-30"};
   write_points(file("more.csv"), 60);
   std::ofstream(file("more.csv"), std::ios::app) << "1,2,3,4.5,flat\n";  // a fourth class
-  other.insert(other.end(), {"--data", "csv:" + file("more.csv")});
-  const std::string message = complaint(other);
+  const std::string message = complaint({"--weights", old_model()}, "more.csv");
   EXPECT_THAT(message, HasSubstr("old/model.safetensors"));
   EXPECT_THAT(message, HasSubstr("[4,12] in the model, f32[3,12] given"));
   EXPECT_THAT(message, HasSubstr("[4] in the model, f32[3] given"));
   const std::vector<std::string> names = Weights::open(old_model()).names();
   const std::string last = names.back().substr(0, names.back().find_last_of('.'));
-  other.insert(other.end(), {"--fresh", last + ".*"});
-  const Outcome outcome = run_pantala(train("run", other));
+  const Outcome outcome =
+      run_pantala(still("run", {"--weights", old_model(), "--fresh", last + ".*"}, "more.csv"));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_EQ(weight("run", names.front()), weight("old", names.front()));
 }

@@ -47,30 +47,45 @@ class Sounds : public TrainingTest {
   }
   std::string npz(const std::string& name) const { return "npz:" + file(name); }
   std::vector<std::string> listen(const std::string& out, const std::string& data,
-                                  std::vector<std::string> more = {}) const {
-    std::vector<std::string> words = {
-        "train",  "--model", "whisper-tiny",        "--data", npz(data),
-        "--out",  file(out), "--batch-size",        "8",      "--lr",
-        "0.0005", "--set",   "data.validation=none"};
+                                  std::vector<std::string> more = {},
+                                  const std::string& model = "whisper-tiny") const {
+    std::vector<std::string> words = {"train",
+                                      "--model",
+                                      model,
+                                      "--data",
+                                      data,
+                                      "--out",
+                                      file(out),
+                                      "--batch-size",
+                                      "8",
+                                      "--lr",
+                                      "0.0005",
+                                      "--set",
+                                      "data.validation=none",
+                                      "--set",
+                                      "checkpoint.every_epochs=0"};
     words.insert(words.end(), more.begin(), more.end());
     return words;
   }
-  std::string complaint(const std::string& data, std::vector<std::string> more = {}) const {
-    const Outcome outcome = run_pantala(listen("refused", data, std::move(more)));
+  std::string complaint(const std::string& data, std::vector<std::string> more = {},
+                        const std::string& model = "whisper-tiny") const {
+    const Outcome outcome = run_pantala(listen("refused", data, std::move(more), model));
     EXPECT_EQ(outcome.exit_code, 2) << outcome.out;
     EXPECT_FALSE(exists("refused"));
     return outcome.err;
   }
+  json evaluation(const std::string& data) const {
+    const Outcome outcome = run_pantala({"eval", file("run"), "--data", npz(data), "--json"});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return json::parse(outcome.out);
+  }
 };
 
 TEST_F(Sounds, AWhisperEncoderLearnsAClassForEveryPosition) {
-  const Outcome outcome = run_pantala(listen("run", "sounds.npz", {"--epochs", "12"}));
+  const Outcome outcome = run_pantala(listen("run", npz("sounds.npz"), {"--epochs", "12"}));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
 
-  const Outcome eval = run_pantala({"eval", file("run"), "--data", npz("sounds.npz"), "--json"});
-  ASSERT_EQ(eval.exit_code, 0) << eval.err;
-  const json evaluation = json::parse(eval.out).at("evaluation");
-  EXPECT_GT(evaluation.at("accuracy"), 0.95);
+  EXPECT_GT(evaluation("sounds.npz").at("accuracy"), 0.95);
 
   const Outcome predict =
       run_pantala({"predict", file("run"), "--data", npz("sounds.npz"), "--csv"});
@@ -98,14 +113,9 @@ TEST_F(Sounds, PositionsWithoutALabelDoNotCount) {
   for (std::size_t k = 0; k < some.size(); ++k)
     if (k % 3 != 0 || k / kLength < 8) some[k] = -100;  // of the first items nothing is known
   write_sounds("some.npz", some);
-  const Outcome outcome = run_pantala(listen("run", "sounds.npz", {"--epochs", "1"}));
+  const Outcome outcome = run_pantala(listen("run", npz("sounds.npz"), {"--epochs", "1"}));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  const auto evaluate = [&](const std::string& data) {
-    const Outcome eval = run_pantala({"eval", file("run"), "--data", npz(data), "--json"});
-    EXPECT_EQ(eval.exit_code, 0) << eval.err;
-    return json::parse(eval.out).at("evaluation");
-  };
-  const json all = evaluate("sounds.npz"), part = evaluate("some.npz");
+  const json all = evaluation("sounds.npz"), part = evaluation("some.npz");
   EXPECT_TRUE(part.at("loss").is_number());  // batches without a label are left out
   EXPECT_NE(part.at("loss"), all.at("loss"));
   std::int64_t counted = 0;
@@ -116,21 +126,21 @@ TEST_F(Sounds, PositionsWithoutALabelDoNotCount) {
 
 TEST_F(Sounds, LabelsAndItemsThatDoNotFitAreRefused) {
   write_sounds("one.npz", std::vector<std::int64_t>(kItems, 1));
-  EXPECT_THAT(complaint("one.npz"),
+  EXPECT_THAT(complaint(npz("one.npz")),
               HasSubstr("the labels are i64[24]; this model learns a class for each of the 6 "
                         "positions of an item: whole numbers [items, 6]"));
   write_sounds("short.npz", std::vector<std::int64_t>(kItems * 5, 1));
-  EXPECT_THAT(complaint("short.npz"), HasSubstr("the labels are i64[24,5]"));
+  EXPECT_THAT(complaint(npz("short.npz")), HasSubstr("the labels are i64[24,5]"));
   std::vector<std::int64_t> wrong = labels();
   wrong[9] = -3;
   write_sounds("wrong.npz", wrong);
-  EXPECT_THAT(complaint("wrong.npz"),
+  EXPECT_THAT(complaint(npz("wrong.npz")),
               HasSubstr("the label of item 1, position 3 is -3; classes are numbered from 0"));
-  EXPECT_THAT(complaint("sounds.npz", {"--set", "data.flip=true"}),
+  EXPECT_THAT(complaint(npz("sounds.npz"), {"--set", "data.flip=true"}),
               HasSubstr("data.flip and data.crop_pad are for images"));
-  EXPECT_THAT(complaint("sounds.npz", {"--model", "mlp"}),
+  EXPECT_THAT(complaint(npz("sounds.npz"), {}, "mlp"),
               HasSubstr("the labels are i64[24,6]; classes are whole numbers, one per item"));
-  EXPECT_THAT(complaint("sounds.npz", {"--data", points()}),
+  EXPECT_THAT(complaint(points()),
               HasSubstr("model whisper-tiny takes spectrograms [mels, frames] of up to 3000 "
                         "frames; the items of the data set are [4]"));
 }
