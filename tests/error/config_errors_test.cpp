@@ -58,7 +58,8 @@ const BadConfig kBadConfigs[] = {
     {"[chekpoint]\n", "run.toml:1:2: unknown section 'chekpoint'; did you mean 'checkpoint'?"},
     {"model = \"mlp\"\n",
      "run.toml:1:1: unknown key 'model'; it is a section with model.name, model.from, "
-     "model.loss, model.hidden, model.activation, model.task"},
+     "model.loss, model.weights, model.fresh, model.unused, model.hidden, model.activation, "
+     "model.task"},
     {"[model.layers.first]\nsize = 3\n", "run.toml:2:1: unknown key 'model.layers.first.size'"},
     {"[optimizer.options]\nlr = 3\n",
      "run.toml:2:1: unknown key 'optimizer.options.lr'; did you mean 'optimizer.lr'?"},
@@ -109,7 +110,8 @@ const BadConfig kBadConfigs[] = {
      "you mean 'regression'?"},
     {"[model]\nname = \"lenett\"\n",
      "run.toml:2:1: model.name must be lenet, llama-bytes, mlp, resnet18, resnet18_folded, "
-     "resnet50, resnet50_folded, smollm2-135m or smollm2-360m, got \"lenett\"; did you mean "
+     "resnet50, resnet50_folded, smollm2-135m, smollm2-360m, whisper-base, "
+     "whisper-small or whisper-tiny, got \"lenett\"; did you mean "
      "'lenet'?"},
     {"[model]\nactivation = \"rellu\"\n",
      "run.toml:2:1: model.activation must be identity, relu, leaky_relu, elu, gelu, gelu_tanh, "
@@ -183,7 +185,8 @@ const BadLine kBadLines[] = {
      "--max-steps: max_steps must be a whole number from 0, got -1"},
     {{"train", "--model", "lent"},
      "--model: model.name must be lenet, llama-bytes, mlp, resnet18, resnet18_folded, "
-     "resnet50, resnet50_folded, smollm2-135m or smollm2-360m, got \"lent\"; did you mean "
+     "resnet50, resnet50_folded, smollm2-135m, smollm2-360m, whisper-base, "
+     "whisper-small or whisper-tiny, got \"lent\"; did you mean "
      "'lenet'?"},
     {{"train", "--data", "fashion"},
      "--data: data.source must be fashion-mnist, idx:DIR, csv:FILE, npz:FILE, images:DIR, "
