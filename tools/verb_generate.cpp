@@ -17,6 +17,7 @@
 #include "pantala/weights.h"
 #include "tools/command.h"
 #include "tools/train/trained.h"
+#include "train/snapshot.h"
 
 namespace pantala::tools {
 
@@ -51,7 +52,8 @@ std::vector<std::int64_t> token_list(const std::string& text, const std::string&
 
 // The model with its weights.
 struct Writer {
-  std::optional<Trained> run;  // whose session the generator uses
+  std::optional<Trained> run;                      // whose session the generator uses
+  std::unique_ptr<train::AveragesInUse> averages;  // of the weights, as evaluation has them
   std::optional<Generator> generator;
 };
 
@@ -62,6 +64,8 @@ Writer open_run(const TextOptions& options, GeneratorOptions generator) {
   zoo::LlamaConfig config = zoo::llama_config(writer.run->config.model.name);
   config.vocabulary = writer.run->profile.classes;
   Session& session = writer.run->trainer.session();
+  writer.averages =
+      std::make_unique<train::AveragesInUse>(session, writer.run->trainer.state().global_steps > 0);
   generator.threads =
       options.threads > 0 ? options.threads : static_cast<int>(writer.run->config.threads);
   writer.generator.emplace(session, config, generator);

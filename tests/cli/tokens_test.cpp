@@ -71,6 +71,21 @@ TEST_F(Tokens, TextIsLearntAndEvaluated) {
               HasSubstr("tokens are no such items"));
 }
 
+// The model at the end of a run has the averages, and so has what the run writes.
+TEST_F(Tokens, ARunWithAveragesWritesWithThem) {
+  ASSERT_EQ(run_pantala(learn("run", "text:" + file("sun.txt"), {"--ema", "0.9"})).exit_code, 0);
+  const std::vector<std::string> ask = {"--prompt", "the ", "--tokens", "20", "--threads", "1"};
+  std::vector<std::string> of_run = {"generate", file("run")},
+                           of_file = {"generate", "--weights", file("run/model.safetensors"),
+                                      "--model", "llama-bytes"};
+  of_run.insert(of_run.end(), ask.begin(), ask.end());
+  of_file.insert(of_file.end(), ask.begin(), ask.end());
+  const Outcome run = run_pantala(of_run), weights = run_pantala(of_file);
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  ASSERT_EQ(weights.exit_code, 0) << weights.err;
+  EXPECT_EQ(run.out, weights.out);
+}
+
 TEST_F(Tokens, GoOnWithTheSameBits) {
   const std::string source = "tokens:" + file("tokens.bin");
   ASSERT_EQ(run_pantala(learn("whole", source, {"--max-steps", "6"})).exit_code, 0);

@@ -1,6 +1,7 @@
 // Helpers of src/base: names, globs, texts of numbers and strings, hashes.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <bit>
 #include <charconv>
 #include <cmath>
@@ -146,6 +147,16 @@ TEST(Philox, elements_are_lanes_of_blocks) {
   const PhiloxBlock block = philox4x32({1, 7, 5, 0}, {3, 0});
   for (std::uint64_t lane = 0; lane < 4; ++lane)
     EXPECT_EQ(random_bits(3, 5, 7, 4 + lane), block[lane]);
+}
+
+TEST(Philox, many_at_once_are_the_same) {
+  const std::uint64_t far = (std::uint64_t{1} << 34) - 3;  // the block number outgrows 32 bits
+  for (const std::uint64_t first : {std::uint64_t{0}, std::uint64_t{3}, far}) {
+    std::array<std::uint32_t, 11> bits{};
+    random_bits(3, 5, 7, first, bits);
+    for (std::size_t k = 0; k < bits.size(); ++k)
+      EXPECT_EQ(bits[k], random_bits(3, 5, 7, first + k)) << first << "+" << k;
+  }
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <limits>
 #include <numbers>
 
+#include "ir/init_values.h"
 #include "pantala/error.h"
 #include "pantala/graph.h"
 #include "pantala/interpreter.h"
@@ -269,6 +270,22 @@ TEST(InitTest, NeighbouringElementsAreIndependent) {
 TEST(InitTest, TheShapeDoesNotChangeTheStream) {
   const Literal flat = draw(init::normal(), {24}), cube = draw(init::normal(), {2, 3, 4});
   EXPECT_EQ(flat.reshaped({2, 3, 4}), cube);
+}
+
+TEST(InitTest, PartsAreThoseOfTheWhole) {
+  const Type type{f32, {7, 300}};
+  for (const Initializer& init :
+       {init::normal(1, 2), init::uniform(-1, 3), init::kaiming_uniform(1), init::xavier_normal(),
+        init::truncated_normal(0, 1, -1, 1), init::orthogonal(), init::constant(0.1)}) {
+    const Literal whole = init::make(init, type, "w", 3);
+    const init::Values values(init, type, "w", 3);
+    for (const std::int64_t first : {0, 1, 2, 3, 255, 257, 2099}) {
+      std::vector<double> part(static_cast<std::size_t>(std::min<std::int64_t>(700, 2100 - first)));
+      values.fill(first, part);
+      for (std::size_t k = 0; k < part.size(); ++k)
+        ASSERT_EQ(part[k], whole.at(first + static_cast<std::int64_t>(k))) << first << "+" << k;
+    }
+  }
 }
 
 TEST(InitTest, TheOrderOfCreationDoesNotMatter) {

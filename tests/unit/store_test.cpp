@@ -105,6 +105,26 @@ TEST_F(StoreTest, first_values_are_those_of_the_interpreter) {
     EXPECT_EQ(store.read(*store.find(name)), reference.value(name)) << name;
 }
 
+TEST_F(StoreTest, first_values_are_made_once_by_any_number_of_threads) {
+  constexpr std::int64_t kMany = 100'000;  // several parts
+  const StoreLeaf many = parameter("many", {f32, {kMany}}, init::normal()),
+                  given = parameter("given", {f32, {4}}, init::normal()),
+                  ones = parameter("ones", {f32, {3}}, init::ones());
+  const Literal expected = init::make(many.init, many.type, "many", 5);
+  for (const int threads : {1, 3}) {
+    Store store(*device_, 5, threads);
+    store.extend(std::vector{many, given, ones}, {});
+    store.write(*store.find("given"), Literal::floats({4}, {1, 2, 3, 4}));
+    store.settle();
+    EXPECT_EQ(store.read(*store.find("given")), Literal::floats({4}, {1, 2, 3, 4}));
+    EXPECT_EQ(store.read(*store.find("many")), expected);
+    EXPECT_EQ(store.read(*store.find("ones")).at(2), 1);
+    store.write(*store.find("ones"), Literal::floats({3}, {5, 5, 5}));
+    store.settle();  // nothing is left to make
+    EXPECT_EQ(store.read(*store.find("ones")).at(2), 5);
+  }
+}
+
 TEST_F(StoreTest, slices_are_aligned_in_one_block) {
   Store store(*device_, 0);
   store.extend(std::vector{parameter("a", {f32, {3}}), parameter("b", {f64, {9}}),
