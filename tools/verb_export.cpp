@@ -16,6 +16,7 @@
 #include "tools/command.h"
 #include "tools/train/model.h"
 #include "tools/train/trained.h"
+#include "train/snapshot.h"
 
 namespace pantala::tools {
 
@@ -32,30 +33,29 @@ struct ExportVerbOptions {
 struct Exported {
   Graph graph;
   Weights weights;
-  std::string from;  // for the report
+  std::string from;   // for the report
+  std::string given;  // what its input must be
 };
 
-// What the run's evaluation uses: averages of the weights where it has some.
-Weights evaluation_weights(const Session& session) {
-  Weights weights = session.weights();
-  const std::vector<std::string> states = session.states();
-  for (const std::string& parameter : session.parameters()) {
-    const std::string average = "ema." + parameter;
-    if (std::find(states.begin(), states.end(), average) != states.end())
-      weights.set(parameter, session.state(average));
-  }
-  return weights;
+// Normalisation is the loader's part, not the model's.
+std::string input_text(const DataProfile& profile) {
+  if (profile.factor == 1 && profile.mean.empty()) return "";
+  const std::string scaled = profile.factor == 1 ? "x" : fmt::format("x * {:.6g}", profile.factor);
+  if (profile.mean.empty()) return scaled;
+  return fmt::format("({} - mean) / std, with the numbers of the run's data.json", scaled);
 }
 
 Exported of_run(const ExportVerbOptions& options) {
   if (!options.weights.empty())
     throw TypeError("--weights is for a model of the zoo; a run has its own (--checkpoint)");
   Trained trained = open_trained(open_run_folder(options.source), options.checkpoint, 0);
+  const train::AveragesInUse averages(trained.trainer.session(), trained.has_averages());
   const ModelFactory factory =
       model_factory(trained.config, model_shape(trained.config, trained.profile));
   return {.graph = factory(options.batch, Phase::evaluation),
-          .weights = evaluation_weights(trained.trainer.session()),
-          .from = fmt::format("{}, {}", options.source, trained.checkpoint)};
+          .weights = trained.trainer.session().weights(),
+          .from = fmt::format("{}, {}", options.source, trained.checkpoint),
+          .given = input_text(trained.profile)};
 }
 
 // Through a session: names are checked as always, and other float types are converted.
@@ -69,7 +69,8 @@ Exported of_preset(const ExportVerbOptions& options) {
   Weights weights = session.weights();
   return {.graph = std::move(graph),
           .weights = std::move(weights),
-          .from = fmt::format("{}, {}", preset.name, options.weights)};
+          .from = fmt::format("{}, {}", preset.name, options.weights),
+          .given = ""};
 }
 
 Exported open_source(const ExportVerbOptions& options) {
@@ -90,13 +91,16 @@ int export_source(const ExportVerbOptions& options) {
   if (options.json)
     fmt::print("{}\n", nlohmann::ordered_json{{"file", options.out},
                                               {"from", exported.from},
+                                              {"input", exported.given},
                                               {"opset", options.opset},
                                               {"batch", options.batch},
                                               {"bytes", bytes}}
                            .dump());
   else
-    fmt::print("{}: {} bytes, operators of version {}, from {}; read again, it computes the same\n",
-               options.out, bytes, options.opset, exported.from);
+    fmt::print(
+        "{}: {} bytes, operators of version {}, from {}; read again, it computes the same\n{}",
+        options.out, bytes, options.opset, exported.from,
+        exported.given.empty() ? "" : fmt::format("its input is {}\n", exported.given));
   return 0;
 }
 

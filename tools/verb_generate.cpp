@@ -64,8 +64,7 @@ Writer open_run(const TextOptions& options, GeneratorOptions generator) {
   zoo::LlamaConfig config = zoo::llama_config(writer.run->config.model.name);
   config.vocabulary = writer.run->profile.classes;
   Session& session = writer.run->trainer.session();
-  writer.averages =
-      std::make_unique<train::AveragesInUse>(session, writer.run->trainer.state().global_steps > 0);
+  writer.averages = std::make_unique<train::AveragesInUse>(session, writer.run->has_averages());
   generator.threads =
       options.threads > 0 ? options.threads : static_cast<int>(writer.run->config.threads);
   writer.generator.emplace(session, config, generator);
@@ -155,10 +154,17 @@ int generate(const TextOptions& options) {
   GenerateOptions how{.max_tokens = max_tokens(options, generator, prompt.size()),
                       .stop_tokens = token_list(options.stop_tokens, "--stop-tokens"),
                       .sampler = options.sampler};
-  if (!options.json) {
-    if (is_text) fmt::print("{}", options.prompt);
-    how.on_token = show;
-  }
+  // The prompt is shown when the first token is there: nothing stands before an error.
+  bool begun = false;
+  const auto begin_text = [&] {
+    if (!begun && is_text) fmt::print("{}", options.prompt);
+    begun = true;
+  };
+  if (!options.json)
+    how.on_token = [&](std::int64_t token) {
+      begin_text();
+      return show(token);
+    };
   const auto begin = std::chrono::steady_clock::now();
   const Generated text = generator.generate(prompt, how);
   const double seconds =
@@ -167,6 +173,7 @@ int generate(const TextOptions& options) {
     io::OrderedJson result{{"tokens", text.tokens}, {"stopped", name_of(text.stopped)}};
     fmt::print("{}\n", result.dump());
   } else {
+    begin_text();
     fmt::print("\n");
   }
   fmt::print(stderr, "{} tokens behind a prompt of {} in {:.2f} s\n", text.tokens.size(),

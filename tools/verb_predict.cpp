@@ -47,12 +47,14 @@ data::Dataset open_items(const PredictOptions& options, const Trained& trained) 
   return open_items_for_model(options.data, trained.config, trained.profile);
 }
 
-// The most likely class; of equal ones the first. A row with a NaN has none.
+// The most likely class; of equal ones the first. A row with a NaN or without a largest number has
+// none.
 Prediction predict_item(std::span<const float> logits, const DataProfile& profile) {
   Prediction result{.klass = -1, .name = "", .probability = 0};
   if (std::any_of(logits.begin(), logits.end(), [](float x) { return std::isnan(x); }))
     return result;
   const auto best = std::max_element(logits.begin(), logits.end());
+  if (!std::isfinite(*best)) return result;
   double sum = 0;
   for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - *best);
   result.klass = best - logits.begin();

@@ -44,6 +44,26 @@ void check_complete(const RunOptions& options, const Graph& graph,
     throw TypeError(fmt::format("{}: missing: {}", options.model, fmt::join(missing, ", ")));
 }
 
+// NumPy's bools are read as bytes, its numbers are f64 unless told, and it has no bf16: all become
+// elements of the input's type, rounded.
+Literal as_input(const io::HostArray& array, const Type& type, const std::string& name) {
+  Literal literal(type);
+  std::visit(
+      [&](const auto& values) {
+        for (std::size_t k = 0; k < values.size(); ++k) {
+          if (type.dtype != boolean)
+            literal.f()[k] = static_cast<double>(values[k]);
+          else if (values[k] != 0 && values[k] != 1)
+            throw ValueError(fmt::format("--input {}: element {} is {}; a bool is 0 or 1", name, k,
+                                         static_cast<double>(values[k])));
+          else
+            literal.i()[k] = static_cast<std::int64_t>(values[k]);
+        }
+      },
+      array.values);
+  return literal;
+}
+
 void set_inputs(Session& session, const Graph& graph,
                 const std::map<std::string, io::HostArray>& arrays) {
   for (const auto& [name, array] : arrays) {
@@ -51,6 +71,11 @@ void set_inputs(Session& session, const Graph& graph,
     if (input.shape() != array.shape)
       throw TypeError(fmt::format("--input {}: the model takes {}, the file holds {}", name,
                                   input.type().str(), Type{array.dtype(), array.shape}.str()));
+    const bool reals = is_float(array.dtype()) && is_float(input.dtype());
+    if (input.dtype() == boolean || (reals && array.dtype() != input.dtype())) {
+      session.set_input(name, as_input(array, input.type(), name));
+      continue;
+    }
     std::visit([&, &id = name](const auto& values) { session.set_input(id, std::span(values)); },
                array.values);
   }

@@ -105,9 +105,10 @@ class Generator {
   // the first.
   std::span<const float> logits(std::int64_t row = 0) const;
 
-  // Feeds the prompt and picks tokens behind it. The last token of the text has not been fed, so
-  // that it can be continued with any prompt. TypeError for a batch above 1, and for an empty
-  // prompt where nothing was fed before; ValueError if prompt and max_tokens do not fit.
+  // Feeds the prompt and picks tokens behind it. The last token of the text has not been fed (all
+  // have if a stop token ended it), so that it can be continued with any prompt. TypeError for a
+  // batch above 1, and for an empty prompt where nothing was fed before; ValueError if prompt and
+  // max_tokens do not fit.
   Generated generate(std::span<const std::int64_t> prompt, const GenerateOptions& options = {});
 
  private:

@@ -72,8 +72,12 @@ class TableBuilder {
  public:
   // `label` may be kNoLabel.
   TableBuilder(std::string file, std::vector<std::string> names, std::size_t columns,
-               std::size_t label, const std::vector<Column>& like)
-      : file_(std::move(file)), names_(std::move(names)), label_(label) {
+               std::size_t label, const CsvOptions& options)
+      : file_(std::move(file)),
+        names_(std::move(names)),
+        label_(label),
+        reads_label_(label != kNoLabel && !options.label_may_lack) {
+    const std::vector<Column>& like = options.like;
     check_like(like, columns);
     columns_.reserve(columns);
     for (std::size_t k = 0, place = 0; k < columns; ++k) {
@@ -96,7 +100,7 @@ class TableBuilder {
         columns_[k].fail(line, "text; the model was made for numbers in this column");
     }
     ++items_;
-    if (label_ == kNoLabel) return;
+    if (!reads_label_) return;
     const io::CsvField& label = fields[label_];
     if (label.text.empty()) columns_[label_].fail(line, "the label is empty");
     labels_.push_back(columns_[label_].take(label, line));
@@ -105,11 +109,12 @@ class TableBuilder {
 
   Dataset finish() && {
     if (items_ == 0) throw ParseError(file_ + ": there are no lines of data");
-    for (const CsvColumn& column : columns_) column.finish();
+    for (std::size_t k = 0; k < columns_.size(); ++k)
+      if (k != label_ || reads_label_) columns_[k].finish();
     const auto width = static_cast<std::int64_t>(columns_.size()) - (label_ == kNoLabel ? 0 : 1);
     Dataset dataset = make_dataset({.shape = {items_, width}, .values = std::move(data_)},
                                    make_labels(), base_name(file_));
-    if (label_ != kNoLabel) dataset.classes = columns_[label_].names();
+    if (reads_label_) dataset.classes = columns_[label_].names();
     for (std::size_t k = 0; k < columns_.size(); ++k)
       if (k != label_)
         dataset.columns.push_back({names_.empty() ? "" : names_[k], columns_[k].names()});
@@ -133,7 +138,7 @@ class TableBuilder {
   }
 
   Array make_labels() const {
-    if (label_ == kNoLabel)
+    if (!reads_label_)
       return {.shape = {items_},
               .values = std::vector<std::int64_t>(static_cast<std::size_t>(items_))};
     if (classes_)
@@ -145,6 +150,7 @@ class TableBuilder {
   std::string file_;
   std::vector<std::string> names_;  // of all columns, or none
   std::size_t label_;
+  bool reads_label_;  // a label that may lack is not looked at
   std::vector<CsvColumn> columns_;
   std::vector<bool> only_numbers_;  // of the data columns, where they must be like others
   std::vector<float> data_;
@@ -172,7 +178,7 @@ Dataset read_csv(const std::filesystem::path& path, const CsvOptions& options) {
     for (const io::CsvField& field : reader.fields()) names.emplace_back(field.text);
 
   const std::size_t label = unlabelled ? kNoLabel : find_label(options.label, names, columns, file);
-  TableBuilder table(file, names, columns, label, options.like);
+  TableBuilder table(file, names, columns, label, options);
   if (names.empty()) table.add(reader.fields(), reader.line());
   while (reader.next()) table.add(reader.fields(), reader.line());
   return std::move(table).finish();

@@ -61,6 +61,9 @@ class InflatingSource : public ByteSource {
     while (stream_.avail_out > 0 && !ended_) {
       refill();
       const int status = inflate(&stream_, Z_NO_FLUSH);
+      // Without input there may still be output: zlib keeps some back.
+      if (status == Z_BUF_ERROR && stream_.avail_in == 0 && cursor_.left() == 0)
+        fail("the data are cut off");
       // The checksum at the end of gzip is compared here too.
       if (status != Z_OK && status != Z_STREAM_END)
         fail(stream_.msg ? stream_.msg : "damaged stream");
@@ -73,8 +76,7 @@ class InflatingSource : public ByteSource {
 
  private:
   void refill() {
-    if (stream_.avail_in > 0) return;
-    if (cursor_.left() == 0) fail("the data are cut off");
+    if (stream_.avail_in > 0 || cursor_.left() == 0) return;
     const auto take =
         static_cast<std::size_t>(std::min<std::uint64_t>(input_.size(), cursor_.left()));
     cursor_.read(std::span(input_.data(), take));

@@ -124,7 +124,10 @@ HostArray read_npy(const std::filesystem::path& path, std::uint64_t max_bytes) {
 
 void write_npy(const std::filesystem::path& path, const Type& type,
                std::span<const std::byte> elements) {
-  const char kind = is_float(type.dtype) ? 'f' : type.dtype == u8 ? 'u' : 'i';
+  const char kind = is_float(type.dtype)    ? 'f'
+                    : type.dtype == u8      ? 'u'
+                    : type.dtype == boolean ? 'b'
+                                            : 'i';
   const std::string head =
       write_npy_header({.element = fmt::format("{}{}", kind, dtype_bytes(type.dtype)),
                         .order = std::endian::native,

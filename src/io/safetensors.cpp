@@ -103,8 +103,9 @@ std::string read_header(const FileReader& file, const std::string& name) {
   file.read_at(0, std::span(reinterpret_cast<char*>(&length), sizeof length));
   if (length > file.size() - 8 || length > kMaxHeaderBytes)
     throw ParseError(
-        fmt::format("{}: the header claims {} bytes; the file has {} and the limit is {}", name,
-                    length, file.size() - 8, kMaxHeaderBytes));
+        fmt::format("{}: no safetensors file, or a damaged one: it begins with a header length of "
+                    "{}; {} bytes follow, and the limit is {}",
+                    name, length, file.size() - 8, kMaxHeaderBytes));
   std::string text(length, '\0');
   file.read_at(8, text);
   return text;

@@ -77,14 +77,22 @@ void remove_other_shards(const std::filesystem::path& folder, const std::string&
 void write_shards(const std::filesystem::path& path, std::vector<TensorBytes> tensors,
                   const std::map<std::string, std::string>& metadata,
                   std::uint64_t max_shard_bytes) {
+  std::uint64_t total = 0;
+  for (const TensorBytes& tensor : tensors) total += tensor.bytes.size();
+  const bool one_file = max_shard_bytes == 0 || total <= max_shard_bytes;
+  // A file of another name is no part of a model of several: nothing else is touched.
+  if (!path.filename().string().ends_with(kSafeTensorsEnding)) {
+    if (!one_file)
+      throw TypeError(fmt::format("{}: weights in several files need a name that ends with {}",
+                                  path.string(), kSafeTensorsEnding));
+    return write_safetensors(path, std::move(tensors), metadata);
+  }
   const std::string stem = stem_of(path);
   const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
   const std::filesystem::path index =
       folder / fmt::format("{}{}{}", stem, kSafeTensorsEnding, kIndexEnding);
-  std::uint64_t total = 0;
-  for (const TensorBytes& tensor : tensors) total += tensor.bytes.size();
   std::set<std::string> current;
-  if (max_shard_bytes == 0 || total <= max_shard_bytes) {
+  if (one_file) {
     write_safetensors(path, std::move(tensors), metadata);
     remove_file(index);
   } else {

@@ -18,6 +18,8 @@ struct Adapter {
   // Whether a node of constants is evaluated while the file is read: not where that takes long
   // (products, windows) or means something else (random numbers).
   bool folds = true;
+  // Whether f16 and bf16 are computed in f32 and rounded once: where sums of them would overflow.
+  bool in_f32 = false;
 };
 
 // nullptr: unsupported.

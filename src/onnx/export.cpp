@@ -163,6 +163,7 @@ void write_outputs(const Graph& graph, GraphWriter& writer, pb::GraphProto& prot
   for (const auto& [name, value] : graph.data()->outputs) {
     const std::string inside = writer.name(value);
     set_value_info(*proto.add_output(), name, graph.data()->type(value));
+    if (inside == name) continue;  // an input, under its own name
     if (made.contains(inside) && renamed.emplace(inside, name).second) continue;
     pb::NodeProto& copy = *proto.add_node();
     copy.set_op_type("Identity");

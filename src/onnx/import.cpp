@@ -151,7 +151,7 @@ class Importer {
                                  static_cast<std::uint32_t>(index + 1), label_of(node)};
       if (adapter->folds && all_constant(inputs) && evaluate(node, inputs, *adapter, where)) return;
       const ir::GraphData::Scope scope(*context_.graph.data(), where);
-      Node translated(node, inputs, context_, context_.graph);
+      Node translated(node, inputs, context_, context_.graph, adapter->in_f32);
       adapter->convert(translated);
       keep(node, translated.given(), sources_of(inputs));
     } catch (const UnsupportedError& error) {
@@ -167,12 +167,21 @@ class Importer {
     });
   }
 
+  // Every evaluation copies its inputs.
+  bool can_copy(const std::vector<ValuePtr>& inputs) const {
+    std::int64_t left = context_.elements_left;
+    for (const ValuePtr& input : inputs)
+      if (input != nullptr && (left -= input->type.shape.numel()) < 0) return false;
+    return true;
+  }
+
   // Computes a node of constants; false if that is too much for this file.
   bool evaluate(const pb::NodeProto& node, const std::vector<ValuePtr>& inputs,
                 const Adapter& adapter, const ir::Provenance& where) {
+    if (!can_copy(inputs)) return false;
     Graph graph;
     const ir::GraphData::Scope scope(*graph.data(), where);
-    Node translated(node, inputs, context_, graph);
+    Node translated(node, inputs, context_, graph, adapter.in_f32);
     adapter.convert(translated);
     std::int64_t elements = 0;
     for (const ir::Node& made : graph.data()->nodes())

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "onnx/adapters.h"
 
@@ -77,16 +78,19 @@ NamedAxes named_axes(const Node& node, const Shape& x, const Shape& index, int b
 Tensor flat_positions(Node& node, const Tensor& index, const Shape& x, const NamedAxes& named) {
   const int last = index.rank() - 1;
   if (named.count == 0) return node.graph().constant(0, index.shape().without(last), index.dtype());
-  Tensor flat;
+  Tensor flat, outside;
   std::int64_t stride = 1;
   for (int k = named.count; k-- > 0;) {
     const std::int64_t size = x[named.batch + k];
-    const Tensor along =
-        from_front(squeeze(slice_axis(index, last, k, k + 1), last), size) * stride;
-    flat = flat.valid() ? flat + along : along;
+    const Tensor at = from_front(squeeze(slice_axis(index, last, k, k + 1), last), size);
+    const Tensor wrong = logical_or(lt(at, 0), ge(at, size));
+    outside = outside.valid() ? logical_or(outside, wrong) : wrong;
+    flat = flat.valid() ? flat + at * stride : at * stride;
     stride *= size;
   }
-  return flat;
+  // One that is out of range along its own axis must not name another element: it is out of range
+  // for all of them.
+  return where(outside, std::numeric_limits<std::int32_t>::min(), flat);
 }
 
 IntList joined(const IntList& a, const Shape& b) {

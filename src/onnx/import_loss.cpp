@@ -36,8 +36,8 @@ void convert_cross_entropy(Node& node) {
 }
 
 constexpr Adapter kAdapters[] = {
-    {"NegativeLogLikelihoodLoss", convert_nll_loss, false},
-    {"SoftmaxCrossEntropyLoss", convert_cross_entropy, false},
+    {"NegativeLogLikelihoodLoss", convert_nll_loss, false, true},
+    {"SoftmaxCrossEntropyLoss", convert_cross_entropy, false, true},
 };
 
 }  // namespace

@@ -68,13 +68,14 @@ void convert_batch_norm(Node& node) {
     convert_training_batch_norm(node, x, eps);
     return;
   }
-  const Tensor weight = node.tensor(1), bias = node.tensor(2), mean = node.tensor(3),
-               variance = node.tensor(4);
-  const bool has_states = node.value(3)->is_state && node.value(4)->is_state;
+  const Tensor weight = node.tensor(1), bias = node.tensor(2);
+  const bool has_states = node.value(3)->is_state && node.value(4)->is_state &&
+                          node.dtype(3) == f32 && node.dtype(4) == f32;
   if (!node.options().training || !node.options().trainable || !has_states) {
-    node.give(batch_norm_eval(x, weight, bias, mean, variance, {.eps = eps}));
+    node.give(batch_norm_eval(x, weight, bias, node.tensor(3), node.tensor(4), {.eps = eps}));
     return;
   }
+  const Tensor mean = node.own_state(3), variance = node.own_state(4);
   const BatchNormOptions options{.momentum = 1 - node.attribute("momentum", 0.9), .eps = eps};
   const BatchNormResult result = batch_norm_train(x, weight, bias, mean, variance, options);
   node.graph().update(mean, result.running_mean);
@@ -101,9 +102,11 @@ Trailing trailing(const Node& node, const Shape& shape) {
   t.view.push_back(count);
   return t;
 }
-// Weight or bias as one axis.
+// Weight or bias as one axis; ones in front of the inner axes mean nothing.
 Tensor flat_parameter(const Tensor& parameter, const Trailing& t) {
-  return reshape(broadcast_to(parameter, Shape(t.inner)), {t.view.back()});
+  IntList sizes = parameter.shape().vec();
+  while (sizes.size() > t.inner.size() && sizes.front() == 1) sizes.erase(sizes.begin());
+  return reshape(broadcast_to(reshape(parameter, sizes), Shape(t.inner)), {t.view.back()});
 }
 
 void convert_layer_norm(Node& node) {
@@ -172,6 +175,8 @@ void convert_local_response_norm(Node& node) {
   const std::int64_t size = node.attribute("size", std::int64_t{0});
   if (x.rank() < 2 || size < 1 || size > 4096)
     node.fail(fmt::format("a window of {} channels of {}", size, x.type().str()));
+  constexpr std::int64_t kNodeElements = 128;  // what a node of the graph takes, about
+  node.spend_elements(2 * size * kNodeElements);
   const double alpha = node.attribute("alpha", 1e-4), beta = node.attribute("beta", 0.75),
                bias = node.attribute("bias", 1.0);
   IntList before(static_cast<std::size_t>(x.rank()), 0), after = before;
@@ -187,17 +192,17 @@ void convert_local_response_norm(Node& node) {
 }
 
 constexpr Adapter kAdapters[] = {
-    {"Softmax", convert_along_axis<softmax_along>},
-    {"LogSoftmax", convert_along_axis<log_softmax_along>},
+    {"Softmax", convert_along_axis<softmax_along>, true, true},
+    {"LogSoftmax", convert_along_axis<log_softmax_along>, true, true},
     {"Hardmax", convert_along_axis<hardmax_along>},
-    {"BatchNormalization", convert_batch_norm, false},
-    {"LayerNormalization", convert_layer_norm, false},
-    {"RMSNormalization", convert_rms_norm, false},
-    {"InstanceNormalization", convert_instance_norm, false},
-    {"GroupNormalization", convert_group_norm, false},
-    {"MeanVarianceNormalization", convert_mean_variance_norm, false},
-    {"LpNormalization", convert_lp_norm, false},
-    {"LRN", convert_local_response_norm, false},
+    {"BatchNormalization", convert_batch_norm, false, true},
+    {"LayerNormalization", convert_layer_norm, false, true},
+    {"RMSNormalization", convert_rms_norm, false, true},
+    {"InstanceNormalization", convert_instance_norm, false, true},
+    {"GroupNormalization", convert_group_norm, false, true},
+    {"MeanVarianceNormalization", convert_mean_variance_norm, false, true},
+    {"LpNormalization", convert_lp_norm, false, true},
+    {"LRN", convert_local_response_norm, false, true},
 };
 
 }  // namespace

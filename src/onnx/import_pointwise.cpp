@@ -104,17 +104,34 @@ void convert_function(Node& node) {
   node.give(kFunction(node.tensor(0)));
 }
 Tensor tangent(const Tensor& x) { return sin(x) / cos(x); }
-// With expm1, which keeps the digits near 0.
+// exp(|x|) / 2, which overflows later than exp(|x|).
+Tensor half_exponential(const Tensor& x) {
+  const Tensor h = exp(abs(x) * 0.5);
+  return h * 0.5 * h;
+}
+// With expm1, which keeps the digits near 0; far from it the other exponential is nothing.
+constexpr double kFar = 20;
 Tensor hyperbolic_sine(const Tensor& x) {
-  const Tensor e = expm1(abs(x));
-  return sign(x) * 0.5 * (e + e / (e + 1.0));
+  const Tensor e = expm1(minimum(abs(x), kFar));
+  return sign(x) * where(gt(abs(x), kFar), half_exponential(x), 0.5 * (e + e / (e + 1.0)));
 }
-Tensor hyperbolic_cosine(const Tensor& x) { return (exp(x) + exp(-x)) * 0.5; }
+Tensor hyperbolic_cosine(const Tensor& x) {
+  const Tensor e = exp(minimum(abs(x), kFar));
+  return where(gt(abs(x), kFar), half_exponential(x), (e + 1.0 / e) * 0.5);
+}
+// Above kLarge the square may overflow, and the one beside it is nothing.
+constexpr double kLarge = 1e9;
+Tensor logarithm_of_double(const Tensor& x) { return log(x) + std::numbers::ln2; }
 Tensor inverse_hyperbolic_sine(const Tensor& x) {
-  const Tensor a = abs(x), s = square(a);
-  return sign(x) * log1p(a + s / (sqrt(s + 1.0) + 1.0));
+  const Tensor a = abs(x), near = minimum(a, kLarge), s = square(near);
+  return sign(x) * where(gt(a, kLarge), logarithm_of_double(maximum(a, 1.0)),
+                         log1p(near + s / (sqrt(s + 1.0) + 1.0)));
 }
-Tensor inverse_hyperbolic_cosine(const Tensor& x) { return log(x + sqrt(x * x - 1.0)); }
+Tensor inverse_hyperbolic_cosine(const Tensor& x) {
+  const Tensor near = minimum(x, kLarge);
+  return where(gt(x, kLarge), logarithm_of_double(maximum(x, 1.0)),
+               log(near + sqrt(near * near - 1.0)));
+}
 Tensor inverse_hyperbolic_tangent(const Tensor& x) { return (log1p(x) - log1p(-x)) * 0.5; }
 // There is no such op: a guess that is 0.004 off, and two steps of Newton's method for tan(y) = x,
 // each of which doubles the digits; above 1 through 1 / x.

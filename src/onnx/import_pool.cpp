@@ -214,11 +214,11 @@ void convert_global_lp_pool(Node& node) {
 
 constexpr Adapter kAdapters[] = {
     {"MaxPool", convert_max_pool, false},
-    {"AveragePool", convert_average_pool, false},
-    {"LpPool", convert_lp_pool, false},
-    {"GlobalAveragePool", convert_global_average_pool, false},
+    {"AveragePool", convert_average_pool, false, true},
+    {"LpPool", convert_lp_pool, false, true},
+    {"GlobalAveragePool", convert_global_average_pool, false, true},
     {"GlobalMaxPool", convert_global_max_pool, false},
-    {"GlobalLpPool", convert_global_lp_pool, false},
+    {"GlobalLpPool", convert_global_lp_pool, false, true},
 };
 
 }  // namespace

@@ -83,16 +83,16 @@ void convert_arg(Node& node) {
 }
 
 constexpr Adapter kAdapters[] = {
-    {"ReduceSum", convert_reduction<sum>},
-    {"ReduceMean", convert_reduction<mean, same, same, true>},
+    {"ReduceSum", convert_reduction<sum>, true, true},
+    {"ReduceMean", convert_reduction<mean, same, same, true>, true, true},
     {"ReduceMax", convert_extreme<amax, -1>},
     {"ReduceMin", convert_extreme<amin, 1>},
-    {"ReduceProd", convert_reduction<prod, same, same, true>},
-    {"ReduceSumSquare", convert_reduction<sum, squared>},
-    {"ReduceL1", convert_reduction<sum, magnitude>},
-    {"ReduceL2", convert_reduction<sum, squared, root, true>},
-    {"ReduceLogSum", convert_reduction<sum, same, logarithm, true>},
-    {"ReduceLogSumExp", convert_reduction<logsumexp, same, same, true>},
+    {"ReduceProd", convert_reduction<prod, same, same, true>, true, true},
+    {"ReduceSumSquare", convert_reduction<sum, squared>, true, true},
+    {"ReduceL1", convert_reduction<sum, magnitude>, true, true},
+    {"ReduceL2", convert_reduction<sum, squared, root, true>, true, true},
+    {"ReduceLogSum", convert_reduction<sum, same, logarithm, true>, true, true},
+    {"ReduceLogSumExp", convert_reduction<logsumexp, same, same, true>, true, true},
     {"ArgMax", convert_arg<argmax>},
     {"ArgMin", convert_arg<argmin>},
 };

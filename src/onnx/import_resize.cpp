@@ -18,6 +18,7 @@ struct Options {
   std::string mode, transform, nearest, aspect;
   double cubic = -0.75, outside_value = 0;
   bool exclude_outside = false, antialias = false;
+  bool shrinks_by_ceil = false;  // nearest, along an axis that becomes shorter
 };
 
 struct Axis {
@@ -34,6 +35,7 @@ Options read_options(const Node& node) {
   o.transform = node.attribute("coordinate_transformation_mode",
                                std::string(old ? "asymmetric" : "half_pixel"));
   o.nearest = node.attribute("nearest_mode", std::string(old ? "floor" : "round_prefer_floor"));
+  o.shrinks_by_ceil = node.op() == "Resize" && node.opset() == 10;
   o.aspect = node.attribute("keep_aspect_ratio_policy", std::string("stretch"));
   o.cubic = node.attribute("cubic_coeff_a", -0.75);
   o.outside_value = node.attribute("extrapolation_value", 0.0);
@@ -83,7 +85,9 @@ std::vector<Axis> read_axes(const Node& node, const Options& o) {
   for (std::size_t k = 0; k < which.size(); ++k) {
     Axis a{.axis = node.axis(which[k], shape.rank())};
     a.in = shape[a.axis];
-    const double length = static_cast<double>(a.in) * (sizes.empty() ? scales[k] : 1);
+    // The product is rounded to f32, as the scale is: 5 elements times 1.4f are 7.
+    const double length = sizes.empty() ? static_cast<float>(static_cast<double>(a.in) * scales[k])
+                                        : static_cast<double>(a.in);
     if (sizes.empty() && !(scales[k] > 0 && length < 0x1p40))
       node.fail(fmt::format("a scale of {}", scales[k]));
     a.out = sizes.empty() ? static_cast<std::int64_t>(std::floor(length)) : sizes[k];
@@ -108,7 +112,7 @@ double coordinate(const Node& node, const Options& o, const Axis& a, std::int64_
   }
   if (o.transform == "pytorch_half_pixel") return length != 1 ? (x + 0.5) / a.scale - 0.5 : -0.5;
   if (o.transform == "align_corners") return length != 1 ? x * (in - 1) / (length - 1) : 0;
-  if (o.transform == "asymmetric") return x / a.scale;
+  if (o.transform == "asymmetric") return static_cast<float>(x / a.scale);
   if (o.transform == "tf_half_pixel_for_nn") return (x + 0.5) / a.scale;
   if (o.transform == "tf_crop_and_resize")
     return length != 1 ? a.start * (in - 1) + x * (a.end - a.start) * (in - 1) / (length - 1)
@@ -122,7 +126,8 @@ struct Tap {
   double weight;
 };
 
-double nearest_index(const Node& node, const Options& o, double at) {
+double nearest_index(const Node& node, const Options& o, const Axis& a, double at) {
+  if (o.shrinks_by_ceil && a.scale < 1) return std::ceil(at);
   if (o.nearest == "round_prefer_floor") return std::ceil(at - 0.5);
   if (o.nearest == "round_prefer_ceil") return std::floor(at + 0.5);
   if (o.nearest == "floor") return std::floor(at);
@@ -143,7 +148,7 @@ std::vector<Tap> taps_at(const Node& node, const Options& o, const Axis& a, doub
   const auto inside = [&](double index) {
     return static_cast<std::int64_t>(std::clamp<double>(index, 0, static_cast<double>(last)));
   };
-  if (o.mode == "nearest") return {{inside(nearest_index(node, o, at)), 1}};
+  if (o.mode == "nearest") return {{inside(nearest_index(node, o, a, at)), 1}};
   const double reach = o.mode == "linear" ? 1 : 2;
   const double stretch = o.antialias ? std::min(a.scale, 1.0) : 1;
   const double base = std::floor(at), first = std::floor(-reach / stretch) + 1;

@@ -32,15 +32,16 @@ void convert_constant(Node& node) {
 }
 
 void convert_constant_of_shape(Node& node) {
-  double value = 0;
-  DType dtype = f32;
-  if (const pb::TensorProto* given = node.tensor_attribute("value")) {
-    const Literal literal = node.read(*given);
-    if (literal.numel() != 1) node.fail("the attribute 'value' must be one number");
-    value = literal.at(0);
-    dtype = literal.dtype();
-  }
-  node.give(node.graph().constant(value, Shape(node.integers(0)), dtype));
+  const Shape shape(node.integers(0));
+  const pb::TensorProto* given = node.tensor_attribute("value");
+  if (given == nullptr) return node.give(node.graph().constant(0, shape, f32));
+  const Literal literal = node.read(*given);
+  if (literal.numel() != 1) node.fail("the attribute 'value' must be one number");
+  if (literal.is_float())
+    node.give(node.graph().constant(literal.at(0), shape, literal.dtype()));
+  else  // a double does not hold every integer
+    node.give(broadcast_to(node.graph().constant(Literal::integer(literal.i()[0], literal.dtype())),
+                           shape));
 }
 
 void convert_shape(Node& node) {

@@ -116,10 +116,14 @@ class Leaves {
     values_.insert_or_assign(name, std::move(value));
   }
 
+  // Some exporters write -1 for a size that they do not know.
+  static bool is_known(const pb::TensorShapeProto::Dimension& dim) {
+    return dim.has_dim_value() && dim.dim_value() >= 0;
+  }
   static std::string dims_text(const pb::TypeProto::Tensor& type) {
     std::vector<std::string> dims;
     for (const auto& dim : type.shape().dim())
-      dims.push_back(dim.has_dim_value()       ? std::to_string(dim.dim_value())
+      dims.push_back(is_known(dim)             ? std::to_string(dim.dim_value())
                      : dim.dim_param().empty() ? "?"
                                                : dim.dim_param());
     return fmt::format("[{}]", fmt::join(dims, ","));
@@ -127,7 +131,7 @@ class Leaves {
   static bool fits(const pb::TypeProto::Tensor& type, const Shape& shape, bool any_batch = false) {
     if (type.shape().dim_size() != shape.rank()) return false;
     for (int k = any_batch ? 1 : 0; k < shape.rank(); ++k)
-      if (type.shape().dim(k).has_dim_value() && type.shape().dim(k).dim_value() != shape[k])
+      if (is_known(type.shape().dim(k)) && type.shape().dim(k).dim_value() != shape[k])
         return false;
     return true;
   }
@@ -159,7 +163,7 @@ class Leaves {
     const std::size_t problems = problems_.size();
     for (const auto& dim : type.shape().dim()) {
       const auto named = context_.options.sizes.find(dim.dim_param());
-      if (dim.has_dim_value())
+      if (is_known(dim))
         sizes.push_back(dim.dim_value());
       else if (!dim.dim_param().empty() && named != context_.options.sizes.end())
         sizes.push_back(named->second);

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
+#include "ir/graph_data.h"
 #include "pantala/error.h"
 
 namespace pantala::onnx {
@@ -33,12 +36,18 @@ std::string label_of(const pb::NodeProto& node) {
   return "";
 }
 
-Node::Node(const pb::NodeProto& proto, std::vector<ValuePtr> inputs, Context& context, Graph& graph)
+namespace {
+bool is_half(DType dtype) { return dtype == f16 || dtype == bf16; }
+}  // namespace
+
+Node::Node(const pb::NodeProto& proto, std::vector<ValuePtr> inputs, Context& context, Graph& graph,
+           bool in_f32)
     : proto_(proto),
       inputs_(std::move(inputs)),
       results_(static_cast<std::size_t>(proto.output_size())),
       context_(context),
-      graph_(graph) {}
+      graph_(graph),
+      in_f32_(in_f32) {}
 
 // --- inputs
 bool Node::has(int input) const {
@@ -54,8 +63,23 @@ const Type& Node::type(int input) const { return value(input)->type; }
 
 Tensor Node::tensor(int input) {
   const ValuePtr& given = value(input);
-  const Tensor found = evaluates() ? graph_.constant(*given->constant) : context_.tensor(*given);
+  Tensor found = evaluates() ? graph_.constant(*given->constant) : context_.tensor(*given);
+  if (in_f32_ && is_half(found.dtype())) found = cast(found, f32);
   return input == 1 ? aligned(found) : found;
+}
+
+Tensor Node::own_state(int input) {
+  const Value& given = *value(input);
+  const Tensor state = tensor(input);
+  const auto& updates = graph_.data()->updates;
+  const auto taken = [&](const auto& update) { return update.first == state.id().node; };
+  if (std::none_of(updates.begin(), updates.end(), taken)) return state;
+  std::string name;
+  for (int k = 2; name.empty() || context_.weights.contains(name); ++k)
+    name = fmt::format("{}.{}", given.name, k);
+  const Tensor copy = graph_.state(name, given.type.shape, init::zeros(), given.type.dtype);
+  context_.weights.set(name, given.type, tensor_bytes(*given.weight, context_.source));
+  return copy;
 }
 
 Tensor Node::aligned(const Tensor& second) const {
@@ -169,7 +193,9 @@ IntList Node::integers(int input, std::string_view name) const {
 bool Node::wants(int result) const { return result < results() && !proto_.output(result).empty(); }
 
 void Node::give(int result, const Tensor& value) {
-  if (wants(result)) results_[static_cast<std::size_t>(result)] = value;
+  if (!wants(result)) return;
+  const bool narrow = in_f32_ && result == 0 && is_half(dtype(0)) && value.dtype() == f32;
+  results_[static_cast<std::size_t>(result)] = narrow ? cast(value, dtype(0)) : value;
 }
 void Node::give_constant(int result, Literal value) {
   if (wants(result))

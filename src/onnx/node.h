@@ -55,8 +55,10 @@ class Node {
  public:
   using Result = std::variant<std::monostate, Tensor, std::shared_ptr<const Literal>, ValuePtr>;
 
-  // `graph` is the context's own one, or one in which a node of constants is evaluated.
-  Node(const pb::NodeProto& proto, std::vector<ValuePtr> inputs, Context& context, Graph& graph);
+  // `graph` is the context's own one, or one in which a node of constants is evaluated. `in_f32`:
+  // tensors of f16 and bf16 come as f32, and the first result becomes what the first input was.
+  Node(const pb::NodeProto& proto, std::vector<ValuePtr> inputs, Context& context, Graph& graph,
+       bool in_f32 = false);
 
   const std::string& op() const { return proto_.op_type(); }
   std::int64_t opset() const { return context_.opset; }
@@ -76,6 +78,9 @@ class Node {
   // shape.
   Tensor tensor(int input);
   std::vector<Tensor> tensors();
+  // A state that this node may update: a second one of the same first values if another node
+  // updates it already.
+  Tensor own_state(int input);
   // Whether the number is known and no parameter.
   bool is_constant(int input) const;
   // UnsupportedError, with the advice to bind it, for an input that is not known yet.
@@ -127,6 +132,7 @@ class Node {
   std::vector<Result> results_;
   Context& context_;
   Graph& graph_;
+  bool in_f32_;
 };
 
 // "Conv 'conv1'", or by its first result if it has no name.

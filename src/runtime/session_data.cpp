@@ -50,7 +50,6 @@ SessionData::SessionData(const CompileResult& compiled, const SessionOptions& op
   if (apply_)
     first_micro_batch_ =
         store_.index_of(store_.get(compiler::kFirstMicroBatch, LeafKind::scalar, "scalar"));
-  fit_arena();
   const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;
   report_.stages.push_back({"device", taken.count()});
   record_stages();
@@ -85,19 +84,26 @@ SessionData::~SessionData() {
   if (arena_.bytes > 0) device_->free(arena_.memory);
 }
 
+// What can fail comes first: the session has the plan or is as it was.
 void SessionData::add(std::string name, std::shared_ptr<const compiler::Compiled> step, Part part) {
+  auto plan = std::make_unique<BoundPlan>(std::move(name), std::move(step), *device_, store_);
+  fit_arena(plan->arena_bytes());
   parts_.push_back(part);
-  plans_.push_back(std::make_unique<BoundPlan>(std::move(name), std::move(step), *device_, store_));
+  plans_.push_back(std::move(plan));
 }
 
 // Temporaries live within a run, so the arena may be given up for a larger one.
-void SessionData::fit_arena() {
-  std::int64_t needed = 0;
-  for (const auto& plan : plans_) needed = std::max(needed, plan->arena_bytes());
-  if (needed <= arena_.bytes) return;
-  if (arena_.bytes > 0) device_->free(arena_.memory);
+void SessionData::fit_arena(std::int64_t needed) {
+  const std::int64_t old = arena_.bytes;
+  if (needed <= old) return;
+  if (old > 0) device_->free(arena_.memory);
   arena_ = {};
-  arena_ = {device_->allocate(needed), 0, needed};
+  try {
+    arena_ = {device_->allocate(needed), 0, needed};
+  } catch (const DeviceError&) {
+    if (old > 0) arena_ = {device_->allocate(old), 0, old};
+    throw;
+  }
 }
 
 void SessionData::check_new_name(std::string_view name) const {
@@ -109,7 +115,6 @@ void SessionData::check_new_name(std::string_view name) const {
 std::size_t SessionData::add_attached(std::string_view name, const PlanData& data, Part part) {
   store_.extend(store_leaves(*data), siblings(data->steps.front().plan));
   add(std::string(name), step_of(data, 0), part);
-  fit_arena();
   return plans_.size() - 1;
 }
 

@@ -86,7 +86,7 @@ class SessionData {
   // Where the gradient of a parameter is summed; TypeError for a frozen one.
   const Store::Entry& accumulator_of(std::string_view parameter) const;
   double accumulated_weight() const;
-  void fit_arena();
+  void fit_arena(std::int64_t needed);
   void record_stages();
   std::vector<const Store::Entry*> saved_entries(Saved what) const;
 

@@ -53,6 +53,16 @@ std::optional<std::string> norm_behind(std::string_view layer) {
   return {};
 }
 
+// In double: it is rounded once, with the result.
+Literal difference(const Literal& a, const Literal& b) {
+  if (a.shape() != b.shape() || !a.is_float() || !b.is_float())
+    throw TypeError(fmt::format("the convolution's bias is {}; one like the mean, {}, is needed",
+                                b.type().str(), a.type().str()));
+  std::vector<double> values = a.to_doubles();
+  for (std::int64_t k = 0; k < a.numel(); ++k) values[static_cast<std::size_t>(k)] -= b.at(k);
+  return Literal::floats(a.shape(), std::move(values), f64);
+}
+
 }  // namespace
 
 FoldedBatchNorm fold_batch_norm(const Literal& weight, const Literal& gamma, const Literal& beta,
@@ -81,15 +91,20 @@ Weights fold_resnet(const Weights& torchvision, double eps, const BiasName& name
     const auto read = [&](std::string_view part) {
       return torchvision.read(*norm + std::string(part));
     };
+    const std::string own_bias = std::string(layer) + ".bias";
     FoldedBatchNorm one;
     try {
-      one = fold_batch_norm(torchvision.read(weight), read(".weight"), read(".bias"),
-                            read(".running_mean"), read(".running_var"), eps);
+      // A bias of the convolution's own is taken away again with the mean.
+      Literal mean = read(".running_mean");
+      if (torchvision.contains(own_bias)) mean = difference(mean, torchvision.read(own_bias));
+      one = fold_batch_norm(torchvision.read(weight), read(".weight"), read(".bias"), mean,
+                            read(".running_var"), eps);
     } catch (const TypeError& error) {
       throw TypeError(fmt::format("{} with {}: {}", weight, *norm, error.what()));
     }
     for (const char* part : {".weight", ".bias", ".running_mean", ".running_var"})
       folded.erase(*norm + part);
+    if (folded.contains(own_bias)) folded.erase(own_bias);
     if (const std::string count = *norm + ".num_batches_tracked"; folded.contains(count))
       folded.erase(count);
     folded.set(weight, one.weight);

@@ -58,7 +58,8 @@ const BadConfig kBadConfigs[] = {
     {"[chekpoint]\n", "run.toml:1:2: unknown section 'chekpoint'; did you mean 'checkpoint'?"},
     {"model = \"mlp\"\n",
      "run.toml:1:1: unknown key 'model'; it is a section with model.name, model.from, "
-     "model.loss, model.weights, model.fresh, model.unused, model.hidden, model.activation, "
+     "model.loss, model.weights, model.prefix, model.fresh, model.unused, model.hidden, "
+     "model.activation, "
      "model.task"},
     {"[model.layers.first]\nsize = 3\n", "run.toml:2:1: unknown key 'model.layers.first.size'"},
     {"[optimizer.options]\nlr = 3\n",

@@ -160,8 +160,11 @@ void check_weights(const RunConfig& config) {
     throw TypeError(
         "model.weights and model.from are both given; the file of model.from has weights of its "
         "own");
-  for (const auto& [key, value] :
-       {std::pair{"model.fresh", &model.fresh}, {"model.unused", &model.unused}})
+  if (model.loss != "auto" && model.from.empty())
+    throw TypeError("model.loss (--loss) is given, but no model.from (--from) that it is of");
+  for (const auto& [key, value] : {std::pair{"model.prefix", &model.prefix},
+                                   {"model.fresh", &model.fresh},
+                                   {"model.unused", &model.unused}})
     if (!value->empty() && model.weights.empty())
       throw TypeError(
           fmt::format("{} is given, but no model.weights (--weights) that it is of", key));

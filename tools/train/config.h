@@ -30,7 +30,7 @@ struct RunConfig {
   struct {
     std::string name = "lenet";
     std::string from;  // an ONNX file instead
-    std::string weights, fresh, unused;
+    std::string weights, prefix, fresh, unused;
     std::string loss = "auto";
     std::vector<double> hidden = {128};  // whole numbers
     std::string activation = "relu";
@@ -160,9 +160,10 @@ std::string_view task_name(zoo::Task task);  // as model.task has it
 // Whether more of this metric is better.
 bool larger_is_better(std::string_view metric);
 const std::vector<std::string>& metric_names();
-// TypeError naming the first key whose metric a model for this task does not have; `data` is the
-// name of the data, for the message.
-void check_metrics(const RunConfig& config, zoo::Task task, const std::string& data);
+// TypeError naming the first key whose metric a model for this task, with so many classes, does not
+// have; `data` is the name of the data, for the message.
+void check_metrics(const RunConfig& config, zoo::Task task, std::int64_t classes,
+                   const std::string& data);
 
 // The table as the reference in docs/training.md has it.
 std::string config_reference();

@@ -226,6 +226,23 @@ Key source() {
           .get = [](const RunConfig& config) { return config.data.source; }};
 }
 
+Key prefix() {
+  const std::string name = "model.prefix", rule = "a text OLD=NEW";
+  return {.name = name,
+          .rule = rule,
+          .help =
+              "Of model.weights: names that begin with OLD begin with NEW in the model; "
+              "\"module.=\" takes a prefix away, \"=model.\" puts one in front",
+          .set =
+              [=](RunConfig& config, const ConfigValue& value) {
+                const auto* given = std::get_if<std::string>(&value);
+                if (!given || (!given->empty() && given->find('=') == std::string::npos))
+                  refuse(name, rule, value);
+                config.model.prefix = *given;
+              },
+          .get = [](const RunConfig& config) { return config.model.prefix; }};
+}
+
 std::string optimizer_names() {
   std::vector<std::string> names;
   for (int k = 0; k <= static_cast<int>(optim::Kind::lamb); ++k)
@@ -275,6 +292,7 @@ std::vector<Key> model_keys() {
       text("model.weights", FIELD(model.weights), "a text",
            "Weights to begin with: a safetensors file, an index of several, or a folder with "
            "either; \"\": random ones"),
+      prefix(),
       text("model.fresh", FIELD(model.fresh), "a text",
            "Of model.weights: what begins with random values all the same, such as a new last "
            "layer: \"fc.*\"; several with commas between"),
@@ -410,10 +428,16 @@ bool larger_is_better(std::string_view metric) {
   return metric != "loss" && metric != "mae" && metric != "rmse";
 }
 
-void check_metrics(const RunConfig& config, zoo::Task task, const std::string& data) {
+void check_metrics(const RunConfig& config, zoo::Task task, std::int64_t classes,
+                   const std::string& data) {
   const bool numbers = task == zoo::Task::regression;
   const std::vector<std::string>& foreign = numbers ? kClassMetrics : kNumberMetrics;
   const auto check = [&](const char* key, const std::string& metric) {
+    if (metric == "top5" && !numbers && classes <= 5)
+      throw TypeError(
+          fmt::format("{} is \"top5\", but {} has {} classes: the right one is always "
+                      "among five; take accuracy",
+                      key, data, classes));
     if (std::find(foreign.begin(), foreign.end(), metric) == foreign.end()) return;
     throw TypeError(fmt::format("{} is {}, which is of {}, but the labels of {} are {}; take {}",
                                 key, value_text(metric), numbers ? "classes" : "numbers", data,

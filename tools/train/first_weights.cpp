@@ -1,8 +1,12 @@
 #include "tools/train/first_weights.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <sstream>
 
+#include "base/text.h"
+#include "pantala/error.h"
 #include "pantala/weights.h"
 #include "tools/train/onnx_model.h"
 
@@ -21,16 +25,59 @@ std::vector<std::string> patterns(const std::string& text) {
   return list;
 }
 
-LoadWeightsOptions options_of(const RunConfig& config) {
+std::vector<std::string> names_of(const Session& session) {
+  std::vector<std::string> names = session.parameters();
+  const std::vector<std::string> states = session.states();
+  names.insert(names.end(), states.begin(), states.end());
+  return names;
+}
+
+bool matches_any(const std::vector<std::string>& patterns, const std::string& name) {
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&](const std::string& pattern) { return glob_match(pattern, name); });
+}
+
+// A pattern that fits nothing is a mistake in writing it.
+void check_patterns(const std::string& key, const std::vector<std::string>& patterns,
+                    const std::vector<std::string>& names, const std::string& where) {
+  for (const std::string& pattern : patterns)
+    if (std::none_of(names.begin(), names.end(),
+                     [&](const std::string& name) { return glob_match(pattern, name); }))
+      throw TypeError(fmt::format("{}: nothing in {} is called '{}'{}", key, where, pattern,
+                                  did_you_mean(pattern, names)));
+}
+
+// What is fresh is the model's, not whatever the file has under such a name.
+void check_fresh(const Weights& weights, const LoadWeightsOptions& options,
+                 const std::vector<std::string>& names) {
+  check_patterns("model.fresh", options.skip, names, "the model");
+  if (!options.prefixes.empty()) return;
+  for (const std::string& given : weights.names())
+    if (matches_any(options.skip, given) && !matches_any(options.ignore, given) &&
+        std::find(names.begin(), names.end(), given) == names.end())
+      throw TypeError(
+          fmt::format("{}: '{}' fits model.fresh, but the model has nothing of that "
+                      "name{}; model.unused leaves it out",
+                      weights.source(), given, did_you_mean(given, names)));
+}
+
+// "module.=" takes a prefix away, "=model." puts one in front.
+std::vector<std::pair<std::string, std::string>> prefixes(const std::string& text) {
+  if (text.empty()) return {};
+  const std::size_t sign = text.find('=');
+  return {{text.substr(0, sign), text.substr(sign + 1)}};
+}
+
+void load_file(const RunConfig& config, Session& session) {
+  const Weights weights = Weights::open(config.model.weights);
   LoadWeightsOptions options;
-  if (is_from_file(config)) {
-    options.strict = false;  // what the learnt output does not need is gone
-    return options;
-  }
+  options.prefixes = prefixes(config.model.prefix);
   options.skip = patterns(config.model.fresh);
-  for (const std::string& pattern : patterns(config.model.unused))
-    options.ignore.push_back(pattern);
-  return options;
+  const std::vector<std::string> unused = patterns(config.model.unused);
+  check_patterns("model.unused", unused, weights.names(), weights.source());
+  options.ignore.insert(options.ignore.end(), unused.begin(), unused.end());
+  check_fresh(weights, options, names_of(session));
+  session.load_weights(weights, options);
 }
 
 // The averages begin where the weights do.
@@ -47,9 +94,10 @@ void set_averages(Session& session) {
 
 void load_first_weights(const RunConfig& config, const ModelShape& shape, Session& session) {
   if (!is_from_file(config) && config.model.weights.empty()) return;
-  const Weights weights = is_from_file(config) ? file_model_weights(config, shape)
-                                               : Weights::open(config.model.weights);
-  session.load_weights(weights, options_of(config));
+  if (is_from_file(config))  // what the learnt output does not need is gone
+    session.load_weights(file_model_weights(config, shape), {.strict = false});
+  else
+    load_file(config, session);
   set_averages(session);
 }
 

@@ -1,6 +1,7 @@
 #include "tools/train/labels.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -43,6 +44,17 @@ std::string label_place(std::size_t k, std::int64_t positions) {
                         : fmt::format("item {}, position {}", place / positions, place % positions);
 }
 
+// A batch of items without any label would have no loss.
+void check_every_item_counts(const data::Dataset& set, const std::vector<std::int64_t>& labels,
+                             std::int64_t positions) {
+  const auto ignored = [](std::int64_t label) { return label == kIgnoredLabel; };
+  for (auto item = labels.begin(); item != labels.end(); item += positions)
+    if (std::all_of(item, item + positions, ignored))
+      throw TypeError(
+          fmt::format("{}: item {} has no label, all its positions are {}: leave it out", set.name,
+                      (item - labels.begin()) / positions, kIgnoredLabel));
+}
+
 }  // namespace
 
 zoo::Task task_of(const std::string& wanted, const data::Dataset& train) {
@@ -65,6 +77,7 @@ void check_classes(const data::Dataset& set, std::int64_t positions) {
                                 positions == 0 ? "model.task = \"regression\" learns numbers"
                                                : "-100: nothing is learnt there"));
   }
+  if (positions > 0) check_every_item_counts(set, numbers, positions);
   for (const std::string& name : set.classes)
     if (!is_utf8(name))
       throw TypeError(fmt::format("{}: the name of a class is not text in UTF-8", set.name));
@@ -103,6 +116,20 @@ data::Dataset with_classes(const data::Dataset& set, const std::vector<std::stri
       data::Array{.shape = set.labels->shape, .values = std::move(labels)});
   result.classes = names;
   return result;
+}
+
+void check_same_naming(const data::Dataset& set, const DataProfile& profile) {
+  const bool of_files = set.data_source != nullptr, of_table = !set.columns.empty();
+  if (!set.classes.empty() && profile.names.empty() && (of_files || of_table))
+    throw TypeError(fmt::format(
+        "{}: the labels are names, but the model learnt numbers: which name is which is not known",
+        set.name));
+  if (set.classes.empty() && !profile.names.empty() && of_table)
+    throw TypeError(fmt::format(
+        "{}: the labels are numbers, but the model learnt names: {}", set.name,
+        fmt::join(profile.names.begin(),
+                  profile.names.begin() + std::min<std::ptrdiff_t>(5, std::ssize(profile.names)),
+                  ", ")));
 }
 
 data::Dataset with_targets(const data::Dataset& set) {

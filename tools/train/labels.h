@@ -26,6 +26,10 @@ std::int64_t count_classes(const Source& source);
 // Labels by the class names of another data set. TypeError with the nearest one.
 data::Dataset with_classes(const data::Dataset& set, const std::vector<std::string>& names);
 
+// TypeError if the names of classes, or of rows of a table their numbers, are the set's own:
+// whoever made the model numbered them another way.
+void check_same_naming(const data::Dataset& set, const DataProfile& profile);
+
 // Labels as what a regression learns: f32 [items, targets], all finite.
 data::Dataset with_targets(const data::Dataset& set);
 std::int64_t targets_of(const data::Dataset& set);

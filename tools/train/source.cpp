@@ -265,7 +265,7 @@ RunData open_token_data(const RunConfig& config) {
         fmt::format("{} has no test set; data.validation can be a share of its tokens "
                     "such as 0.1, or none",
                     config.data.source));
-  check_metrics(config, zoo::Task::classification, config.data.source);
+  check_metrics(config, zoo::Task::classification, options.vocabulary, config.data.source);
   RunData result;
   if (word && *word == "none") {
     result.train = data::read_tokens(path, options);
@@ -304,8 +304,8 @@ RunData open_run_data(const RunConfig& config) {
       open_source(config.data.source, config, csv_options(config, {}, false), config.model.task);
   const zoo::Task task = source.task;
   check_task(config, task, source.train.name);
-  check_metrics(config, task, source.train.name);
   const std::int64_t classes = task == zoo::Task::regression ? 0 : count_classes(source);
+  check_metrics(config, task, classes, source.train.name);
   if (task == zoo::Task::classification && classes < 2)
     throw TypeError(fmt::format("{}: all items are of one class", source.train.name));
   RunData result = split_data(config, std::move(source));
@@ -330,6 +330,7 @@ data::Dataset open_for_model(const std::string& source, const RunConfig& config,
     return set;
   }
   if (!set.classes.empty() && !profile.names.empty()) set = with_classes(set, profile.names);
+  check_same_naming(set, profile);
   check_classes_below(set, profile.classes);
   return set;
 }

@@ -48,13 +48,19 @@ template <class T>
 Statistics of_values(const std::vector<T>& values, const Layout& layout) {
   const double count = static_cast<double>(values.size()) / static_cast<double>(layout.groups);
   std::vector<double> mean(layout.groups), squares(layout.groups);
-  for_each(values, layout, [&](std::size_t g, T value) { mean[g] += static_cast<double>(value); });
+  std::vector<bool> varies(layout.groups);
+  for_each(values, layout, [&](std::size_t g, T value) {
+    mean[g] += static_cast<double>(value);
+    if (value != values[g * layout.run]) varies[g] = true;
+  });
   for (double& sum : mean) sum /= count;
   for_each(values, layout, [&](std::size_t g, T value) {
     const double distance = static_cast<double>(value) - mean[g];
     squares[g] += distance * distance;
   });
-  for (double& sum : squares) sum = std::sqrt(sum / count);
+  // Of equal values the rounding of their mean would be left.
+  for (std::size_t g = 0; g < squares.size(); ++g)
+    squares[g] = varies[g] ? std::sqrt(squares[g] / count) : 0;
   return {.mean = std::move(mean), .deviation = std::move(squares)};
 }
 

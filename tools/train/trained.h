@@ -15,10 +15,14 @@ struct Trained {
   DataProfile profile;
   Trainer trainer;
   std::string checkpoint;  // its name
+
+  // Whether the averages of the weights, if the run has some, have values: not before the first
+  // update.
+  bool has_averages() const { return trainer.state().global_steps > 0; }
 };
 
 // `checkpoint` is the name of one, "last" (the newest whole one) or "best". `threads` 0: as the
-// run. IoError listing what there is if it is not there.
+// run. IoError if there is none, TypeError listing what there is if it is not among them.
 Trained open_trained(const RunFolder& folder, const std::string& checkpoint, int threads);
 
 }  // namespace pantala::tools
