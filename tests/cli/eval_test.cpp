@@ -59,6 +59,27 @@ TEST_F(Eval, TakesOtherDataAndOtherCheckpoints) {
   EXPECT_LE(best.at("loss"), earlier.at("loss"));
 }
 
+// Which number is which name nobody knows: a wrong guess would be a wrong accuracy.
+TEST_F(Eval, NumbersAndNamesAreNotMixed) {
+  std::string numbers = bytes("points.csv");
+  for (const auto& [name, number] :
+       {std::pair{"wide", "0"}, std::pair{"high", "1"}, std::pair{"deep", "2"}})
+    for (std::size_t at = 0;
+         (at = numbers.find(std::string(",") + name + "\n", at)) != std::string::npos;)
+      numbers.replace(at + 1, 4, number);
+  std::ofstream(file("numbers.csv")) << numbers;
+  const Outcome by_number =
+      run_pantala({"eval", file("run"), "--data", "csv:" + file("numbers.csv")});
+  EXPECT_EQ(by_number.exit_code, 2);
+  EXPECT_THAT(by_number.err, HasSubstr("the labels are numbers, but the model learnt names"));
+  std::vector<std::string> words = train("numbered");
+  *std::find(words.begin(), words.end(), points()) = "csv:" + file("numbers.csv");
+  ASSERT_EQ(run_pantala(words).exit_code, 0);
+  const Outcome by_name = run_pantala({"eval", file("numbered"), "--data", points()});
+  EXPECT_EQ(by_name.exit_code, 2);
+  EXPECT_THAT(by_name.err, HasSubstr("the labels are names, but the model learnt numbers"));
+}
+
 TEST_F(Eval, MistakesAreNamed) {
   const auto complaint = [](const std::vector<std::string>& words) {
     const Outcome outcome = run_pantala(words);

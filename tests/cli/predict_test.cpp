@@ -78,6 +78,19 @@ TEST_F(Predict, LabelsMayLack) {
   EXPECT_THAT(evaluated.err, HasSubstr("3 columns of data; the model was made for 4"));
 }
 
+TEST_F(Predict, LabelsAreNotLookedAt) {
+  std::ofstream out(file("items.csv"));
+  int number = 0;
+  for (const std::string& line : lines_of(bytes("points.csv")))
+    out << (number++ % 2 == 0 ? line : line.substr(0, line.rfind(',') + 1)) << '\n';
+  out.close();
+  const Outcome with = run_pantala({"predict", file("run"), "--data", points(), "--csv"});
+  const Outcome half =
+      run_pantala({"predict", file("run"), "--data", "csv:" + file("items.csv"), "--csv"});
+  ASSERT_EQ(half.exit_code, 0) << half.err;
+  EXPECT_EQ(with.out, half.out);
+}
+
 // The numbers of texts are those of the training, not of the file at hand.
 TEST_F(Predict, TextsHaveTheNumbersThatTheModelKnows) {
   std::ofstream train_file(file("texts.csv")), turned(file("turned.csv")), other(file("other.csv"));

@@ -76,6 +76,19 @@ TEST(Resnet, R21_folding) {
   EXPECT_EQ(bias, floats({1}, {2}));
 }
 
+TEST(Resnet, R21_a_bias_of_the_convolution_is_folded_too) {
+  Weights weights;
+  weights.set("conv1.weight", floats({1, 1, 1, 1}, {0.25}));
+  weights.set("conv1.bias", floats({1}, {3}));
+  for (const auto& [name, value] : {std::pair{"weight", 4.0}, std::pair{"bias", 5.0},
+                                    std::pair{"running_mean", 1.0}, std::pair{"running_var", 4.0}})
+    weights.set(std::string("bn1.") + name, floats({1}, {value}));
+  const Weights folded = zoo::fold_resnet(weights, 0);
+  EXPECT_EQ(folded.names(), (std::vector<std::string>{"bn1.bias", "conv1.weight"}));
+  EXPECT_EQ(folded.read("conv1.weight").at(0), 0.5);            // f = 4 / 2
+  EXPECT_EQ(folded.read("bn1.bias").at(0), 5 + (3 - 1) * 2.0);  // beta + (b - mean) f
+}
+
 TEST(Resnet, R22_sizes_of_what_is_folded) {
   const Literal weight = fill("weight", {5, 3, 2, 4});
   const auto vector = [](const char* name) { return fill(name, {5}); };

@@ -214,6 +214,19 @@ TEST_F(NpzTest, StoredAndDeflatedEntries) {
   }
 }
 
+// zlib may hold output back when its input is at an end: lengths around that of a chunk.
+TEST_F(NpzTest, DeflatedEntriesOfAllLengths) {
+  for (int count = 32768; count < 32802; ++count) {
+    std::string content = npy_head("<i8", fmt::format("({},)", count));
+    for (int k = 0; k < 50; ++k) content += little(static_cast<std::uint64_t>(k * k), 8);
+    content.append(static_cast<std::size_t>(count - 50) * 8, '\0');
+    tests::put_file(path_, zip({{"a.npy", content, true}}));
+    const Array array = read_npz(path_, "a");
+    ASSERT_EQ(array.items(), count);
+    EXPECT_EQ(std::get<std::vector<std::int64_t>>(array.values)[49], 49 * 49);
+  }
+}
+
 TEST_F(NpzTest, ArchivesWithCommentsAndWithoutEntries) {
   std::string archive = zip({{"a.npy", u1_}});
   archive.replace(archive.size() - 2, 2, little(5, 2));

@@ -158,6 +158,15 @@ TEST_F(WeightsFiles, a_save_removes_what_an_earlier_one_left) {
   EXPECT_THAT(files(), ElementsAre(other, "model.safetensors", third));
 }
 
+TEST_F(WeightsFiles, a_file_of_another_name_touches_no_model) {
+  three().save(folder_.file("model.safetensors"), {.max_shard_bytes = 1});
+  const std::vector<std::string> before = files();
+  three().save(folder_.file("model"));
+  EXPECT_EQ(files().size(), before.size() + 1);
+  EXPECT_EQ(Weights::open(folder_.file("model")).read("a"), three().read("a"));
+  EXPECT_THROW(three().save(folder_.file("model"), {.max_shard_bytes = 1}), TypeError);
+}
+
 TEST_F(WeightsFiles, a_folder_is_its_model) {
   const auto refused = [&] { return message<IoError>([&] { Weights::open(folder_.path()); }); };
   EXPECT_EQ(refused(), folder_.path().string() +
