@@ -550,8 +550,8 @@ TEST(Whisper, W21_tensors_load_as_hugging_face_stores_them) {
   std::map<std::string, std::vector<float>> stored;
   std::vector<io::TensorBytes> tensors;
   for (const auto& [name, shape] : hugging_face_tensors()) {
-    for (const double value : fill(name, shape).f())
-      stored[name].push_back(static_cast<float>(value));
+    const Literal filled = fill(name, shape);
+    for (const double value : filled.f()) stored[name].push_back(static_cast<float>(value));
     tensors.push_back({name, {f32, shape}, std::as_bytes(std::span(stored[name]))});
   }
   io::write_safetensors(folder.file("model.safetensors"), tensors);
