@@ -1,14 +1,22 @@
 // How an op is declared. A family's .cpp holds one struct per op; define_op() derives the
-// type-erased table entry from what the struct has:
+// type-erased table entry from what the struct has.
 //
-//   info      name, signature, one line of documentation, ONNX name (always) Attrs     a struct of
-//   compile-time arguments with a `fields` function                              (optional) infer
-//   the shape rule; pointwise ops inherit one from `Pointwise` (always) scalar    meaning of a
-//   primitive pointwise op, on Number body      meaning of a composite pointwise op, generic: on
-//   Number it is evaluated, on Tensor expanded eval      meaning of a primitive op on whole tensors
-//   expand    meaning of a composite op, in terms of other ops                        (at least one
-//   of these four) grad      the gradient rule; without one the expansion is differentiated samples
-//   examples for the generated tests (always) kSugar, kIndexInputs, kGradResults (see OpDef)
+// Always:
+//   info: name, signature, one line of documentation, ONNX name
+//   infer: the shape rule; pointwise ops inherit one from `Pointwise`
+//   samples: examples for the generated tests
+//
+// At least one of these four:
+//   scalar: the meaning of a primitive pointwise op, on Number
+//   body: the meaning of a composite pointwise op, generic: evaluated on Number, expanded on Tensor
+//   eval: the meaning of a primitive op on whole tensors
+//   expand: the meaning of a composite op, in terms of other ops
+//
+// Where the op has them:
+//   a face as its base (ir/face.h): its name and attributes, if others speak of the op
+//   Attrs: a struct of compile-time arguments with a `fields` function
+//   grad: the gradient rule; without one the expansion is differentiated
+//   kSugar, kIndexInputs, kGradResults: see OpDef
 //
 // These templates are instantiated in the family's .cpp only.
 #pragma once
@@ -17,8 +25,7 @@
 #include <initializer_list>
 #include <string_view>
 
-#include "ir/graph_data.h"
-#include "ops/table.h"
+#include "ops/face.h"
 #include "pantala/ops.h"
 
 namespace pantala::ops {
@@ -48,7 +55,7 @@ struct AttrsOf {
   using type = NoAttrs;
 };
 template <class Op>
-requires requires { typename Op::Attrs; }
+  requires requires { typename Op::Attrs; }
 struct AttrsOf<Op> {
   using type = typename Op::Attrs;
 };
@@ -131,6 +138,7 @@ OpDef define_op(std::string_view family) {
   d.onnx = Op::info.onnx;
   d.family = family;
   d.attrs = ir::specs_of<Attrs>();
+  d.attrs_type = &typeid(Attrs);
   ir::parse_signature(d);
   d.infer = [](InferContext& c) {
     Attrs attrs = ir::from_values<Attrs>(c.attrs());
