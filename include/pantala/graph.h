@@ -69,8 +69,19 @@ class Graph {
   std::vector<std::pair<Tensor, Tensor>> updates() const;  // leaf, new value
   // This graph's handle for a value of a graph that it was copied from.
   Tensor value(ValueId id) const;
+  // Whether this is a value of the graph, or of one that it is a copy of.
+  bool has(const Tensor& value) const;
 
-  const std::shared_ptr<ir::GraphData>& data() const { return data_; }
+  // The same nodes with these outputs instead, values of this graph or of one that it is a copy of.
+  Graph with_outputs(const std::vector<std::pair<std::string, Tensor>>& outputs) const&;
+  Graph with_outputs(const std::vector<std::pair<std::string, Tensor>>& outputs) &&;
+  // The same nodes and outputs: running it changes nothing.
+  Graph without_updates() const&;
+  Graph without_updates() &&;
+
+  // The storage, for the library's own parts.
+  const std::shared_ptr<ir::GraphData>& data() { return data_; }
+  std::shared_ptr<const ir::GraphData> data() const { return data_; }
 
  private:
   std::shared_ptr<ir::GraphData> data_;

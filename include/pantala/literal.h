@@ -26,22 +26,29 @@ class Literal {
   bool is_float() const { return pantala::is_float(type_.dtype); }
   std::int64_t numel() const { return type_.shape.numel(); }
 
-  // The elements; asking a float literal for integers (or the reverse) is an InternalError.
-  std::span<double> f();
-  std::span<const double> f() const;
-  std::span<std::int64_t> i();
-  std::span<const std::int64_t> i() const;
-  // Any element as a double, whatever the dtype.
+  // The elements: f() of floats, i() of integers and bools; TypeError for the other kind. A
+  // temporary gives the elements themselves, not a view of what is about to vanish.
+  std::span<double> f() &;
+  std::span<const double> f() const&;
+  std::vector<double> f() &&;
+  std::vector<double> f() const&& = delete;
+  std::span<std::int64_t> i() &;
+  std::span<const std::int64_t> i() const&;
+  std::vector<std::int64_t> i() &&;
+  std::vector<std::int64_t> i() const&& = delete;
+  // Any element as a double, whatever the dtype; ValueError outside of [0, numel()).
   double at(std::int64_t index) const;
   std::vector<double> to_doubles() const;
 
-  // The same elements under another shape with as many elements.
+  // The same elements under another shape with as many elements; TypeError for another number.
   Literal reshaped(Shape shape) const;
   // Equal types and equal bits.
   friend bool operator==(const Literal& a, const Literal& b);
   std::uint64_t hash() const;
 
  private:
+  void check_kind(bool floats) const;
+
   Type type_;
   std::vector<double> floats_;
   std::vector<std::int64_t> ints_;

@@ -174,7 +174,8 @@ class Session {
   // been applied the gradient is the mean over what was accumulated, and needs no option.
   Literal gradient(std::string_view parameter) const;
   // Sets this mean, before clipping and update; it is kept as a sum over the items, so what is read
-  // back is rounded once. TypeError if nothing is accumulated, ValueError if its weight is 0.
+  // back is rounded once. Floats of any dtype are taken. TypeError if nothing is accumulated,
+  // ValueError if its weight is 0.
   void set_gradient(std::string_view parameter, const Literal& value);
   Literal observed(std::string_view name) const;
 

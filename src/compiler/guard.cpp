@@ -74,10 +74,13 @@ Graph guard_updates(Graph graph, NonFiniteGuard guard, const Tensor& loss,
     for (const Tensor& gradient : gradients)
       if (gradient.numel() > 0) finite = logical_and(finite, norm_is_finite(gradient));
   const std::vector<bool> host = host_values(*graph.data());
-  for (auto& [leaf, value] : graph.data()->updates)
-    if (!host[leaf]) value = where(finite, graph.value(value), graph.value({leaf, 0})).id();
-  graph.output(kFiniteOutput, finite);
-  return graph;
+  auto updates = graph.updates();
+  for (auto& [leaf, value] : updates)
+    if (!host[leaf.id().node]) value = where(finite, value, leaf);
+  Graph guarded = std::move(graph).without_updates();
+  for (const auto& [leaf, value] : updates) guarded.update(leaf, value);
+  guarded.output(kFiniteOutput, finite);
+  return guarded;
 }
 
 }  // namespace pantala::compiler

@@ -6,8 +6,8 @@
 #include <charconv>
 #include <map>
 
-#include "ir/graph_data.h"
 #include "ir/leaves.h"
+#include "ir/rewriter.h"
 #include "ops/arithmetic.h"
 #include "ops/face.h"
 #include "ops/movement.h"
@@ -22,34 +22,6 @@ using ir::Number;
 namespace {
 
 constexpr std::string_view kUniform = "uniform.", kOutput = "output.";
-
-// Copies what the wanted values need, nodes in their old order.
-class Extraction {
- public:
-  Extraction(const ir::GraphData& source, ir::GraphData& target)
-      : source_(source), target_(target), needed_(source.nodes().size()) {}
-
-  void want(ValueId id) { needed_.at(id.node) = true; }
-  void run() {
-    for (auto id = static_cast<std::uint32_t>(needed_.size()); id-- > 0;)
-      if (needed_[id])
-        for (const ValueId& input : source_.node(id).inputs) needed_[input.node] = true;
-    for (std::uint32_t id = 0; id < needed_.size(); ++id) {
-      if (!needed_[id]) continue;
-      const ir::Node& node = source_.node(id);
-      std::vector<Tensor> inputs;
-      for (const ValueId& input : node.inputs) inputs.push_back(at(input));
-      copies_.emplace(id, target_.append(*node.op, inputs, node.attrs, node.where));
-    }
-  }
-  const Tensor& at(ValueId id) const { return copies_.at(id.node).at(id.result); }
-
- private:
-  const ir::GraphData& source_;
-  ir::GraphData& target_;
-  std::vector<bool> needed_;
-  std::map<std::uint32_t, std::vector<Tensor>> copies_;
-};
 
 Number to_dtype(const Number& value, DType dtype) {
   if (is_float(dtype)) return value.real();
@@ -127,14 +99,15 @@ std::optional<UniformName> parse_uniform(std::string_view name) {
 }  // namespace
 
 HostProgram::HostProgram(const Graph& graph, const HostRequest& request) {
-  Extraction extraction(*graph.data(), *graph_.data());
-  for (const auto& [value, dtype] : request.uniforms) extraction.want(value);
-  for (const auto& [name, value] : request.outputs) extraction.want(value);
+  std::vector<ValueId> wanted;
+  for (const auto& [value, dtype] : request.uniforms) wanted.push_back(value);
+  for (const auto& [name, value] : request.outputs) wanted.push_back(value);
   for (const auto& [name, value] : request.updates) {
-    extraction.want(value);
-    extraction.want(graph.leaf(name).id());
+    wanted.push_back(value);
+    wanted.push_back(graph.leaf(name).id());
   }
-  extraction.run();
+  ir::Rewriter extraction(*graph.data(), graph_.data());
+  extraction.copy(wanted);
   for (std::size_t k = 0; k < request.uniforms.size(); ++k) {
     const auto& [value, dtype] = request.uniforms[k];
     graph_.output(fmt::format("{}{}.{}", kUniform, k, dtype_name(dtype)), extraction.at(value));

@@ -25,13 +25,6 @@ LossGraph canonicalise(LossGraph given) { return given; }
 // The place of the e-graph that chooses among equal ways to compute the joint graph.
 std::vector<StepGraph> saturate(std::vector<StepGraph> steps) { return steps; }
 
-bool is_value_of(const Graph& graph, const Tensor& t) {
-  const auto& nodes = graph.data()->nodes();
-  const ValueId id = t.id();
-  return t.valid() && id.node < nodes.size() &&
-         (t.graph() == graph.data() || ir::same_node(nodes[id.node], t.graph()->node(id.node)));
-}
-
 bool has_output(const Graph& graph, std::string_view name) {
   const auto outputs = graph.outputs();
   return std::ranges::any_of(outputs, [&](const auto& output) { return output.first == name; });
@@ -65,7 +58,7 @@ void check_plain_options(const CompileOptions& options) {
 LossGraph with_observed(const Graph& graph, const Tensor& loss, const CompileOptions& options) {
   LossGraph given{graph, {}};
   const auto here = [&](const Tensor& t, const std::string& what) {
-    if (!is_value_of(graph, t))
+    if (!graph.has(t))
       throw TypeError(fmt::format("compile: {} is not a value of the graph", what));
     return given.graph.value(t.id());
   };

@@ -7,10 +7,10 @@
 #include <map>
 #include <set>
 
-#include "ir/graph_data.h"
+#include "ir/rewriter.h"
 #include "ops/arithmetic.h"
+#include "ops/expansion.h"
 #include "ops/face.h"
-#include "ops/table.h"
 #include "pantala/autodiff.h"
 #include "pantala/error.h"
 #include "pantala/ops.h"
@@ -68,28 +68,10 @@ bool wanted(const Region& region, const Node& node, int k) {
          (region.roots.contains(input) || region.leads_from_root[input.node]);
 }
 
-// Copies a graph node by node behind its first nodes, which stand for the `given` values;
-// stop_gradient becomes its input unless it is to be kept. Returns, per node, its results in the
-// target.
-std::vector<std::vector<ValueId>> copy_nodes(const GraphData& source, GraphData& target,
-                                             const std::vector<Tensor>& given,
-                                             bool keep_stop_gradients) {
-  std::vector<std::vector<ValueId>> map;
-  for (const Tensor& t : given) map.push_back({t.id()});
-  for (std::size_t k = given.size(); k < source.nodes().size(); ++k) {
-    const Node& node = source.nodes()[k];
-    std::vector<Tensor> inputs;
-    for (const ValueId& id : node.inputs) inputs.push_back(target.tensor(map[id.node][id.result]));
-    if (ops::is<op::StopGradient>(node) && !keep_stop_gradients) {
-      map.push_back({inputs[0].id()});
-      continue;
-    }
-    std::vector<ValueId> ids;
-    for (const Tensor& t : target.append(*node.op, inputs, node.attrs, node.where))
-      ids.push_back(t.id());
-    map.push_back(std::move(ids));
-  }
-  return map;
+// A mark becomes its input.
+ir::Rewriter::Results erase_stop_gradient(ir::Rewriter&, const Node& node,
+                                          const std::vector<Tensor>& inputs) {
+  return ops::is<op::StopGradient>(node) ? inputs : ir::Rewriter::Results{};
 }
 
 std::string describe_path(const Region& region, std::uint32_t id,
@@ -162,7 +144,7 @@ class Sweep {
                                  const std::vector<Tensor>& upstream,
                                  const std::vector<bool>& wants) {
     bool rule_applies = node.op->grad != nullptr;
-    for (std::size_t k = static_cast<std::size_t>(node.op->grad_results); k < upstream.size(); ++k)
+    for (std::size_t k = node.op->grad_results.value_or(upstream.size()); k < upstream.size(); ++k)
       rule_applies &= !upstream[k].valid();
     if (!rule_applies) return through_definition(node, inputs, upstream, wants);
     ir::GradContext context(inputs, results, upstream, wants);
@@ -170,32 +152,25 @@ class Sweep {
     return context.gradients();
   }
 
-  // Differentiates the definition of a composite. It is built over inputs of its own and then
-  // copied into the target: there, one value given twice, or once more behind an erased
-  // stop_gradient, could not be told apart.
+  // Differentiates the definition of a composite. It is built in a graph of its own and then copied
+  // into the target: there, one value given twice, or once more behind an erased stop_gradient,
+  // could not be told apart.
   static std::vector<Tensor> through_definition(const Node& node, const std::vector<Tensor>& inputs,
                                                 const std::vector<Tensor>& upstream,
                                                 const std::vector<bool>& wants) {
-    Graph definition;
-    std::vector<Tensor> formal;
-    for (std::size_t k = 0; k < inputs.size(); ++k)
-      formal.push_back(
-          definition.input(ir::InferContext(*node.op, {}, {}).name_of(static_cast<int>(k)),
-                           inputs[k].shape(), inputs[k].dtype()));
-    const std::vector<Tensor> outputs = ops::expand(*node.op, node.attrs, formal, node.where);
-    GraphData& target = *inputs[0].graph();
-    const std::vector<std::vector<ValueId>> copies =
-        copy_nodes(*definition.data(), target, inputs, true);
-    Region inner{*definition.data(),
-                 [&](ValueId id) { return target.tensor(copies[id.node][id.result]); },
-                 {},
-                 {}};
+    const ops::Definition definition(node, inputs);
+    const GraphData& source = *definition.graph.data();
+    const std::vector<Tensor>& formal = definition.inputs;
+    ir::Rewriter copies(source, inputs[0].graph());
+    for (std::size_t k = 0; k < inputs.size(); ++k) copies.set(formal[k].id(), inputs[k]);
+    copies.copy_all();
+    Region inner{source, [&](ValueId id) { return copies.at(id); }, {}, {}};
     for (std::size_t k = 0; k < inputs.size(); ++k)
       if (wants[k]) inner.roots.insert(formal[k].id());
     Contributions gradients;
-    for (std::size_t k = 0; k < outputs.size(); ++k)
-      if (upstream[k].valid()) gradients.add(outputs[k].id(), upstream[k]);
-    Sweep::run(inner, cone(*definition.data(), outputs), gradients);
+    for (std::size_t k = 0; k < definition.results.size(); ++k)
+      if (upstream[k].valid()) gradients.add(definition.results[k].id(), upstream[k]);
+    Sweep::run(inner, cone(source, definition.results), gradients);
     std::vector<Tensor> found(inputs.size());
     for (std::size_t k = 0; k < inputs.size(); ++k)
       if (wants[k] && gradients.has(formal[k].id())) found[k] = gradients.total(formal[k].id());
@@ -292,23 +267,25 @@ Gradients differentiate(const Graph& graph, const Tensor& loss, const std::vecto
                         const DifferentiateOptions& options) {
   check_arguments(graph, loss, wrt, options.seed);
   Gradients result;
-  GraphData& target = *result.graph.data();
-  result.values = copy_nodes(*graph.data(), target, {}, options.keep_stop_gradients);
-  for (const auto& [name, id] : graph.data()->outputs)
-    target.outputs.emplace_back(name, result.values[id.node][id.result]);
-  for (const auto& [leaf, id] : graph.data()->updates)
-    target.updates.emplace_back(result.values[leaf][0].node, result.values[id.node][id.result]);
-  Region region{*graph.data(),
-                [&](ValueId id) { return target.tensor(result.values[id.node][id.result]); },
-                {},
-                {}};
+  ir::Rewriter copies(
+      *graph.data(), result.graph.data(),
+      options.keep_stop_gradients ? ir::Rewriter::Rule{} : ir::Rewriter::Rule(erase_stop_gradient));
+  copies.copy_all();
+  copies.write_outputs();
+  copies.write_updates();
+  for (std::uint32_t id = 0; id < graph.size(); ++id) {
+    std::vector<ValueId>& results = result.values.emplace_back();
+    for (std::uint32_t k = 0; k < graph.data()->node(id).results.size(); ++k)
+      results.push_back(copies.at({id, k}).id());
+  }
+  Region region{*graph.data(), [&](ValueId id) { return copies.at(id); }, {}, {}};
   for (const Tensor& t : wrt) region.roots.insert(t.id());
   Contributions gradients;
   gradients.add(loss.id(),
                 options.seed.valid() ? result.at(options.seed) : ones_like(result.at(loss)));
   Sweep::run(region, Sweep::cone(*graph.data(), {loss}), gradients);
   for (const Tensor& t : wrt) {
-    GraphData::Scope scope(target, graph.data()->node(t.id().node).where);
+    GraphData::Scope scope(*result.graph.data(), graph.data()->node(t.id().node).where);
     result.gradients.push_back(gradients.has(t.id()) ? gradients.total(t.id())
                                                      : zeros_like(result.at(t)));
   }

@@ -178,4 +178,31 @@ Tensor Graph::value(ValueId id) const {
   return data_->tensor(id);
 }
 
+// A value of another graph would be read as some other: the nodes must be equal.
+bool Graph::has(const Tensor& value) const {
+  const ValueId id = value.id();
+  if (!value.valid() || id.node >= data_->nodes().size()) return false;
+  return value.graph() == data_ ||
+         ir::same_node(data_->node(id.node), value.graph()->node(id.node));
+}
+
+Graph Graph::with_outputs(const std::vector<std::pair<std::string, Tensor>>& outputs) const& {
+  return Graph(*this).with_outputs(outputs);
+}
+Graph Graph::with_outputs(const std::vector<std::pair<std::string, Tensor>>& outputs) && {
+  data_->outputs.clear();
+  for (const auto& [name, value] : outputs) {
+    if (value.valid() && !has(value))
+      throw TypeError(fmt::format("the output '{}' is not a value of this graph", name));
+    output(name, value.valid() ? this->value(value.id()) : value);
+  }
+  return std::move(*this);
+}
+
+Graph Graph::without_updates() const& { return Graph(*this).without_updates(); }
+Graph Graph::without_updates() && {
+  data_->updates.clear();
+  return std::move(*this);
+}
+
 }  // namespace pantala

@@ -76,12 +76,13 @@ Provenance GraphData::effective(const Provenance& where) const {
 namespace {
 void check_arity(const OpDef& op, std::size_t given, const Provenance& where) {
   const auto count = static_cast<int>(given);
-  const int least = op.min_inputs(), most = op.max_inputs();
-  if (count >= least && (most < 0 || count <= most)) return;
-  const std::string inputs = counted(static_cast<std::size_t>(most < 0 ? least : most), "input");
-  const std::string expected = most < 0        ? fmt::format("at least {}", inputs)
-                               : least == most ? inputs
-                                               : fmt::format("{} to {}", least, inputs);
+  const int least = op.min_inputs();
+  const std::optional<int> most = op.max_inputs();
+  if (count >= least && (!most || count <= *most)) return;
+  const std::string inputs = counted(static_cast<std::size_t>(most.value_or(least)), "input");
+  const std::string expected = !most            ? fmt::format("at least {}", inputs)
+                               : least == *most ? inputs
+                                                : fmt::format("{} to {}", least, inputs);
   throw_type_error(op.name, where,
                    fmt::format("takes {} {}, got {}", expected, op.signature, count));
 }
@@ -137,8 +138,8 @@ std::uint32_t GraphData::intern(Node node) {
     }
     leaves_.push_back(id);
   }
-  if (const int stream = node.op->attr_index("stream"); stream >= 0)
-    reserve_stream(std::get<std::int64_t>(node.attrs[stream]));
+  if (const std::optional<std::size_t> stream = node.op->find_attr("stream"))
+    reserve_stream(std::get<std::int64_t>(node.attrs[*stream]));
   nodes_.push_back(std::move(node));
   index_.emplace(hash, id);
   return id;

@@ -50,7 +50,8 @@ class GraphData : public std::enable_shared_from_this<GraphData> {
   const std::vector<std::uint32_t>& leaves() const { return leaves_; }
   std::optional<std::uint32_t> find_leaf(std::string_view name) const;
   const std::string& leaf_name(std::uint32_t node) const;
-  // The counters of the random ops and the next free stream number.
+  // The stream numbers of the random ops: all from streams() on are free.
+  std::int64_t streams() const { return streams_; }
   std::int64_t next_stream() { return streams_++; }
   void reserve_stream(std::int64_t stream) {
     if (stream >= streams_) streams_ = stream < INT64_MAX ? stream + 1 : stream;

@@ -138,7 +138,7 @@ std::optional<LeafKind> leaf_kind(const OpDef& op) {
 }
 
 const std::string& leaf_name(const Node& leaf) {
-  return std::get<std::string>(leaf.attrs[static_cast<std::size_t>(leaf.op->attr_index("name"))]);
+  return std::get<std::string>(leaf.attrs[leaf.op->attr_index("name")]);
 }
 
 std::optional<double> splat_value(const Node& node) {

@@ -65,19 +65,44 @@ Literal Literal::ints(Shape shape, std::vector<std::int64_t> values, DType dtype
 Literal Literal::scalar(double value, DType dtype) { return floats({}, {value}, dtype); }
 Literal Literal::integer(std::int64_t value, DType dtype) { return ints({}, {value}, dtype); }
 
-std::span<double> Literal::f() {
-  if (!is_float()) throw InternalError(fmt::format("floats asked of a {} literal", type_.str()));
+void Literal::check_kind(bool floats) const {
+  if (is_float() == floats) return;
+  throw TypeError(fmt::format(
+      "a literal of type {} holds {}: read it with {}, or any literal with to_doubles()",
+      type_.str(), is_float() ? "floats" : "integers", is_float() ? "f()" : "i()"));
+}
+
+std::span<double> Literal::f() & {
+  check_kind(true);
   return floats_;
 }
-std::span<const double> Literal::f() const { return const_cast<Literal*>(this)->f(); }
-std::span<std::int64_t> Literal::i() {
-  if (is_float()) throw InternalError(fmt::format("integers asked of a {} literal", type_.str()));
+std::span<const double> Literal::f() const& {
+  check_kind(true);
+  return floats_;
+}
+std::vector<double> Literal::f() && {
+  check_kind(true);
+  return std::move(floats_);
+}
+std::span<std::int64_t> Literal::i() & {
+  check_kind(false);
   return ints_;
 }
-std::span<const std::int64_t> Literal::i() const { return const_cast<Literal*>(this)->i(); }
+std::span<const std::int64_t> Literal::i() const& {
+  check_kind(false);
+  return ints_;
+}
+std::vector<std::int64_t> Literal::i() && {
+  check_kind(false);
+  return std::move(ints_);
+}
 
 double Literal::at(std::int64_t index) const {
-  return is_float() ? floats_[index] : static_cast<double>(ints_[index]);
+  if (index < 0 || index >= numel())
+    throw ValueError(fmt::format("there is no element {} of a literal of type {}, which has {}",
+                                 index, type_.str(), numel()));
+  const auto k = static_cast<std::size_t>(index);
+  return is_float() ? floats_[k] : static_cast<double>(ints_[k]);
 }
 
 std::vector<double> Literal::to_doubles() const {
@@ -87,7 +112,8 @@ std::vector<double> Literal::to_doubles() const {
 
 Literal Literal::reshaped(Shape shape) const {
   if (shape.numel() != numel())
-    throw InternalError(fmt::format("{} cannot become {}", type_.str(), shape.str()));
+    throw TypeError(fmt::format("a literal of type {} cannot become {}: {} elements are not {}",
+                                type_.str(), shape.str(), numel(), shape.numel()));
   Literal copy = *this;
   copy.type_.shape = std::move(shape);
   return copy;

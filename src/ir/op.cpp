@@ -21,14 +21,20 @@ int OpDef::min_inputs() const {
       std::count_if(inputs.begin(), inputs.end(), [](const ArgSpec& a) { return !a.optional; }));
 }
 
-int OpDef::max_inputs() const {
-  return !inputs.empty() && inputs.back().variadic ? -1 : static_cast<int>(inputs.size());
+std::optional<int> OpDef::max_inputs() const {
+  if (!inputs.empty() && inputs.back().variadic) return std::nullopt;
+  return static_cast<int>(inputs.size());
 }
 
-int OpDef::attr_index(std::string_view attr) const {
+std::optional<std::size_t> OpDef::find_attr(std::string_view attr) const {
   for (std::size_t k = 0; k < attrs.size(); ++k)
-    if (attrs[k].name == attr) return static_cast<int>(k);
-  return -1;
+    if (attrs[k].name == attr) return k;
+  return std::nullopt;
+}
+
+std::size_t OpDef::attr_index(std::string_view attr) const {
+  if (const std::optional<std::size_t> found = find_attr(attr)) return *found;
+  throw InternalError(fmt::format("{} has no attribute '{}'", name, attr));
 }
 
 namespace {
@@ -159,16 +165,16 @@ AttrValues bind_attributes(const OpDef& op, const NamedAttrs& given) {
   std::vector<bool> set(op.attrs.size());
   for (const AttrSpec& spec : op.attrs) values.push_back(spec.default_value);
   for (const auto& [name, value] : given) {
-    const int k = op.attr_index(name);
-    if (k < 0) {
+    const std::optional<std::size_t> found = op.find_attr(name);
+    if (!found) {
       std::vector<std::string> names;
       for (const AttrSpec& spec : op.attrs) names.push_back(spec.name);
       throw TypeError(
           fmt::format("{} has no attribute '{}'{}", op.name, name, did_you_mean(name, names)));
     }
-    if (set[k]) throw TypeError(fmt::format("attribute {} is given twice", name));
-    set[k] = true;
-    values[k] = convert(op, op.attrs[k], value);
+    if (set[*found]) throw TypeError(fmt::format("attribute {} is given twice", name));
+    set[*found] = true;
+    values[*found] = convert(op, op.attrs[*found], value);
   }
   for (std::size_t k = 0; k < op.attrs.size(); ++k)
     if (op.attrs[k].required && !set[k])

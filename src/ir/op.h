@@ -163,9 +163,9 @@ struct OpDef {
   bool pointwise = false;  // inputs may be broadcast when the op is built
   // Inputs that carry no derivative: conditions, indices, counters.
   std::vector<int> index_inputs;
-  // The gradient rule covers upstream gradients of the first so many results; with others the
-  // expansion is differentiated.
-  int grad_results = 1 << 20;
+  // The gradient rule covers upstream gradients of the first so many results, or of all; with
+  // others the expansion is differentiated.
+  std::optional<std::size_t> grad_results;
 
   void (*infer)(InferContext&) = nullptr;
   ScalarFn (*scalar)(const AttrValues&) = nullptr;
@@ -177,8 +177,9 @@ struct OpDef {
   bool differentiable() const { return grad != nullptr || expand != nullptr; }
   bool is_index(int input) const;
   int min_inputs() const;
-  int max_inputs() const;                       // -1: any number
-  int attr_index(std::string_view name) const;  // -1: no such attribute
+  std::optional<int> max_inputs() const;  // none: any number
+  std::optional<std::size_t> find_attr(std::string_view attr) const;
+  std::size_t attr_index(std::string_view attr) const;  // InternalError if there is none
 };
 
 // Finds an op by name, or nullptr.

@@ -100,9 +100,9 @@ class Parser {
       do {
         const Token name = lexer_.expect(Kind::word, "the name of an attribute");
         lexer_.expect("=");
-        const int k = op.attr_index(name.text);
-        if (k < 0) unknown_attribute(op, name);
-        given.emplace_back(name.text, attribute(op.attrs[k].default_value));
+        const std::optional<std::size_t> k = op.find_attr(name.text);
+        if (!k) unknown_attribute(op, name);
+        given.emplace_back(name.text, attribute(op.attrs[*k].default_value));
       } while (lexer_.accept(","));
       lexer_.expect("}");
     }

@@ -32,8 +32,7 @@ void check_node(const ir::GraphData& g, std::uint32_t id) {
       broken(id, fmt::format("{}: attribute {} is not {}", node.op->name, node.op->attrs[k].name,
                              ir::kind_name(node.op->attrs[k].default_value)));
   const auto count = static_cast<int>(node.inputs.size());
-  if (count < node.op->min_inputs() ||
-      (node.op->max_inputs() >= 0 && count > node.op->max_inputs()))
+  if (count < node.op->min_inputs() || count > node.op->max_inputs().value_or(count))
     broken(id, fmt::format("{} has {} inputs", node.op->name, count));
   std::vector<Type> types;
   for (const ValueId& input : node.inputs) {

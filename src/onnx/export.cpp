@@ -41,20 +41,17 @@ bool depends_on(const ir::GraphData& graph, ValueId value, std::string_view inpu
   return needed[*leaf];
 }
 
-// A copy with the wanted outputs alone, and without updates.
-Graph with_outputs(const Graph& graph, const std::vector<std::string>& asked) {
-  Graph copy = graph;
-  ir::GraphData& data = *copy.data();
-  data.updates.clear();
-  auto& outputs = data.outputs;
+// The graph with the wanted outputs alone, and without updates.
+Graph with_wanted_outputs(const Graph& graph, const std::vector<std::string>& asked) {
+  const auto outputs = graph.outputs();
   if (outputs.empty()) throw TypeError("export: the graph has no outputs");
-  std::vector<std::pair<std::string, ValueId>> wanted;
-  for (const std::string& name : asked) wanted.emplace_back(name, copy.output(name).id());
+  std::vector<std::pair<std::string, Tensor>> wanted;
+  for (const std::string& name : asked) wanted.emplace_back(name, graph.output(name));
   if (asked.empty())
     for (const auto& [name, value] : outputs)
-      if (name != "loss" && !depends_on(data, value, "labels")) wanted.emplace_back(name, value);
-  if (!wanted.empty()) outputs = std::move(wanted);
-  return copy;
+      if (name != "loss" && !depends_on(*graph.data(), value.id(), "labels"))
+        wanted.emplace_back(name, value);
+  return graph.with_outputs(wanted.empty() ? outputs : wanted).without_updates();
 }
 
 // Ops of which more than the first result is read: their rules do not write those.
@@ -71,18 +68,11 @@ std::set<const ir::OpDef*> ops_with_further_results(const ir::GraphData& graph) 
 
 Graph expanded(const Graph& graph, std::int64_t opset) {
   const std::set<const ir::OpDef*> further = ops_with_further_results(*graph.data());
-  Graph target;
   const auto keeps = [&](const ir::OpDef& op) {
     if (op.leaf || op.expand == nullptr) return true;
     return find_export_rule(op, opset) != nullptr && !further.contains(&op);
   };
-  std::vector<ValueId> wanted;
-  for (const auto& [name, value] : graph.data()->outputs) wanted.push_back(value);
-  std::map<ValueId, Tensor> known;
-  ops::Expander(target.data(), keeps).copy(*graph.data(), wanted, known);
-  for (const auto& [name, value] : graph.data()->outputs)
-    target.data()->outputs.emplace_back(name, known.at(value).id());
-  return target;
+  return ir::rewrite(graph, ops::expand_unless(keeps));
 }
 
 void check_supported(const Graph& graph, const GraphWriter& writer) {
@@ -299,7 +289,7 @@ void export_model(const Graph& graph, const Weights& weights, const std::filesys
   if (options.opset < kOldestWritten || options.opset > kNewestWritten)
     throw TypeError(fmt::format("export: opset must be between {} and {}, got {}", kOldestWritten,
                                 kNewestWritten, options.opset));
-  const Graph wanted = with_outputs(graph, options.outputs);
+  const Graph wanted = with_wanted_outputs(graph, options.outputs);
   pb::ModelProto model = make_model(wanted, weights, options.opset);
   if (initializer_bytes(model.graph()) > options.max_inline_bytes)
     return write_with_external_data(model, wanted, weights, path, options.verify);

@@ -1,36 +1,26 @@
-// Copying graphs with composites replaced by their definitions: for whoever understands only some
-// ops (the interpreter, the scheduler).
+// Rewriting graphs with composites replaced by their definitions: for whoever understands only some
+// ops (the interpreter, the scheduler, a file format).
 #pragma once
 
 #include <functional>
-#include <map>
-#include <memory>
-#include <vector>
 
-#include "ir/graph_data.h"
+#include "ir/rewriter.h"
 
 namespace pantala::ops {
 
-class Expander {
- public:
-  using Results = std::vector<Tensor>;
-  // Copies into `target`. Ops for which `keeps` holds are copied by `append`, by default as they
-  // are; all others are expanded. InternalError for one that has no definition.
-  using Keeps = std::function<bool(const ir::OpDef&)>;
-  using Append = std::function<Results(const ir::Node&, const std::vector<Tensor>& inputs)>;
-  Expander(std::shared_ptr<ir::GraphData> target, Keeps keeps, Append append = {});
+using KeepsOp = std::function<bool(const ir::OpDef&)>;
 
-  // Copies what the wanted values need; `known` maps values of the source that stand in the target
-  // already, and grows by what is copied.
-  void copy(ir::GraphData& source, const std::vector<ValueId>& wanted,
-            std::map<ValueId, Tensor>& known) const;
+// The rule that expands every op for which `keeps` does not hold; its definition is expanded in
+// turn. What is kept is written by `kept`, by default as it is. InternalError for an op that is
+// neither kept nor defined.
+ir::Rewriter::Rule expand_unless(KeepsOp keeps, ir::Rewriter::Rule kept = {});
 
- private:
-  Results define(const ir::Node& node, const std::vector<Tensor>& inputs) const;
-
-  std::shared_ptr<ir::GraphData> target_;
-  Keeps keeps_;
-  Append append_;
+// Builds the definition of a node's op in a graph of its own, over inputs of its own: in the graph
+// of the node, one value given twice could not be told apart.
+struct Definition {
+  explicit Definition(const ir::Node& node, std::span<const Tensor> inputs);
+  Graph graph;
+  std::vector<Tensor> inputs, results;
 };
 
 }  // namespace pantala::ops

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -31,17 +32,16 @@ inline std::int64_t flat_of(const Index& index, const std::vector<std::int64_t>&
 }
 
 // A literal whose element at each index is the source element that `source(index)` names, or `fill`
-// where it names none (negative).
+// where it names none.
 template <class F>
 Literal gather_from(const Literal& in, const Shape& shape, F&& source, double fill = 0) {
   Literal out(Type{in.dtype(), shape});
   for_each_index(shape, [&](const Index& index, std::int64_t flat) {
-    const std::int64_t from = source(index);
+    const std::optional<std::int64_t> from = source(index);
     if (out.is_float())
-      out.f()[flat] = from < 0 ? fill : in.f()[from];
+      out.f()[flat] = from ? in.f()[*from] : fill;
     else
-      out.i()[flat] =
-          from < 0 ? wrap_to(in.dtype(), static_cast<std::int64_t>(fill)) : in.i()[from];
+      out.i()[flat] = from ? in.i()[*from] : wrap_to(in.dtype(), static_cast<std::int64_t>(fill));
   });
   return out;
 }

@@ -115,11 +115,11 @@ struct Pad : op::Pad, Family {
   static Literal eval(const EvalContext& c, const Attrs& a) {
     const Shape& from = c.in(0).shape();
     const Ints strides = from.strides();
-    const auto source = [&](const Index& index) -> std::int64_t {
+    const auto source = [&](const Index& index) -> std::optional<std::int64_t> {
       std::int64_t flat = 0;
       for (int k = 0; k < from.rank(); ++k) {
         const std::int64_t at = index[k] - a.before[k], pitch = a.interior[k] + 1;
-        if (at < 0 || at % pitch != 0 || at / pitch >= from[k]) return -1;
+        if (at < 0 || at % pitch != 0 || at / pitch >= from[k]) return std::nullopt;
         flat += at / pitch * strides[k];
       }
       return flat;

@@ -54,8 +54,7 @@ const OpTable& table() {
 }
 
 Graph parse_graph(std::string_view text, std::string_view file, const OpTable& ops) {
-  return ir::parse(
-      text, file, [&](std::string_view name) { return ops.find(name); }, ops.names());
+  return ir::parse(text, file, [&](std::string_view name) { return ops.find(name); }, ops.names());
 }
 
 namespace {
@@ -140,7 +139,7 @@ std::vector<Tensor> apply(const OpDef& op, const std::vector<Operand>& inputs, A
   std::vector<Tensor> tensors = to_tensors(op, inputs, place);
   ir::GraphData& graph = *tensors[0].graph();
   const auto count = static_cast<int>(tensors.size());
-  if (op.pointwise && count >= op.min_inputs() && count <= op.max_inputs()) {
+  if (op.pointwise && count >= op.min_inputs() && count <= op.max_inputs().value_or(count)) {
     ir::GraphData::Scope scope(graph, place);
     broadcast_all(op, tensors, place);
   }

@@ -1,7 +1,5 @@
 #include "ref/flatten.h"
 
-#include <map>
-
 #include "ops/expansion.h"
 
 namespace pantala::ref {
@@ -16,9 +14,9 @@ bool is_direct(const ir::OpDef& op) {
 
 Flat flatten(const Graph& graph, const std::vector<ValueId>& wanted) {
   Flat flat;
-  std::map<ValueId, Tensor> known;
-  ops::Expander(flat.graph.data(), is_direct).copy(*graph.data(), wanted, known);
-  for (const ValueId& id : wanted) flat.values.push_back(known.at(id).id());
+  ir::Rewriter rewriter(*graph.data(), flat.graph.data(), ops::expand_unless(is_direct));
+  rewriter.copy(wanted);
+  for (const ValueId& id : wanted) flat.values.push_back(rewriter.at(id).id());
   return flat;
 }
 

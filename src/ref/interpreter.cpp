@@ -125,19 +125,13 @@ std::vector<std::string> leaf_names(const Graph& graph) {
   return names;
 }
 
-// The id of a value of this graph, or of a graph that it is a copy of (ids stay equal). Another
-// graph's value would be read as some other.
+// The id of a value of this graph, or of a graph that it is a copy of (ids stay equal).
 ValueId id_in(const Graph& graph, const Tensor& t) {
-  const std::deque<Node>& nodes = graph.data()->nodes();
-  const ValueId id = t.id();
-  const bool known =
-      t.valid() && id.node < nodes.size() &&
-      (t.graph() == graph.data() || ir::same_node(nodes[id.node], t.graph()->node(id.node)));
-  if (!known)
+  if (!graph.has(t))
     throw TypeError(
-        t.valid() ? fmt::format("%{} {} is not a value of this graph", id.node, t.type().str())
+        t.valid() ? fmt::format("%{} {} is not a value of this graph", t.id().node, t.type().str())
                   : "an empty handle is not a value of this graph");
-  return id;
+  return t.id();
 }
 
 }  // namespace

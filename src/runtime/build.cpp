@@ -32,8 +32,7 @@ InferenceStep inference_step(const Graph& graph, const CompileOptions& options) 
         "observe_gradients are options of training");
   if (graph.outputs().empty())
     throw TypeError("build_inference_session: the graph has no output; name one with output()");
-  InferenceStep step{graph, options};
-  step.graph.data()->updates.clear();
+  InferenceStep step{graph.without_updates(), options};
   step.options.non_finite = NonFiniteGuard::none;  // there is nothing to guard
   return step;
 }

@@ -48,17 +48,22 @@ void SessionData::set_gradient(std::string_view parameter, const Literal& value)
   need_split("set_gradient");
   if (accumulated_ == 0)
     throw TypeError("set_gradient: nothing was accumulated since the last update");
-  const Store::Entry& trained = store_.get(parameter, LeafKind::parameter, "parameter");
+  const Type& type = store_.get(parameter, LeafKind::parameter, "parameter").leaf.type;
   const Store::Entry& entry = accumulator_of(parameter);
-  check_literal({"gradient of", parameter}, value, trained.leaf.type);
+  // What the host computes with gradients (GradientAccumulator) is f64: any float is rounded.
+  const bool other_float = value.is_float() && value.dtype() != type.dtype;
+  if (!other_float || value.shape() != type.shape)
+    check_literal({"gradient of", parameter}, value, type);
   Literal sum(entry.leaf.type);
   const double weight = round_to(sum.dtype(), accumulated_weight());
   if (!std::isfinite(weight) || weight == 0)
     throw ValueError(fmt::format(
         "set_gradient: the accumulated items have the weight {}, so there is no mean to set",
         exact(weight)));
-  for (std::int64_t k = 0; k < sum.numel(); ++k)
-    sum.f()[static_cast<std::size_t>(k)] = round_to(sum.dtype(), value.at(k) * weight);
+  for (std::int64_t k = 0; k < sum.numel(); ++k) {
+    const double mean = other_float ? round_to(type.dtype, value.at(k)) : value.at(k);
+    sum.f()[static_cast<std::size_t>(k)] = round_to(sum.dtype(), mean * weight);
+  }
   store_.write(entry, sum);
 }
 

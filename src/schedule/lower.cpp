@@ -1,9 +1,7 @@
 // Lowering: composites become their definitions until only what kernels exist for is left.
 #include <algorithm>
-#include <map>
 #include <numeric>
 
-#include "ir/graph_data.h"
 #include "ops/expansion.h"
 #include "ops/table.h"
 #include "schedule/emitter.h"
@@ -66,8 +64,8 @@ void order_operands(std::vector<Tensor>& inputs, ir::AttrValues& attrs) {
 }
 
 // Products are computed in f32 or f64: halves are converted on the way in and out.
-std::vector<Tensor> append_product(ir::GraphData& target, const ir::Node& node,
-                                   std::vector<Tensor> inputs) {
+std::vector<Tensor> write_product(ir::GraphData& target, const ir::Node& node,
+                                  std::vector<Tensor> inputs) {
   const auto is_half = [](DType t) { return t == DType::f16 || t == DType::bf16; };
   const auto converted = [](const Tensor& x, DType to) {
     return x.dtype() == to ? x : ops::apply("cast", {x}, {{"dtype", to}})[0];
@@ -86,13 +84,13 @@ std::vector<Tensor> append_product(ir::GraphData& target, const ir::Node& node,
   return results;
 }
 
-std::vector<Tensor> append(ir::GraphData& target, const ir::Node& node,
-                           const std::vector<Tensor>& inputs) {
-  const ir::GraphData::Scope scope(target, node.where);
+// How a node that has a kernel is written; an empty list: as it is.
+std::vector<Tensor> write_kept(ir::Rewriter& into, const ir::Node& node,
+                               const std::vector<Tensor>& inputs) {
   const Archetype kind = archetype(*node.op);
-  if (kind == Archetype::contract || kind == Archetype::convolution || kind == Archetype::attention)
-    return append_product(target, node, inputs);
-  return target.append(*node.op, inputs, node.attrs, node.where);
+  const bool product =
+      kind == Archetype::contract || kind == Archetype::convolution || kind == Archetype::attention;
+  return product ? write_product(*into.target(), node, inputs) : std::vector<Tensor>{};
 }
 
 // Two leaves may take each other's value: the new value of a leaf is never another leaf itself.
@@ -106,21 +104,11 @@ Tensor copied_leaf(const Tensor& value) {
 
 Graph lower(const Graph& graph) {
   Graph lowered;
-  std::vector<ValueId> wanted;
-  for (const auto& [name, value] : graph.outputs()) wanted.push_back(value.id());
-  for (const auto& [leaf, value] : graph.updates()) {
-    wanted.push_back(leaf.id());
-    wanted.push_back(value.id());
-  }
-  std::map<ValueId, Tensor> known;
-  ops::Expander(lowered.data(), has_kernel,
-                [&](const ir::Node& node, const std::vector<Tensor>& inputs) {
-                  return append(*lowered.data(), node, inputs);
-                })
-      .copy(*graph.data(), wanted, known);
-  for (const auto& [name, value] : graph.outputs()) lowered.output(name, known.at(value.id()));
+  ir::Rewriter rewriter(*graph.data(), lowered.data(), ops::expand_unless(has_kernel, write_kept));
+  rewriter.copy_needed();
+  rewriter.write_outputs();
   for (const auto& [leaf, value] : graph.updates())
-    lowered.update(known.at(leaf.id()), copied_leaf(known.at(value.id())));
+    lowered.update(rewriter.at(leaf.id()), copied_leaf(rewriter.at(value.id())));
   return lowered;
 }
 

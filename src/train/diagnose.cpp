@@ -116,12 +116,11 @@ class Replay {
  private:
   static Session open(const ReplayedStep& step, const std::vector<bool>& live,
                       const CompileOptions& options) {
-    Graph graph = step.graph;
-    graph.data()->outputs.clear();
-    graph.data()->updates.clear();
+    std::vector<std::pair<std::string, Tensor>> values;
     for (std::uint32_t id = 0; id < live.size(); ++id)
-      for (std::uint32_t k = 0; live[id] && k < graph.data()->node(id).results.size(); ++k)
-        graph.output(output_name({id, k}), graph.value({id, k}));
+      for (std::uint32_t k = 0; live[id] && k < step.graph.data()->node(id).results.size(); ++k)
+        values.emplace_back(output_name({id, k}), step.graph.value({id, k}));
+    const Graph graph = step.graph.with_outputs(values).without_updates();
     return Session(compile(graph, {.device = options.device,
                                    .threads = options.threads,
                                    .optimize = false,

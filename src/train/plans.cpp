@@ -126,8 +126,7 @@ Graph Plans::checked_graph(std::int64_t items, Phase phase) const {
   if (std::find(outputs.begin(), outputs.end(), names_.loss) == outputs.end())
     throw TypeError(fmt::format("{} has no output '{}'{}", where(), names_.loss,
                                 did_you_mean(names_.loss, outputs)));
-  if (phase == Phase::evaluation) graph.data()->updates.clear();
-  return graph;
+  return phase == Phase::evaluation ? std::move(graph).without_updates() : graph;
 }
 
 const SessionPlan& Plans::step_of_size(std::int64_t items) {

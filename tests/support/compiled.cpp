@@ -141,12 +141,10 @@ std::vector<Tensor> results_of(const Graph& graph) {
 }
 
 Graph with_outputs(const Graph& graph, const std::vector<Tensor>& values) {
-  Graph copy = graph;
-  copy.data()->outputs.clear();
-  copy.data()->updates.clear();
+  std::vector<std::pair<std::string, Tensor>> outputs;
   for (std::size_t k = 0; k < values.size(); ++k)
-    copy.output(fmt::format("out{}", k), copy.value(values[k].id()));
-  return copy;
+    outputs.emplace_back(fmt::format("out{}", k), values[k]);
+  return graph.with_outputs(outputs).without_updates();
 }
 
 std::string differing_bits(const std::vector<Literal>& a, const std::vector<Literal>& b) {

@@ -126,7 +126,7 @@ TEST(Signature, gives_inputs_and_results) {
   EXPECT_EQ(op.results, (std::vector<std::string>{"y", "mean"}));
   EXPECT_EQ(op.min_inputs(), 1);
   EXPECT_EQ(op.max_inputs(), 2);
-  EXPECT_EQ(ops::table().get("concat").max_inputs(), -1);
+  EXPECT_EQ(ops::table().get("concat").max_inputs(), std::nullopt);
   EXPECT_EQ(ops::table().get("input").max_inputs(), 0);
 }
 

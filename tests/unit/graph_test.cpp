@@ -208,6 +208,59 @@ TEST(Operand, numbers_take_the_dtype_of_the_tensor_beside_them) {
               HasSubstr("the number nan does not fit the dtype of i32[2]"));
 }
 
+TEST(Graph, with_other_outputs_is_a_copy_with_the_same_nodes_and_updates) {
+  Graph g;
+  const Tensor p = g.parameter("p", {2}), y = p * 2.0;
+  g.output("y", y);
+  g.update(p, y);
+  const Graph other = g.with_outputs({{"z", p}, {"twice", y}});
+  EXPECT_EQ(other.size(), g.size());
+  EXPECT_EQ(other.output("twice"), other.value(y.id()));
+  EXPECT_EQ(other.outputs().size(), 2u);
+  EXPECT_EQ(other.updates().size(), 1u);
+  EXPECT_EQ(g.output("y"), y);
+  EXPECT_EQ(g.outputs().size(), 1u);
+  // Handles to the graph that it is a copy of are as good.
+  EXPECT_EQ(other.with_outputs({{"y", y}}).outputs().size(), 1u);
+  // Of one that nobody else needs nothing is copied: handles stay.
+  const Graph moved = std::move(g).with_outputs({{"last", y}});
+  EXPECT_EQ(moved.output("last"), y);
+}
+
+TEST(Graph, other_outputs_must_be_values_of_the_graph) {
+  Graph g, h;
+  g.input("x", {2});
+  const Tensor y = h.input("y", {3});
+  EXPECT_EQ(message_of<TypeError>([&] { g.with_outputs({{"y", y}}); }),
+            "the output 'y' is not a value of this graph");
+  EXPECT_EQ(message_of<TypeError>([&] { g.with_outputs({{"y", y * 2.0}}); }),
+            "the output 'y' is not a value of this graph");
+  EXPECT_THAT(message_of<TypeError>([&] { g.with_outputs({{"y", Tensor()}}); }),
+              HasSubstr("the value is an empty handle"));
+  EXPECT_FALSE(g.has(y));
+  EXPECT_FALSE(g.has(Tensor()));
+  EXPECT_TRUE(h.has(y));
+  EXPECT_TRUE(Graph(h).has(y));
+}
+
+TEST(Graph, without_updates_is_a_copy_with_the_same_outputs) {
+  Graph g;
+  const Tensor p = g.parameter("p", {2}), y = p * 2.0;
+  g.output("y", y);
+  g.update(p, y);
+  const Graph other = g.without_updates();
+  EXPECT_TRUE(other.updates().empty());
+  EXPECT_EQ(other.outputs().size(), 1u);
+  EXPECT_EQ(g.updates().size(), 1u);
+  EXPECT_EQ(std::move(g).without_updates().output("y"), y);
+}
+
+// Who may only look at a graph gets at no part of it that could be changed.
+TEST(Graph, a_constant_graph_gives_constant_storage) {
+  static_assert(std::is_same_v<decltype(std::declval<const Graph&>().data()),
+                               std::shared_ptr<const ir::GraphData>>);
+}
+
 TEST(Graph, what_was_moved_from_is_an_empty_graph) {
   Graph g;
   const Tensor x = g.input("x", {2});

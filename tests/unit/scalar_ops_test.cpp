@@ -61,7 +61,7 @@ std::vector<AttrValues> attributes_of(const OpDef& op) {
     for (const double e : {0.0, -0.0, 1.0, 2.0, 3.0, 0.5, -1.0, -0.5, -2.0, -3.0, 4.0, 7.0, 0.25,
                            1.5, -2.5, 1e3, kInfinity, -kInfinity, std::nan("")})
       all.push_back({e});
-  } else if (op.attr_index("dtype") >= 0) {
+  } else if (op.find_attr("dtype")) {
     for (const DType t : kDTypes) all.push_back({t});
   } else {
     all.emplace_back();
@@ -72,7 +72,7 @@ std::vector<AttrValues> attributes_of(const OpDef& op) {
 // Every use that the op's shape rule accepts: inputs of one dtype, perhaps behind a condition.
 std::vector<Case> cases_of(const OpDef& op) {
   std::vector<Case> found;
-  const auto count = static_cast<std::size_t>(op.max_inputs() < 0 ? 3 : op.max_inputs());
+  const auto count = static_cast<std::size_t>(op.max_inputs().value_or(3));
   for (const AttrValues& attrs : attributes_of(op))
     for (const DType dtype : kDTypes)
       for (const DType first : {dtype, boolean}) {

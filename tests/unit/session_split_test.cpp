@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "pantala/accumulation.h"
 #include "pantala/error.h"
 #include "support/temporary.h"
 #include "unit/session_case.h"
@@ -86,6 +87,52 @@ TEST(SessionSplit, a_gradient_that_is_set_is_the_one_that_is_applied) {
   for (std::int64_t k = 0; k < kClasses; ++k)
     EXPECT_NEAR(after.at(k), before.at(k) - 0.5 * wanted.at(k), 1e-6);
   EXPECT_EQ(session.parameter("fc1.weight"), kept);
+}
+
+TEST(SessionSplit, a_gradient_in_double_is_rounded_to_the_type_of_its_parameter) {
+  const Model model(4);
+  Session session = session_of(model, split(optim::sgd(0.5)));
+  give(session.plan("accumulate"), 4, 1);
+  session.accumulate();
+  const std::vector<double> wanted{0.1, -1.0 / 3, 1e-9, 7};
+  session.set_gradient("fc2.bias", Literal::floats({kClasses}, wanted, f64));
+  const Literal read = session.gradient("fc2.bias");
+  EXPECT_EQ(read.dtype(), f32);
+  for (std::int64_t k = 0; k < kClasses; ++k)
+    EXPECT_EQ(read.at(k), round_to(f32, wanted[static_cast<std::size_t>(k)]));
+  EXPECT_EQ(message<TypeError>([&] { session.set_gradient("fc2.bias", Literal({f64, {2}})); }),
+            "gradient of 'fc2.bias' is f32[4], but f64[2] was given");
+}
+
+// Two sessions with other micro-batches apply what the host made of both.
+TEST(SessionSplit, takes_the_gradients_of_a_gradient_accumulator) {
+  const Model model(4);
+  Session sessions[] = {session_of(model, split(optim::sgd(0.1))),
+                        session_of(model, split(optim::sgd(0.1)))};
+  Session both = session_of(model, {.accumulation_steps = 2, .optimizer = optim::sgd(0.1)});
+  GradientAccumulator accumulator({.accumulation_steps = 2});
+  for (const std::string& name : both.parameters())
+    accumulator.register_parameter(name, both.parameter(name).shape());
+  for (int k = 0; k < 2; ++k) {
+    give(sessions[k].plan("accumulate"), 4, k);
+    give(both.plan("accumulate"), 4, k);
+    sessions[k].accumulate();
+    both.step();
+    NamedGradients gradients;
+    for (const std::string& name : both.parameters())
+      gradients.emplace(name, sessions[k].gradient(name));
+    EXPECT_EQ(accumulator.step(gradients, 4), k == 1);
+  }
+  for (Session& session : sessions) {
+    for (const auto& [name, gradient] : accumulator.gradients())
+      session.set_gradient(name, gradient);
+    session.apply();
+  }
+  for (const std::string& name : both.parameters()) {
+    EXPECT_EQ(sessions[0].parameter(name), sessions[1].parameter(name)) << name;
+    const Literal a = sessions[0].parameter(name), b = both.parameter(name);
+    for (std::int64_t k = 0; k < a.numel(); ++k) EXPECT_NEAR(a.at(k), b.at(k), 1e-6) << name;
+  }
 }
 
 TEST(SessionSplit, half_precision_gradients_are_read_as_applied) {
@@ -203,9 +250,7 @@ TEST(SessionSplit, only_split_updates_have_halves) {
             "'norm.bias' is not trained: it has no gradient");
   EXPECT_EQ(message<TypeError>([&] { session.gradient("fc2.bais"); }),
             "the session has no parameter named 'fc2.bais'; did you mean 'fc2.bias'?");
-  EXPECT_EQ(message<TypeError>([&] {
-              session.set_gradient("fc2.bias", Literal({f32, {2}}));
-            }),
+  EXPECT_EQ(message<TypeError>([&] { session.set_gradient("fc2.bias", Literal({f32, {2}})); }),
             "gradient of 'fc2.bias' is f32[4], but f32[2] was given");
   EXPECT_EQ(message<TypeError>([&] { compile(model.graph, {.split_update = true}); }),
             "compile: split_update needs a loss; use compile_training_graph");
@@ -221,10 +266,9 @@ TEST(SessionSplit, a_gradient_cannot_be_set_where_nothing_has_weight) {
   session.set_input("x", random_floats(2 * kInputs, 1));
   session.set_input("labels", std::vector<std::int64_t>{-100, -100});
   session.accumulate();
-  EXPECT_EQ(message<ValueError>([&] {
-              session.set_gradient("fc.bias", Literal({f32, {kClasses}}));
-            }),
-            "set_gradient: the accumulated items have the weight 0, so there is no mean to set");
+  EXPECT_EQ(
+      message<ValueError>([&] { session.set_gradient("fc.bias", Literal({f32, {kClasses}})); }),
+      "set_gradient: the accumulated items have the weight 0, so there is no mean to set");
 }
 
 // --- files

@@ -36,11 +36,7 @@ Literal one_hot_labels(std::int64_t batch, std::int64_t classes) {
 
 // The graph with one of its outputs alone.
 Graph only_output(const Graph& graph, std::string_view name) {
-  const ValueId value = graph.output(name).id();
-  Graph copy = graph;
-  copy.data()->outputs.clear();
-  copy.output(name, copy.value(value));
-  return copy;
+  return graph.with_outputs({{std::string(name), graph.output(name)}});
 }
 
 // Images, sounds or tokens for the model's input, and labels for its loss.

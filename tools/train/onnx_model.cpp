@@ -122,10 +122,7 @@ Graph file_model_graph(const RunConfig& config, const ModelShape& shape, std::in
         fmt::format("[{}, {} or more], a number per class of the data,", batch, shape.classes));
   const Tensor loss =
       numbers ? number_loss(graph, output, shape.target_scale) : class_loss(graph, output, batch);
-  graph.data()->outputs.clear();
-  graph.output(usual, output);
-  graph.output("loss", loss);
-  return graph;
+  return std::move(graph).with_outputs({{usual, output}, {"loss", loss}});
 }
 
 Weights file_model_weights(const RunConfig& config, const ModelShape& shape) {
