@@ -1,97 +1,22 @@
 // Lowering: composites become their definitions until only what kernels exist for is left.
-#include <algorithm>
 #include <map>
-#include <numeric>
 
 #include "ir/graph_data.h"
 #include "ops/expansion.h"
 #include "ops/table.h"
-#include "schedule/emitter.h"
-#include "schedule/lowering.h"
+#include "schedule/archetype.h"
 #include "schedule/schedule.h"
 
 namespace pantala::schedule {
 
 namespace {
 
-using ir::Ints;
-
-// Whether the axes of a dense tensor are walked with one stride.
-bool walks_as_one(const Shape& shape, const Ints& axes) {
-  const Ints strides = shape.strides();
-  std::int64_t stride = 0, extent = 1;
-  for (std::size_t k = axes.size(); k-- > 0;) {
-    const std::int64_t size = shape[static_cast<int>(axes[k])];
-    if (size == 1) continue;
-    if (extent > 1 && strides[static_cast<std::size_t>(axes[k])] != stride * extent) return false;
-    if (extent == 1) stride = strides[static_cast<std::size_t>(axes[k])];
-    extent *= size;
-  }
-  return true;
-}
-
-// A contraction reads each operand as [batch, m, k] with one stride for each of the three. An
-// operand whose axes are mixed is put into that order first.
-void order_operand(Tensor& x, Ints& batch, Ints& contracted) {
-  Ints free;
-  const auto in = [](const Ints& list, std::int64_t axis) {
-    return std::find(list.begin(), list.end(), axis) != list.end();
-  };
-  for (int axis = 0; axis < x.rank(); ++axis)
-    if (!in(batch, axis) && !in(contracted, axis)) free.push_back(axis);
-  const Shape& shape = x.shape();
-  int last = x.rank() - 1;
-  while (last >= 0 && shape[last] == 1) --last;
-  if (walks_as_one(shape, batch) && walks_as_one(shape, free) && walks_as_one(shape, contracted) &&
-      !in(batch, last))
-    return;
-  Ints order = batch;
-  order.insert(order.end(), free.begin(), free.end());
-  order.insert(order.end(), contracted.begin(), contracted.end());
-  x = ops::apply("permute", {x}, {{"axes", order}})[0];
-  std::iota(batch.begin(), batch.end(), 0);
-  std::iota(contracted.begin(), contracted.end(), std::ssize(batch) + std::ssize(free));
-}
-
-// Equal constants and numbers of the host are in no memory, and a product reads its operands there:
-// it gets a value of its own.
-Tensor in_memory(const Tensor& x) {
-  if (x.rank() > 0 && !ir::splat_value(x.graph()->node(x.id().node))) return x;
-  return ops::apply("reshape", {x}, {{"shape", x.shape().vec()}})[0];
-}
-
-void order_operands(std::vector<Tensor>& inputs, ir::AttrValues& attrs) {
-  for (std::size_t side = 0; side < 2; ++side)
-    order_operand(inputs[side], std::get<Ints>(attrs[side]), std::get<Ints>(attrs[2 + side]));
-}
-
-// Products are computed in f32 or f64: halves are converted on the way in and out.
-std::vector<Tensor> append_product(ir::GraphData& target, const ir::Node& node,
-                                   std::vector<Tensor> inputs) {
-  const auto is_half = [](DType t) { return t == DType::f16 || t == DType::bf16; };
-  const auto converted = [](const Tensor& x, DType to) {
-    return x.dtype() == to ? x : ops::apply("cast", {x}, {{"dtype", to}})[0];
-  };
-  ir::AttrValues attrs = node.attrs;
-  for (Tensor& x : inputs)
-    if (is_half(x.dtype())) x = converted(x, DType::f32);
-  if (node.op->name == "attention_cached") inputs[3] = converted(inputs[3], DType::i64);
-  if (archetype(*node.op) == Archetype::contract) {
-    for (Tensor& x : inputs) x = in_memory(x);
-    order_operands(inputs, attrs);
-  }
-  std::vector<Tensor> results = target.append(*node.op, inputs, attrs, node.where);
-  for (std::size_t k = 0; k < results.size(); ++k)
-    results[k] = converted(results[k], node.results[k].dtype);
-  return results;
-}
-
-std::vector<Tensor> append(ir::GraphData& target, const ir::Node& node,
-                           const std::vector<Tensor>& inputs) {
+std::vector<Tensor> append(const ArchetypeTable& archetypes, ir::GraphData& target,
+                           const ir::Node& node, const std::vector<Tensor>& inputs) {
   const ir::GraphData::Scope scope(target, node.where);
-  const Archetype kind = archetype(*node.op);
-  if (kind == Archetype::contract || kind == Archetype::convolution || kind == Archetype::attention)
-    return append_product(target, node, inputs);
+  const Archetype* archetype = archetypes.find(*node.op);
+  if (archetype != nullptr && archetype->append != nullptr)
+    return archetype->append(target, node, inputs);
   return target.append(*node.op, inputs, node.attrs, node.where);
 }
 
@@ -104,7 +29,7 @@ Tensor copied_leaf(const Tensor& value) {
 
 }  // namespace
 
-Graph lower(const Graph& graph) {
+Graph lower(const Graph& graph, const ArchetypeTable& archetypes) {
   Graph lowered;
   std::vector<ValueId> wanted;
   for (const auto& [name, value] : graph.outputs()) wanted.push_back(value.id());
@@ -113,10 +38,11 @@ Graph lower(const Graph& graph) {
     wanted.push_back(value.id());
   }
   std::map<ValueId, Tensor> known;
-  ops::Expander(lowered.data(), has_kernel,
-                [&](const ir::Node& node, const std::vector<Tensor>& inputs) {
-                  return append(*lowered.data(), node, inputs);
-                })
+  ops::Expander(
+      lowered.data(), [&](const ir::OpDef& op) { return archetypes.keeps(op); },
+      [&](const ir::Node& node, const std::vector<Tensor>& inputs) {
+        return append(archetypes, *lowered.data(), node, inputs);
+      })
       .copy(*graph.data(), wanted, known);
   for (const auto& [name, value] : graph.outputs()) lowered.output(name, known.at(value.id()));
   for (const auto& [leaf, value] : graph.updates())

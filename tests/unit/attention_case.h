@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "llvm_case.h"
-#include "schedule/cpu/attention.h"
+#include "schedule/cpu/attention/kernel.h"
 
-namespace pantala::schedule {
+namespace pantala::schedule::cpu {
 
 struct AttentionCase {
   AttentionSizes sizes;
@@ -255,4 +255,4 @@ std::vector<double> dense(const codegen::Array& array) {
   return {memory.begin(), memory.end()};
 }
 
-}  // namespace pantala::schedule
+}  // namespace pantala::schedule::cpu

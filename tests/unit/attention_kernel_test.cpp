@@ -9,7 +9,7 @@
 #include "pantala/ops.h"
 #include "support/numbers.h"
 
-namespace pantala::schedule {
+namespace pantala::schedule::cpu {
 namespace {
 
 using codegen::Array;
@@ -395,4 +395,4 @@ TEST(AttentionKernel, RefusesWhatItCannotDo) {
 }
 
 }  // namespace
-}  // namespace pantala::schedule
+}  // namespace pantala::schedule::cpu

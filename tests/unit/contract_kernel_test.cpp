@@ -10,9 +10,9 @@
 #include <random>
 
 #include "llvm_case.h"
-#include "schedule/cpu/contract.h"
+#include "schedule/cpu/contract/kernel.h"
 
-namespace pantala::schedule {
+namespace pantala::schedule::cpu {
 namespace {
 
 using codegen::Array;
@@ -82,7 +82,7 @@ class Problem {
   }
 
   // The documented order.
-  T sum(const ReductionOrder& order, std::int64_t batch, std::int64_t i, std::int64_t j) const {
+  T sum(const ContractOrder& order, std::int64_t batch, std::int64_t i, std::int64_t j) const {
     T total = 0;
     for (std::int64_t k0 = 0; k0 < sizes.k; k0 += order.k_block) {
       std::vector<T> partial(static_cast<std::size_t>(order.lanes), T{0});
@@ -101,7 +101,7 @@ class Problem {
   }
   // c with `finish(sum, batch, i, j)` in its elements.
   template <class F>
-  std::vector<T> expected(const ReductionOrder& order, const F& finish) const {
+  std::vector<T> expected(const ContractOrder& order, const F& finish) const {
     std::vector<T> out = c;
     for (std::int64_t batch = 0; batch < sizes.batch; ++batch)
       for (std::int64_t i = 0; i < sizes.m; ++i)
@@ -109,7 +109,7 @@ class Problem {
           out[c_at(batch, i, j)] = finish(sum(order, batch, i, j), batch, i, j);
     return out;
   }
-  std::vector<T> expected(const ReductionOrder& order) const {
+  std::vector<T> expected(const ContractOrder& order) const {
     return expected(order, [](T sum, auto...) { return sum; });
   }
   std::vector<Array> arrays() const {
@@ -123,7 +123,7 @@ class Problem {
   std::vector<T> a, b, c;
 };
 
-std::string describe(const ContractSpec& s, const ContractSizes& z, const ReductionOrder& o,
+std::string describe(const ContractSpec& s, const ContractSizes& z, const ContractOrder& o,
                      const ContractTiling& t) {
   std::ostringstream text;
   text << "a_k " << s.a_k_inner << " b_k " << s.b_k_inner << " c_n " << s.c_n_inner << ", "
@@ -197,7 +197,7 @@ std::string unique_name() {
 }
 
 // Every legal tiling of small tiles, for one layout and order.
-std::vector<ContractTiling> small_tilings(const ContractSpec& spec, const ReductionOrder& order,
+std::vector<ContractTiling> small_tilings(const ContractSpec& spec, const ContractOrder& order,
                                           std::int64_t k_limit) {
   std::vector<ContractTiling> list;
   for (unsigned bits = 0; bits < 64; ++bits) {
@@ -233,8 +233,7 @@ template <class T>
 void check_all_tilings(DType dtype) {
   const codegen::HostTarget host = codegen::detect_host();
   for (const ContractSpec& spec : all_layouts(dtype)) {
-    for (const ReductionOrder order :
-         {ReductionOrder{.k_block = 12}, ReductionOrder{.k_block = 4}}) {
+    for (const ContractOrder order : {ContractOrder{.k_block = 12}, ContractOrder{.k_block = 4}}) {
       for (const ContractTiling& t : small_tilings(spec, order, 11)) {
         if (order.k_block == 12 && !t.single_block) continue;
         const kir::Kernel kernel = build_contract(unique_name(), spec, order, t);
@@ -276,7 +275,7 @@ void check_chosen_tilings(DType dtype, const codegen::HostTarget& host,
   for (const ContractSpec& spec : all_layouts(dtype)) {
     for (const ContractSizes& s : sizes) {
       const Problem<T> p(spec, s);
-      const ReductionOrder order =
+      const ContractOrder order =
           reduction_order(s, spec.a_k_inner, spec.b_k_inner, spec.dtype, target);
       ContractTiling last;
       for (const int workers : {1, 3}) {
@@ -309,7 +308,7 @@ TEST(ContractKernel, ReductionOverLanesFollowsItsOrder) {
   const codegen::HostTarget host = codegen::detect_host();
   const Target target = small_target();
   for (const ContractSpec& spec : all_layouts(DType::f32)) {
-    const ReductionOrder order{.k_block = 24, .lanes = 4};
+    const ContractOrder order{.k_block = 24, .lanes = 4};
     for (const ContractSizes& s :
          {ContractSizes{1, 1, 19, 37}, {2, 3, 5, 24}, {1, 9, 2, 49}, {1, 4, 4, 3}, {1, 2, 3, 0}}) {
       const Problem<float> p(spec, s);
@@ -347,7 +346,7 @@ TEST(ContractKernel, IntegersAreExactAndOthersCloseToDoublePrecision) {
     for (const bool integers : {true, false}) {
       const ContractSizes s{1, 45, 77, 1000};
       const Problem<float> p(spec, s, integers);
-      const ReductionOrder order =
+      const ContractOrder order =
           reduction_order(s, spec.a_k_inner, spec.b_k_inner, spec.dtype, target);
       const ContractTiling t = choose_tiling(spec, s, p.strides, order, target);
       const auto results =
@@ -393,8 +392,8 @@ TEST(ContractKernel, AnEpilogueSeesTheSameSumsAndMayStoreMoreThanOneResult) {
   const codegen::HostTarget host = codegen::detect_host();
   const ContractSizes s{2, 7, 19, 9};
   for (const ContractSpec& spec : all_layouts(DType::f32))
-    for (const ReductionOrder order : {ReductionOrder{.k_block = 12}, ReductionOrder{.k_block = 4},
-                                       ReductionOrder{.k_block = 8, .lanes = 4}})
+    for (const ContractOrder order : {ContractOrder{.k_block = 12}, ContractOrder{.k_block = 4},
+                                      ContractOrder{.k_block = 8, .lanes = 4}})
       for (const ContractTiling& t : small_tilings(spec, order, s.k)) {
         const Problem<float> p(spec, s);
         BiasAndCopy hook;
@@ -434,7 +433,7 @@ TEST(ContractKernel, AnEpilogueMayUpdateInPlace) {
                             },
                         .c_access = kir::Access::read_write};
   for (const ContractSpec& spec : all_layouts(DType::f32))
-    for (const ReductionOrder order : {ReductionOrder{.k_block = 12}, ReductionOrder{.k_block = 4}})
+    for (const ContractOrder order : {ContractOrder{.k_block = 12}, ContractOrder{.k_block = 4}})
       for (const ContractTiling& t : small_tilings(spec, order, s.k)) {
         const Problem<float> p(spec, s);
         const kir::Kernel kernel =
@@ -465,8 +464,8 @@ TEST(ContractKernel, ProloguesChangeTheOperandsOnTheirWay) {
         return o.value * b.cast(at * 3 - k, DType::f32);
       }};
   for (const ContractSpec& spec : all_layouts(DType::f32))
-    for (const ReductionOrder order :
-         {ReductionOrder{.k_block = 4}, ReductionOrder{.k_block = 8, .lanes = 4}})
+    for (const ContractOrder order :
+         {ContractOrder{.k_block = 4}, ContractOrder{.k_block = 8, .lanes = 4}})
       for (const ContractTiling& t : small_tilings(spec, order, s.k)) {
         if (!t.pack_lanes || !t.pack_rows) continue;
         Problem<float> p(spec, s);
@@ -490,4 +489,4 @@ TEST(ContractKernel, ProloguesChangeTheOperandsOnTheirWay) {
 }
 
 }  // namespace
-}  // namespace pantala::schedule
+}  // namespace pantala::schedule::cpu

@@ -9,9 +9,9 @@
 #include <random>
 
 #include "llvm_case.h"
-#include "schedule/cpu/conv.h"
+#include "schedule/cpu/conv/kernel.h"
 
-namespace pantala::schedule {
+namespace pantala::schedule::cpu {
 namespace {
 
 using codegen::Array;
@@ -676,4 +676,4 @@ TEST(ConvKernel, HooksSeeTheLogicalCoordinatesOfTheirLanes) {
 }
 
 }  // namespace
-}  // namespace pantala::schedule
+}  // namespace pantala::schedule::cpu

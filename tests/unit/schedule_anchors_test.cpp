@@ -11,6 +11,7 @@
 #include "pantala/error.h"
 #include "pantala/interpreter.h"
 #include "pantala/ops.h"
+#include "schedule/cpu/archetypes.h"
 #include "schedule/schedule.h"
 #include "support/compiled.h"
 
@@ -135,11 +136,12 @@ TEST(ScheduleSearch, operands_are_fused) {
   expect_reference(g, {{"x", whole_numbers({9, 12}, f32, 1)},
                        {"y", whole_numbers({12}, f32, 2)},
                        {"i", indices({9, 5}, 12, 3)}});
-  const schedule::Target target;
+  const schedule::Machine machine{schedule::cpu::archetypes(), {}};
   Graph alone;
   const Tensor a = alone.input("x", {9, 12}), b = alone.input("y", {12});
   alone.output("sum", argmax(exp(a) + b, 1));
-  EXPECT_EQ(schedule::schedule(schedule::lower(alone), target).launches.size(), 1u);
+  EXPECT_EQ(schedule::schedule(schedule::lower(alone, machine.archetypes), machine).launches.size(),
+            1u);
 }
 
 TEST(ScheduleSearch, the_result_is_read_and_stored_twice) {
