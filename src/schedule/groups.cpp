@@ -125,7 +125,7 @@ class Fusion {
     for (const int k : all) {
       const Piece& p = piece(k);
       if (p.kind == Archetype::elemental) continue;
-      // One anchor a kernel; only reductions keep company.
+      // A kernel has one anchor; only reductions may stand together.
       if (anchor != nullptr && !(anchor->kind == Archetype::reduce && p.kind == Archetype::reduce))
         return false;
       anchor = &p;
