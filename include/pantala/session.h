@@ -107,6 +107,7 @@ class Session {
   Session& operator=(Session&&) noexcept;
 
   // --- further plans
+
   // Over the same parameters and states: evaluation, other batch sizes. What the plan needs and the
   // session does not have yet is added with its first value. TypeError, listing all of them, for
   // leaves that both have with different types, and for a name that is taken.
@@ -122,6 +123,7 @@ class Session {
   void run(std::string_view plan) { this->plan(plan).run(); }
 
   // --- the main plan
+
   // Inputs and outputs as those of SessionPlan, of `step` (or `accumulate`).
   std::vector<std::string> inputs() const;
   std::vector<std::string> outputs() const;
@@ -204,6 +206,7 @@ class Session {
   Weights weights() const;
 
   // --- looking inside
+
   // The plan that the session was made from.
   CompiledPlan compiled() const;
   const Report& report() const;

@@ -272,11 +272,13 @@ class Trainer {
   // are some and the config asks for them.
   void save_model(const std::filesystem::path& path);
 
-  // --- checkpoints: a folder with model.safetensors, optimizer.safetensors, best.safetensors (the
-  // weights that early stopping would restore, if any) and state.json, which holds the state,
-  // `extra`, a summary of the config, and the SHA-256 of all files, itself included. Written under
-  // a temporary name, synced, renamed: a crash leaves the old one, the new one, or both.
-  // IoError if the disk is too full, before anything is written.
+  // --- checkpoints
+
+  // A folder with model.safetensors, optimizer.safetensors, best.safetensors (the weights that
+  // early stopping would restore, if any) and state.json, which holds the state, `extra`, a summary
+  // of the config, and the SHA-256 of all files, itself included. It is written under a temporary
+  // name, synced and renamed: a crash leaves the old one, the new one, or both. IoError if the disk
+  // is too full, before anything is written.
   void save_checkpoint(const std::filesystem::path& folder, const std::string& extra = "") const;
   // ParseError for a damaged folder, TypeError for one of another model; then nothing has changed.
   // Hyper-parameters of the optimizer are those that were saved, unless the config's optimizer is

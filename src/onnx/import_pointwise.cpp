@@ -15,6 +15,7 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // --- arithmetic
+
 // Integers are divided in f64, which is exact up to 2^53, and rounded towards 0.
 void convert_div(Node& node) {
   const Tensor a = node.tensor(0), b = node.tensor(1);

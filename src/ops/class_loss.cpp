@@ -11,9 +11,9 @@ namespace {
 using Family = LossFamily;
 
 // --- classes by number
-// -----------------------------------------------------------------------------------------------
-constexpr std::int64_t kLargestIgnoreIndex =
-    std::int64_t{1} << 53;  // exact as a double, which constants are given in
+
+// Exact as a double, which constants are given in.
+constexpr std::int64_t kLargestIgnoreIndex = std::int64_t{1} << 53;
 
 int class_axis(const Shape& logits) { return logits.rank() == 1 ? 0 : 1; }
 
@@ -316,7 +316,7 @@ struct NllLoss : Family {
 };
 
 // --- classes by probability
-// ------------------------------------------------------------------------------------------
+
 struct CrossEntropyProbabilities : Family {
   struct Attrs {
     Reduction reduction = Reduction::mean;

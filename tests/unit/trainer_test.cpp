@@ -540,6 +540,7 @@ TEST(TrainerNonFinite, an_update_that_is_not_finite_drops_its_window) {
 }
 
 // --- the loop itself
+
 // A rate that is set costs the session a few words.
 TEST(TrainerLoop, a_step_allocates_nothing) {
   for (const Schedule& schedule : {Schedule(), Schedule(CosineSchedule{.T_max = 100})}) {
