@@ -60,11 +60,14 @@ class NonFiniteGradient : public ValueError {
 
 // What becomes of a micro-batch that holds an infinite or undefined gradient.
 enum class NonFinite : std::uint8_t {
-  error,     // NonFiniteGradient; nothing is added
-  skip,      // the whole micro-batch is left out: not added, not counted towards the window, only
-             // counted as skipped
-  propagate  // added like any other. With max_grad_norm the factor is still max / norm: 0 for an
-             // infinite norm, NaN for an undefined one
+  // NonFiniteGradient; nothing is added.
+  error,
+  // The whole micro-batch is left out: not added, not counted towards the window, only counted as
+  // skipped.
+  skip,
+  // Added like any other. With max_grad_norm the factor is still max / norm: 0 for an infinite
+  // norm, NaN for an undefined one.
+  propagate
 };
 
 struct AccumulationConfig {

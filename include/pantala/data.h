@@ -102,8 +102,8 @@ std::pair<Dataset, Dataset> split(const Dataset& dataset, std::int64_t count, st
 struct Scale {  // to f32, times factor
   double factor = 1.0 / 255;
 };
-struct Normalize {  // to f32; (x - mean) / std by channel (the first axis of the item), or one for
-                    // all
+// To f32; (x - mean) / std by channel (the first axis of the item), or one for all.
+struct Normalize {
   std::vector<double> mean, std;
 };
 struct Reshape {  // of an item; -1 at most once
@@ -167,8 +167,9 @@ class Loader {
 
 struct LoaderOptions {
   std::int64_t batch_size = 64;
-  bool shuffle = true;  // false: the order of the data set; shuffle() rewinds, and random
-                        // transforms still draw by its epoch
+  // False: the order of the data set. shuffle() then rewinds, and random transforms still draw by
+  // its epoch.
+  bool shuffle = true;
   bool drop_last = false;
   std::uint64_t seed = 0;
   int threads = 1;            // that make batches ahead; 0: the caller's own

@@ -52,8 +52,9 @@ void check_ignore_index(const InferContext& c, std::int64_t index) {
 
 // Class targets of which some are ignored.
 struct ClassRows {
-  Tensor target;  // as given, but 0 in ignored rows: every class is looked up, so one that is out
-                  // of range is found
+  // As given, but 0 in ignored rows: every class is looked up, so one that is out of range is
+  // found.
+  Tensor target;
   std::optional<Tensor> ignored;  // none if the dtype cannot hold ignore_index
 
   // Bytes are widened: they are no indices, and cannot count all classes.

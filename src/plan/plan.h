@@ -131,8 +131,8 @@ struct Port {
   std::string name;
   std::uint32_t buffer = 0;
   Shape shape = {};
-  std::int64_t limit =
-      0;  // of an integer input: its readers need 0 <= value < limit; 0 if they take any
+  // Of an integer input: its readers need 0 <= value < limit; 0 if they take any.
+  std::int64_t limit = 0;
   std::int64_t exempt = 0;  // a value that they take beside these; 0: none
   friend bool operator==(const Port&, const Port&) = default;
 };

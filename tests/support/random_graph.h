@@ -37,10 +37,10 @@ class Random {
 };
 
 struct RandomGraphOptions {
-  int steps = 12;              // ops to draw; each may bring leaves and small adapters with it
-  bool differentiable = true;  // the loss can be differentiated: no float result comes from an op
-                               // without a derivative
-  DType dtype = f32;           // of all floats: the same graph in f32 and in f64
+  int steps = 12;  // ops to draw; each may bring leaves and small adapters with it
+  // The loss can be differentiated: no float result comes from an op without a derivative.
+  bool differentiable = true;
+  DType dtype = f32;  // of all floats: the same graph in f32 and in f64
   // Leaves are small integers, and ops that of small integers make small integers: what a device
   // computes of them in f32 is exact, in whatever order. Gradients of deep graphs may outgrow f32.
   bool exact = false;

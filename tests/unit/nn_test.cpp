@@ -1,4 +1,4 @@
-// clang-format off: expected messages name the line of a call, which must therefore stay on its line.
+// clang-format off: expected messages name the line of a call, which must not move.
 // Layers: names, shapes and first values of their parameters, values against PyTorch's modules,
 // running statistics, dropout, and errors with the layer's name and the line of the call. Expected
 // numbers were recorded with PyTorch in double on parameters filled by name.

@@ -1,4 +1,4 @@
-// clang-format off: expected messages name the line of a call, which must therefore stay on its line.
+// clang-format off: expected messages name the line of a call, which must not move.
 // The models of the zoo: names and shapes, and first loss, logits and gradients against PyTorch
 // (recorded in double).
 #include "pantala/zoo.h"

@@ -1,9 +1,10 @@
 // ResNet-18 and ResNet-50 as torchvision defines them, for any batch, image size and number of
 // classes, in two forms:
-//   folded      every batch norm is one bias per channel (bn1.bias, layer2.0.downsample.1.bias,
-//               ...), its scale is in the convolution in front of it: for inference, and for what
-//               was trained elsewhere;
-//   batch_norm  torchvision's own, with weight, bias and running statistics: for training.
+//  - folded: every batch norm is one bias per channel (bn1.bias, layer2.0.downsample.1.bias, ...),
+//    and its scale is in the convolution in front of it: for inference, and for weights that were
+//    trained elsewhere.
+//  - batch_norm: torchvision's own, with weight, bias and running statistics: for training.
+//
 // Names, order, layouts and first values are torchvision's, so that its files load as they are;
 // fold_resnet() turns such a file into the folded form.
 #pragma once
