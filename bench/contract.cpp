@@ -5,7 +5,7 @@
 //
 // Only the cases whose names contain all words.
 //  - --all also runs, on one thread, the best tiling of every structure and prints what it reached
-//    beside what the model foretold.
+//    beside what the model predicted.
 //  - --k-block tries another order of reduction.
 //  - --target takes the code of another processor (x86-64-v3, ...).
 #include "schedule/cpu/contract.h"

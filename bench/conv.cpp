@@ -5,7 +5,7 @@
 //
 // Only the cases whose names contain all words.
 //  - --all also runs, on one thread, the best tiling of every register tile and prints what it
-//    reached beside what the model foretold.
+//    reached beside what the model predicted.
 //  - --row-major lays out x and y as their logical order says.
 #include "schedule/cpu/conv.h"
 

@@ -138,7 +138,7 @@ struct RandomFlip {  // of the last axis
 struct Channels {
   std::int64_t count = 3;
 };
-struct OneHot {  // of the label: a f32 vector
+struct OneHot {  // of the label: an f32 vector
   std::int64_t classes = 0;
 };
 using Transform = std::variant<Scale, Normalize, Reshape, Pad, Resize, RandomCrop, CenterCrop,

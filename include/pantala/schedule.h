@@ -121,7 +121,7 @@ class Schedule {
 };
 std::ostream& operator<<(std::ostream& out, const Schedule& schedule);
 
-// Lowers the rate when a metric has stopped to improve. It reacts to what is reported, so it is an
+// Lowers the rate when a metric has stopped improving. It reacts to what is reported, so it is an
 // object with a state and no Schedule; for a warm-up, hand its rate to `Schedule().with_warmup(n)`
 // as the base rate.
 struct PlateauOptions {

@@ -57,7 +57,7 @@ struct ClassRows {
   Tensor target;
   std::optional<Tensor> ignored;  // none if the dtype cannot hold ignore_index
 
-  // Bytes are widened: they are no indices, and cannot count all classes.
+  // Bytes are widened: they cannot be indices, nor count all classes.
   ClassRows(const Tensor& given, std::int64_t ignore_index)
       : target(given.dtype() == u8 ? cast(given, i32) : given) {
     if (wrap_to(target.dtype(), ignore_index) != ignore_index) return;

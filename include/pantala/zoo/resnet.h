@@ -57,12 +57,13 @@ struct FoldedBatchNorm {
 FoldedBatchNorm fold_batch_norm(const Literal& weight, const Literal& gamma, const Literal& beta,
                                 const Literal& mean, const Literal& var, double eps = 1e-5);
 
-// How a folded bias is called, given the name of its batch norm ("layer1.0.bn2"): unless told, with
-// ".bias" behind it, as in the graphs above.
+// What a folded bias is called, given the name of its batch norm ("layer1.0.bn2"). By default that
+// name with ".bias" behind it, as in the graphs above.
 using BiasName = std::function<std::string(std::string_view batch_norm)>;
 // torchvision's tensors of any network whose batch norms follow their convolutions by the names
 // of ResNet (bn1 behind conv1, downsample.1 behind downsample.0), folded; everything else is passed
-// on, and num_batches_tracked is left out. TypeError naming the tensor that lacks or does not fit.
+// on, and num_batches_tracked is left out. TypeError naming the tensor that is missing or does not
+// fit.
 Weights fold_resnet(const Weights& torchvision, double eps = 1e-5, const BiasName& name = {});
 
 }  // namespace pantala::zoo
