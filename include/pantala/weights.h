@@ -90,8 +90,8 @@ struct LoadWeightsOptions {
 struct LoadWeightsReport {
   std::vector<std::string> loaded, missing, unexpected;
   std::vector<std::string> skipped;  // by `skip` or `ignore`
-  std::vector<std::string>
-      mismatched;  // "fc.weight: f32[10,512] in the model, f32[1000,512] given"
+  // "fc.weight: f32[10,512] in the model, f32[1000,512] given"
+  std::vector<std::string> mismatched;
   // Given twice, once under a name that the model does not have because it ties the two:
   // "lm_head.weight: the same as model.embed_tokens.weight". Not unexpected.
   std::vector<std::string> tied;

@@ -118,8 +118,8 @@ struct ArgumentSet {
 struct Launch {
   std::string name;  // for lists and traces
   std::uint32_t unit = 0;
-  std::vector<ArgumentSet>
-      sets;  // the launch's items are those of the first set, then those of the second, ...
+  // The launch's items are those of the first set, then those of the second, ...
+  std::vector<ArgumentSet> sets;
   std::vector<std::uint32_t> after = {};  // earlier launches that must have finished, ascending
   bool serial = false;                    // too small to share out: one worker runs it
   std::int64_t items() const;

@@ -50,8 +50,8 @@ struct RandomGraph {
   Graph graph;              // outputs y0, y1, ... and "loss"; some parameters have updates
   Tensor loss;              // a scalar, finite for the given bindings
   std::vector<Tensor> wrt;  // all float parameters
-  ref::Bindings
-      bindings;  // values of all inputs and parameters, in the ranges that the ops ask for
+  // Values of all inputs and parameters, in the ranges that the ops ask for.
+  ref::Bindings bindings;
 };
 RandomGraph random_graph(std::uint64_t seed, const RandomGraphOptions& options = {});
 
