@@ -24,9 +24,8 @@ namespace pantala {
 class ShapeMismatch : public TypeError {
  public:
   ShapeMismatch(std::string parameter, Shape expected, Shape got);
-  const std::string& parameter() const {
-    return parameter_;
-  }  // "" where a buffer is used on its own
+  // "" where a buffer is used on its own.
+  const std::string& parameter() const { return parameter_; }
   const Shape& expected() const { return expected_; }
   const Shape& got() const { return got_; }
 

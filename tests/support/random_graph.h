@@ -21,9 +21,8 @@ class Random {
   std::int64_t below(std::int64_t count) {
     return static_cast<std::int64_t>(next() % static_cast<std::uint64_t>(count));
   }
-  std::int64_t between(std::int64_t low, std::int64_t high) {
-    return low + below(high - low + 1);
-  }  // both included
+  // Both included.
+  std::int64_t between(std::int64_t low, std::int64_t high) { return low + below(high - low + 1); }
   bool chance(double probability) {
     return static_cast<double>(next() >> 11) * 0x1p-53 < probability;
   }
