@@ -1,6 +1,9 @@
 // Attention by generated kernels, forward and backward: milliseconds and GFLOP/s with two threads.
 // bench/attention_peer.py prints the same table for PyTorch; run them in turns.
-//   bench_attention [words]: only the cases whose names contain all words
+//
+//   bench_attention [words]
+//
+// Only the cases whose names contain all words.
 #include <fmt/format.h>
 #include <unistd.h>
 

@@ -1,10 +1,13 @@
 // Matrix products by generated kernels: GFLOP/s and the share of the fma peak, with one and two
 // threads. bench/contract_peer.py prints the same table for PyTorch; run them in turns.
-//   bench_contract [--all] [--k-block=N] [--target=x86-64-v3] [words]: only the cases whose names
-//   contain all words; --all also runs, on one thread, the best tiling of every structure and
-//   prints what it reached beside what the model foretold; --k-block tries another order of
-//   reduction,
-//   --target the code of another processor (x86-64-v3, ...)
+//
+//   bench_contract [--all] [--k-block=N] [--target=x86-64-v3] [words]
+//
+// Only the cases whose names contain all words.
+//  - --all also runs, on one thread, the best tiling of every structure and prints what it reached
+//    beside what the model predicted.
+//  - --k-block tries another order of reduction.
+//  - --target takes the code of another processor (x86-64-v3, ...).
 #include <fmt/format.h>
 #include <pthread.h>
 #include <unistd.h>

@@ -1,8 +1,12 @@
 // Convolutions by generated kernels: milliseconds, GFLOP/s and the share of the fma peak, with one
 // and two threads. bench/conv_peer.py prints the same table for PyTorch; run them in turns.
-//   bench_conv [--all] [--row-major] [words]: only the cases whose names contain all words; --all
-//   also runs, on one thread, the best tiling of every register tile and prints what it reached
-//   beside what the model foretold; --row-major lays out x and y as their logical order says
+//
+//   bench_conv [--all] [--row-major] [words]
+//
+// Only the cases whose names contain all words.
+//  - --all also runs, on one thread, the best tiling of every register tile and prints what it
+//    reached beside what the model predicted.
+//  - --row-major lays out x and y as their logical order says.
 #include <fmt/format.h>
 #include <pthread.h>
 #include <unistd.h>

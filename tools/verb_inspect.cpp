@@ -1,7 +1,6 @@
 // pantala inspect MODEL|FILE: graph, schedule, kernels, memory and report of what the compiler
-// makes of a model of the zoo or of a graph in text form; the content of weights, ONNX and
-// plan files.
-// Nothing is run.
+// makes of a model of the zoo or of a graph in text form; the content of weights, ONNX and plan
+// files. Nothing is run.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -14,7 +14,7 @@ struct Family {
 };
 
 // --- arithmetic
-// ------------------------------------------------------------------------------------------------------
+
 struct Add : PointwiseNumeric, Family {
   static constexpr OpInfo info{"add", "(a, b) -> y", "a + b.", "Add"};
   static Number scalar(Number a, Number b) { return a + b; }
@@ -160,8 +160,8 @@ struct AddN : Family {
 };
 
 // --- functions of one number
-// ------------------------------------------------------------------------------------------- NAME,
-// op, documentation, ONNX name, gradient in terms of x, y and dy, range of the samples.
+
+// NAME, op, documentation, ONNX name, gradient in terms of x, y and dy, range of the samples.
 #define PANTALA_UNARY(STRUCT, NAME, DOC, ONNX, GRADIENT, LOW, HIGH)                   \
   struct STRUCT : Pointwise, Family {                                                 \
     static constexpr OpInfo info{#NAME, "(x) -> y", DOC, ONNX};                       \
@@ -267,7 +267,7 @@ struct Clamp : Pointwise, Family {
 };
 
 // --- comparisons and logic
-// ---------------------------------------------------------------------------------------------
+
 #define PANTALA_COMPARE(STRUCT, NAME, DOC, ONNX)                                 \
   struct STRUCT : PointwiseTest, Family {                                        \
     static constexpr OpInfo info{#NAME, "(a, b) -> y", DOC, ONNX};               \

@@ -1,14 +1,21 @@
 // How an op is declared. A family's .cpp holds one struct per op; define_op() derives the
 // type-erased table entry from what the struct has:
 //
-//   info      name, signature, one line of documentation, ONNX name (always) Attrs     a struct of
-//   compile-time arguments with a `fields` function                              (optional) infer
-//   the shape rule; pointwise ops inherit one from `Pointwise` (always) scalar    meaning of a
-//   primitive pointwise op, on Number body      meaning of a composite pointwise op, generic: on
-//   Number it is evaluated, on Tensor expanded eval      meaning of a primitive op on whole tensors
-//   expand    meaning of a composite op, in terms of other ops                        (at least one
-//   of these four) grad      the gradient rule; without one the expansion is differentiated samples
-//   examples for the generated tests (always) kSugar, kIndexInputs, kGradResults (see OpDef)
+// Always:
+//  - info: name, signature, one line of documentation, ONNX name.
+//  - infer: the shape rule; pointwise ops inherit one from `Pointwise`.
+//  - samples: examples for the generated tests.
+//
+// At least one of these four, which say what the op means:
+//  - scalar: a primitive pointwise op, on Number.
+//  - body: a composite pointwise op, generic: on Number it is evaluated, on Tensor expanded.
+//  - eval: a primitive op on whole tensors.
+//  - expand: a composite op, in terms of other ops.
+//
+// Optional:
+//  - Attrs: a struct of compile-time arguments with a `fields` function.
+//  - grad: the gradient rule; without one the expansion is differentiated.
+//  - kSugar, kIndexInputs, kGradResults: see OpDef.
 //
 // These templates are instantiated in the family's .cpp only.
 #pragma once

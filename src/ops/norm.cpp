@@ -17,7 +17,7 @@ struct Family {
 };
 
 // --- softmax
-// -----------------------------------------------------------------------------------------------------------
+
 struct SoftmaxAttrs {
   std::int64_t axis = -1;
   static void fields(auto&& f, auto& a) {
@@ -82,9 +82,9 @@ struct LogSoftmax : Family {
 };
 
 // --- what the normalisations share
-// --------------------------------------------------------------------------------------- How a
-// norm sees x, and along which axes its numbers are shared. Statistics have the sizes of the view
-// without `over`.
+
+// How a norm sees x, and along which axes its numbers are shared. Statistics have the sizes of the
+// view without `over`.
 struct Layout {
   Ints view;              // the same elements as x
   Ints over;              // axes that one mean is taken over; never empty
@@ -194,7 +194,7 @@ std::vector<Operand> norm_grad_inputs(const GradContext& g, int mean_result) {
 }
 
 // --- shape rules
-// -----------------------------------------------------------------------------------------------------
+
 void check_eps(const InferContext& c, double eps) {
   if (!std::isfinite(eps) || eps < 0)
     c.fail(fmt::format("eps must be finite and not negative, got {}", eps));
@@ -252,7 +252,7 @@ void infer_norm_grad(InferContext& c, const Layout& l) {
 }
 
 // --- layer norm
-// --------------------------------------------------------------------------------------------------------
+
 struct EpsAttrs {
   double eps = 1e-5;
   static void fields(auto&& f, auto& a) { f("eps", a.eps, "added to the variance"); }
@@ -310,7 +310,7 @@ struct LayerNorm : Family {
 };
 
 // --- rms norm
-// ----------------------------------------------------------------------------------------------------------
+
 struct RmsNormGrad : Family {
   static constexpr OpInfo info{"rms_norm_grad", "(dy, x, rstd, weight?) -> (dx, dweight)",
                                "The gradients of rms_norm from its saved statistics."};
@@ -374,7 +374,7 @@ struct RmsNorm : Family {
 };
 
 // --- group norm
-// --------------------------------------------------------------------------------------------------------
+
 struct GroupNormGrad : Family {
   struct Attrs {
     std::int64_t groups = 1;
@@ -435,7 +435,7 @@ struct GroupNorm : Family {
 };
 
 // --- batch norm
-// --------------------------------------------------------------------------------------------------------
+
 struct BatchNormGrad : Family {
   static constexpr OpInfo info{"batch_norm_grad",
                                "(dy, x, mean, rstd, weight) -> (dx, dweight, dbias)",

@@ -379,7 +379,7 @@ TEST_F(Checkpoints, what_a_crash_leaves_is_put_right) {
   const std::set<std::string> left = names_in(folder());
   EXPECT_EQ(other.resume(folder())->extra, "old");
   EXPECT_EQ(other.load_checkpoint(folder() / "step-000000003"), "old");
-  EXPECT_EQ(names_in(folder()), left);  // who reads changes nothing
+  EXPECT_EQ(names_in(folder()), left);  // a reader changes nothing
   other.fit(loader_, {.checkpoints = {.folder = folder()}});
   EXPECT_THAT(names_in(folder()), ElementsAre(".tmp-notes", "step-000000003", "step-000000006"));
   fs::remove_all(folder() / "step-000000006");

@@ -330,9 +330,8 @@ TEST(CpuDevice, PlansThatBreakARuleAreRefused) {
     change(p);
     EXPECT_THROW(device->load(p), InternalError);
   };
-  refused([](Plan& p) {
-    p.launches[0].sets[0].buffers[1] = p.launches[0].sets[0].buffers[0];
-  });  // writes an input
+  // Writes an input.
+  refused([](Plan& p) { p.launches[0].sets[0].buffers[1] = p.launches[0].sets[0].buffers[0]; });
   refused([](Plan& p) { p.launches[1].sets[0].buffers.pop_back(); });
   refused([](Plan& p) { p.launches[1].sets[0].params.clear(); });
   refused([](Plan& p) { p.launches[1].sets[0].items = -1; });

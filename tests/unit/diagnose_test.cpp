@@ -1,4 +1,4 @@
-// clang-format off: expected places name the line of an op, which must therefore stay on its line.
+// clang-format off: expected places name the line of an op, which must not move.
 // Diagnosis: the op where numbers stop being finite is named, wherever in the step it stands, and
 // what looks bad without doing harm is not.
 #include "train/diagnose.h"

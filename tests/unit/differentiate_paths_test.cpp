@@ -66,8 +66,8 @@ TEST_F(DifferentiatePaths, keeps_nodes_outputs_and_updates) {
   EXPECT_EQ(d.graph.outputs().size(), 1u);
   EXPECT_EQ(d.graph.updates().size(), 1u);
   EXPECT_EQ(d.at(g.output("y")), d.graph.output("y"));
-  EXPECT_EQ(to_text(g).find("sum"),
-            to_text(g).rfind("sum"));  // the old graph is as it was: one sum, no gradient
+  // The old graph is as it was: one sum, no gradient.
+  EXPECT_EQ(to_text(g).find("sum"), to_text(g).rfind("sum"));
 }
 
 // In the new graph both inputs of the composite are the same value; only one of them is to be

@@ -52,7 +52,7 @@ void expect_message(const Initializer& init, const Type& type, const std::string
 }
 
 // --- moments and bounds
-// ------------------------------------------------------------------------------------------------
+
 TEST(InitTest, ZerosOnesAndConstantFillEveryDtype) {
   for (const DType dtype : {f32, f64, f16, bf16, i32, i64, u8, boolean}) {
     const Type type{dtype, {2, 3}};
@@ -199,7 +199,7 @@ TEST(InitTest, EmptyShapesAreEmpty) {
 }
 
 // --- orthogonal
-// ----------------------------------------------------------------------------------------------------------
+
 // The shorter side of the [rows, rest] matrix is orthonormal up to the gain.
 void expect_orthogonal(const Shape& shape, double gain) {
   const Literal w = draw(init::orthogonal(gain), shape, "w", 3, f64);
@@ -238,7 +238,7 @@ TEST(InitTest, OrthogonalOfOneElementIsNeverNan) {
 }
 
 // --- what the numbers depend on
-// --------------------------------------------------------------------------------------------
+
 TEST(InitTest, EqualSeedAndNameGiveEqualBits) {
   for (const Initializer& init : {init::uniform(), init::normal(), init::truncated_normal(),
                                   init::orthogonal(), init::kaiming_uniform()})
@@ -301,7 +301,7 @@ TEST(InitTest, TheOrderOfCreationDoesNotMatter) {
 }
 
 // --- rounding and data
-// ---------------------------------------------------------------------------------------------------
+
 TEST(InitTest, ValuesAreRoundedToTheDtype) {
   for (const DType dtype : {f32, f16, bf16}) {
     for (const Initializer& init :
@@ -358,7 +358,7 @@ TEST(InitTest, EveryInitialiserSurvivesTheTextForm) {
 }
 
 // --- errors
-// ----------------------------------------------------------------------------------------------------------------
+
 TEST(InitTest, ArgumentsThatMakeNoSenseAreErrors) {
   const Type matrix{f32, {2, 3}};
   const double nan = std::nan("");

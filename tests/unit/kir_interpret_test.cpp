@@ -157,12 +157,12 @@ TEST(KirMemory, MasksStridesGathersAndTransposes) {
   Builder b("lanes");
   const BufferId x = b.buffer("x", f32, Access::read), y = b.buffer("y", f32, Access::write);
   const Var lane = b.iota({i32, 4});
-  b.store(y, b.i64(0),
-          b.load(x, b.i64(14), 4, lt(lane, 2)));  // 14 15, the rest is out of bounds and off
+  // 14 15, the rest is out of bounds and off.
+  b.store(y, b.i64(0), b.load(x, b.i64(14), 4, lt(lane, 2)));
   b.store_strided(y, b.i64(4), b.i64(2), b.load_strided(x, b.i64(12), b.i64(-4), 4));  // 12 8 4 0
   b.store(y, b.i64(5), b.extract(b.gather(x, 3 - lane), 1));                           // 2
-  const std::vector<Var> t =
-      b.transpose({b.load(x, b.i64(0), 2), b.load(x, b.i64(2), 2)});  // 0 2 | 1 3
+  // 0 2 | 1 3
+  const std::vector<Var> t = b.transpose({b.load(x, b.i64(0), 2), b.load(x, b.i64(2), 2)});
   b.store(y, b.i64(11), t[0]);
   b.store(y, b.i64(13), b.reduce(Op::reduce_add, b.load(x, b.i64(0), 8)), lt(b.i64(0), 1));
   std::vector<float> in(16), out(16, -1.0F);

@@ -159,7 +159,7 @@ class Math : public ::testing::TestWithParam<std::size_t> {
   bool is_pow() const { return f().name == std::string("pow"); }
 };
 
-// A prime step visits every exponent with ever other mantissas.
+// A prime step visits every exponent with ever new mantissas.
 TEST_P(Math, IsAccurateForF32OverTheWholeRange) {
   std::vector<float> x;
   if (is_pow()) {

@@ -81,8 +81,8 @@ TEST_F(KirSimplify, SharesEqualExpressionsOfEnclosingBlocks) {
   b.branch(lt(n, 3), [&] { b.store(z, a, n * 7); });
   b.store(z, n, n * 7);
   const Kernel k = simplified();
-  EXPECT_EQ(count(k, Op::mul), 3u)
-      << print(k);  // n * 5, and n * 7 in two blocks of which neither encloses the other
+  // n * 5, and n * 7 in two blocks of which neither encloses the other.
+  EXPECT_EQ(count(k, Op::mul), 3u) << print(k);
 }
 
 TEST_F(KirSimplify, DoesNotShareLoads) {

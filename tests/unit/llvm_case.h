@@ -196,8 +196,8 @@ inline std::vector<Array> expect_same(const kir::Kernel& kernel, const std::vect
   std::vector<std::int64_t> slots;
   for (std::size_t k = 0; k < params.size(); ++k)
     slots.push_back(param_slot(kernel.params[k].dtype, params[k]));
-  const std::int64_t scratch_bytes =
-      kernel.scratch_bytes();  // a multiple of the alignment, so that it can end at a page
+  // A multiple of the alignment, so that it can end at a page.
+  const std::int64_t scratch_bytes = kernel.scratch_bytes();
   GuardedMemory scratch(static_cast<std::size_t>(scratch_bytes));
   std::int32_t status = 0;
   run(pointers.data(), slots.data(), 0, items, scratch.data(), &status);

@@ -49,7 +49,7 @@ class LossTest : public ::testing::Test {
 };
 
 // --- cross entropy against PyTorch
-// -----------------------------------------------------------------------------------
+
 TEST_F(LossTest, label_smoothing_with_class_weights) {
   expect(cross_entropy(x, labels, {.label_smoothing = 0.2, .weight = weight}), {1.319101362362793},
          x,
@@ -158,7 +158,7 @@ TEST_F(LossTest, wrong_attributes_and_targets_are_type_errors) {
 }
 
 // --- earlier systems' bugs
-// -------------------------------------------------------------------------------------------
+
 TEST_F(LossTest, cross_entropy_in_mid_graph_passes_each_rows_upstream_gradient) {
   const Tensor rows = cross_entropy(x, labels, {.reduction = Reduction::none});
   expect(sum(rows * rows * of({4}, {1, -2, 3, 0.5})), {6.620033801167095}, x,
@@ -236,7 +236,7 @@ TEST_F(LossTest, losses_of_huge_errors_have_finite_gradients) {
 }
 
 // --- structure
-// -------------------------------------------------------------------------------------------------------
+
 TEST_F(LossTest, the_gradient_of_a_mean_over_classes_is_one_node) {
   const Tensor logits = g.parameter("logits", {4, 3}, init::zeros(), f64);
   const Gradients d = differentiate(

@@ -1,4 +1,4 @@
-// clang-format off: expected messages name the line of a call, which must therefore stay on its line.
+// clang-format off: expected messages name the line of a call, which must not move.
 // Layers: names, shapes and first values of their parameters, values against PyTorch's modules,
 // running statistics, dropout, and errors with the layer's name and the line of the call. Expected
 // numbers were recorded with PyTorch in double on parameters filled by name.
@@ -62,7 +62,7 @@ void expect_recorded(const std::vector<double>& values, const Recorded& expected
 const Literal kX = fill("x", {2, 5, 8});
 
 // --- linear, convolutions, mlp, embedding
-// ------------------------------------------------------------------------------
+
 TEST(NnTest, LinearNamesShapesAndFirstValues) {
   Graph g;
   const Tensor y = nn::linear("fc", g.input("x", {2, 64}), 128);
@@ -174,7 +174,7 @@ TEST(NnTest, EmbeddingMatchesPyTorchAndStartsNormal) {
 }
 
 // --- normalisations
-// --------------------------------------------------------------------------------------------------------
+
 TEST(NnTest, LayerNormMatchesPyTorch) {
   Graph g;
   const Tensor y = nn::layer_norm("m", g.input("x", {2, 5, 8}));
@@ -266,7 +266,7 @@ TEST(NnTest, BatchNormInEvaluationUsesTheRunningStatistics) {
 }
 
 // --- attention and the encoder layer
-// -----------------------------------------------------------------------------------------
+
 TEST(NnTest, SelfAttentionMatchesPyTorch) {
   Graph g;
   const Tensor x = g.input("x", {2, 5, 8});
@@ -416,7 +416,7 @@ TEST(NnTest, EncoderLayerHasCorrectGradients) {
 }
 
 // --- dropout
-// -----------------------------------------------------------------------------------------------------------------
+
 TEST(NnTest, DropoutOutsideTrainingOrWithoutProbabilityIsItsInput) {
   Graph g;
   const Tensor x = g.input("x", {4});
@@ -448,7 +448,7 @@ TEST(NnTest, TheEncoderLayerDropsInTrainingOnly) {
 }
 
 // --- errors: the layer, its name, the line of the call
-// -------------------------------------------------------------------------
+
 template <class F>
 void expect_error(F&& call, const std::string& before, int line, const std::string& after) {
   EXPECT_EQ(message_of<TypeError>(call),

@@ -228,8 +228,8 @@ TEST(Append, groups_change_rate_and_decay_and_freeze) {
     session.set_input(name, values({}, {1}));
   session.step();  // the frozen one's gradient is not needed
   EXPECT_DOUBLE_EQ(session.value("body.weight").at(0), 1 - 0.25 * 1.25);
-  EXPECT_DOUBLE_EQ(session.value("body.bias").at(0),
-                   1 - 0.5);  // the first group that matches counts
+  // The first group that matches counts.
+  EXPECT_DOUBLE_EQ(session.value("body.bias").at(0), 1 - 0.5);
   EXPECT_DOUBLE_EQ(session.value("head.weight").at(0), 1 - 0.5 * 1.25);
   EXPECT_EQ(session.value("stem").at(0), 1);
   session.set_scalar("optim.group1.lr_factor", 0);

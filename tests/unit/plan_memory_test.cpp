@@ -216,8 +216,8 @@ TEST(PlanDependencies, TheSmallStepIsOrdered) {
   Plan p = small_step();
   validate(p);
   check_dependencies(p);
-  EXPECT_EQ(p.arena_bytes,
-            2 * 4032 - 32);  // two of the temporaries at a time, the second of 4000 bytes
+  // Two of the temporaries at a time, the second of 4000 bytes.
+  EXPECT_EQ(p.arena_bytes, 2 * 4032 - 32);
   p.launches[4].after.clear();
   EXPECT_THROW(check_dependencies(p), InternalError);
 }

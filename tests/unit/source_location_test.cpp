@@ -1,4 +1,4 @@
-// clang-format off: expected messages name the line of a call, which must therefore stay on its line.
+// clang-format off: expected messages name the line of a call, which must not move.
 // Errors are reported at the line that the user wrote, whatever lies between it and the rule that
 // failed.
 #include <fmt/format.h>

@@ -337,7 +337,7 @@ TEST(TrainerRates, that_a_callback_sets_act_from_the_next_step_on) {
 }
 
 TEST(TrainerRates, plateau_lowers_the_rate_and_keeps_the_warm_up) {
-  // A rate of 0 would never improve: of 1e-30 neither.
+  // With a rate of 0 nothing would ever improve; 1e-30 does the same.
   Trainer trainer(mlp_graph, 4,
                   {.optimizer = optim::sgd(1e-30),
                    .schedule = Schedule().with_warmup(4),
@@ -540,6 +540,7 @@ TEST(TrainerNonFinite, an_update_that_is_not_finite_drops_its_window) {
 }
 
 // --- the loop itself
+
 // A rate that is set costs the session a few words.
 TEST(TrainerLoop, a_step_allocates_nothing) {
   for (const Schedule& schedule : {Schedule(), Schedule(CosineSchedule{.T_max = 100})}) {

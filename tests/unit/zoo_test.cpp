@@ -1,4 +1,4 @@
-// clang-format off: expected messages name the line of a call, which must therefore stay on its line.
+// clang-format off: expected messages name the line of a call, which must not move.
 // The models of the zoo: names and shapes, and first loss, logits and gradients against PyTorch
 // (recorded in double).
 #include "pantala/zoo.h"
@@ -142,7 +142,7 @@ TEST(ZooTest, MlpRegressionScalesItsTargets) {
                                                       {"fc1.weight", Literal::floats({2, 1}, {1, 0.5})},
                                                       {"fc1.bias", Literal::floats({2}, {0, 0.5})}});
   expect_close(results[0].to_doubles(), {110, -0.5, 120, -0.25}, 1e-9);
-  EXPECT_NEAR(results[1].at(0), (1 + 0.25) / 4, 1e-9);  // scaled labels 1, 0, 2, 2; outputs 1, 1, 2, 1.5
+  EXPECT_NEAR(results[1].at(0), (1 + 0.25) / 4, 1e-9);  // scaled: 1, 0, 2, 2 and 1, 1, 2, 1.5
 }
 
 TEST(ZooTest, MlpRegressionMistakesAreNamed) {

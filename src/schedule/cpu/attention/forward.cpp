@@ -114,8 +114,8 @@ class ForwardKernel {
     w_.accumulate_block(w_.in_place(v_, key), count, scores, {out_sums_, panel_at}, &factors);
   }
 
-  // Scores as the softmax sees them, in place; returns the largest. A NaN is none: it reaches the
-  // sum as it is.
+  // Scores as the softmax sees them, in place; returns the largest. A NaN does not count: it
+  // reaches the sum as it is.
   Vectors finish_scores(Var first, Var lane, Var key, Var count, Var before, bool in_sight) {
     const Var base = w_.mask_base(batch_, head_);
     return b.loop(b.i64(0), count, b.i64(1), {before}, [&](Var row, std::span<const Var> largest) {

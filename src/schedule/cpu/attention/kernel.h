@@ -5,24 +5,24 @@
 // A kernel works on *panels*: neighbouring positions of one side, one per lane, against all *rows*,
 // the positions of the other side, which are read in place and broadcast. With queries in the lanes
 // a softmax is arithmetic between vectors, and nothing but the panel itself is ever transposed.
-//   forward     panels of queries, rows are keys    out and the logarithm of each row's sum
-//   row_dots    -                                   dots = sum over head_dim of dout * out
-//   query_grad  panels of queries, rows are keys    dq
-//   key_grad    panels of keys, rows are queries    dk and dv
-//   all_grads   panels of keys, rows are queries    dq, dk and dv; an item is a whole head of keys,
-//               with 5 products instead of 7: for those with heads enough (choose_grad_parts)
+//  - forward: panels of queries, rows are keys; gives out and the logarithm of each row's sum.
+//  - row_dots: no panels; gives dots = sum over head_dim of dout * out.
+//  - query_grad: panels of queries, rows are keys; gives dq.
+//  - key_grad: panels of keys, rows are queries; gives dk and dv.
+//  - all_grads: panels of keys, rows are queries; gives dq, dk and dv. An item is a whole head of
+//    keys, with 5 products instead of 7: for problems with enough heads (choose_grad_parts).
 //
 // The bits of a result depend on kKeyBlock (and, for row_dots, on the vector's lanes) alone, never
 // on tiling, items or workers (an accumulator that is -0 may become +0):
-//   score    s = scale * (fma chain over head_dim ascending, from +0), + mask; -inf if not seen
-//   forward  keys in blocks of kKeyBlock, ascending. Per block: m' = the largest of m and the
-//            scores that is not NaN; f = exp(m -
-//   m');
-//            sum = sum * f, then + exp(s - m') by ascending key; out = out * f, then by ascending
-//            key fma(v, exp(s - m'), out). At the end out / sum, lse = log(sum) + m.
-//   grads    p = exp(s - lse), ds = p * (dp - dots) * scale, where dp is the chain over dout * v;
-//            dq: chain over keys of ds * k; dk, dv: chain over ds * q, p * dout by ascending head
-//            of the group, then query
+//  - score: s = scale * (fma chain over head_dim ascending, from +0), + mask; -inf if not seen.
+//  - forward: keys in blocks of kKeyBlock, ascending. Per block: m' = the largest of m and the
+//    scores that is not NaN; f = exp(m - m'); sum = sum * f, then + exp(s - m') by ascending key;
+//    out = out * f, then by ascending key fma(v, exp(s - m'), out). At the end out / sum,
+//    lse = log(sum) + m.
+//  - grads: p = exp(s - lse), ds = p * (dp - dots) * scale, where dp is the chain over dout * v.
+//    dq: chain over keys of ds * k. dk, dv: chain over ds * q, p * dout by ascending head of the
+//    group, then query.
+//
 // Where m' (or lse) is not finite, 0 stands in its place. A query that sees no key gets zeros, and
 // an lse of -inf. Blocks that no lane of a panel sees are not visited.
 #pragma once
@@ -61,8 +61,8 @@ struct AttentionSpec {
   bool windowed = false;     // with causal: only the last `window` of them
   AttentionMask mask = AttentionMask::none;
   MaskAxis mask_queries = MaskAxis::strided, mask_keys = MaskAxis::contiguous;
-  // Forward only. With a length the queries stand at the last of its positions (query i at length
-  // - queries + i); a length beyond [0, keys] reads nothing outside of the keys.
+  // Forward only. With a length the queries stand at the last of its positions: query i stands at
+  // length - queries + i. A length beyond [0, keys] reads nothing outside of the keys.
   AttentionLength length = AttentionLength::keys;
   bool save_lse = true;  // forward only
   friend bool operator==(const AttentionSpec&, const AttentionSpec&) = default;
@@ -113,11 +113,12 @@ AttentionTiling choose_tiling(AttentionPart part, const AttentionSpec& spec,
                               const AttentionSizes& sizes, const Target& target, int workers);
 
 // Buffers, in order (those in brackets only if the spec says so):
-//   forward     q, k, v, [mask], [length], out, [lse]
-//   row_dots    dout, out, dots
-//   query_grad  dout, q, k, v, lse, dots, [mask], dq
-//   key_grad    dout, q, k, v, lse, dots, [mask], dk, dv
-//   all_grads   dout, q, k, v, lse, dots, [mask], dq, dk, dv
+//  - forward: q, k, v, [mask], [length], out, [lse]
+//  - row_dots: dout, out, dots
+//  - query_grad: dout, q, k, v, lse, dots, [mask], dq
+//  - key_grad: dout, q, k, v, lse, dots, [mask], dk, dv
+//  - all_grads: dout, q, k, v, lse, dots, [mask], dq, dk, dv
+//
 // Parameters: the integers of attention_params(), then (but for row_dots) the scale, of the spec's
 // dtype, then [length].
 kir::Kernel build_attention(std::string name, AttentionPart part, const AttentionSpec& spec,

@@ -123,8 +123,7 @@ class AttentionWriter {
                        const Place& target);
 
   // The scores of one row as the softmax sees them: scaled, masked, -inf where a key is not seen.
-  // `lane` is the position of the first lane; `offset` what the position of a query is
-  // before its index.
+  // `lane` is the position of the first lane; `offset` is a query's position less its index.
   struct Row {
     bool lanes_are_queries = true;
     kir::Var lane, row, offset;

@@ -4,13 +4,14 @@
 //
 // The bits of a result depend on the ContractOrder alone, never on tiling, tails, packing, the
 // exchange of roles, items or hooks:
-//   k is cut into blocks of `k_block` (the last may be shorter).
-//   lanes == 1:  block = +0; for k in the block, ascending: block = fma(a[i][k], b[j][k], block)
-//   lanes == L:  L partial sums; partial[k' mod L] = fma(a[i][k], b[j][k], partial[k' mod L]), k'
-//   counted from the start of the block and ascending;
-//                a block whose size is no multiple of L ends with products 0 * 0; the partial sums
-//                are halved: p[l] += p[l + L/2], ...
-//   c[i][j] = block 0; then c[i][j] = c[i][j] + block 1, ... in order. k == 0 gives +0.
+//  - k is cut into blocks of `k_block` (the last may be shorter).
+//  - A block with lanes == 1: block = +0; then, for k in the block, ascending:
+//    block = fma(a[i][k], b[j][k], block).
+//  - A block with lanes == L has L partial sums. For k' ascending, counted from the start of the
+//    block: partial[k' mod L] = fma(a[i][k], b[j][k], partial[k' mod L]). A block whose size is no
+//    multiple of L ends with products 0 * 0. Then the partial sums are halved:
+//    p[l] += p[l + L/2], ...
+//  - c[i][j] = block 0; then c[i][j] = c[i][j] + block 1, ... in order. k == 0 gives +0.
 //
 // How: a register tile of `rows` x 2 vectors. The *rows* operand is broadcast element by element,
 // the *lanes* operand is read in vectors; either of m and n may be the lanes (then the tile is
@@ -55,8 +56,8 @@ struct ContractStrides {
 struct ContractOrder {
   std::int64_t k_block = 1;
   int lanes = 1;
-  int slices =
-      1;  // a reduction over several items, combined in order by another kernel; contract makes one
+  // A reduction over several items, combined in order by another kernel; contract makes one.
+  int slices = 1;
   friend bool operator==(const ContractOrder&, const ContractOrder&) = default;
 };
 
@@ -68,17 +69,17 @@ ContractOrder reduction_order(const ContractSizes& sizes, bool a_k_last, bool b_
 // Everything that may be chosen freely without a change of the result's bits.
 struct ContractTiling {
   bool lanes_along_m = false;  // m is read in vectors and n broadcast; else the other way round
-  bool rows_outer = false;  // walk all lanes for each register tile of rows, else all rows for each
-                            // panel of lanes
-  bool pack_rows = true;    // only [.., k] operands can be broadcast in place
-  bool pack_lanes = true;   // only [k, ..] operands can be read in vectors in place
+  // Walk all lanes for each register tile of rows, else all rows for each panel of lanes.
+  bool rows_outer = false;
+  bool pack_rows = true;      // only [.., k] operands can be broadcast in place
+  bool pack_lanes = true;     // only [k, ..] operands can be read in vectors in place
   bool single_block = false;  // the kernel may rely on k <= k_block
-  bool direct =
-      false;  // registers go straight to c: needs single_block and lanes along c's contiguous axis
+  // Registers go straight to c: needs single_block and lanes along c's contiguous axis.
+  bool direct = false;
   int rows = 6;   // of the register tile
   int lanes = 8;  // of a vector
-  std::int64_t row_block = 0,
-               lane_block = 0;  // of c per item, in elements of the rows and the lanes axis
+  // Of c per item, in elements of the rows and the lanes axis.
+  std::int64_t row_block = 0, lane_block = 0;
   friend bool operator==(const ContractTiling&, const ContractTiling&) = default;
 };
 
@@ -89,8 +90,8 @@ std::string broken_rule(const ContractSpec& spec, const ContractSizes& sizes,
 // What a choice of tiling must respect beside the problem.
 struct ContractNeeds {
   int workers = 1;  // that share the items
-  bool pack_a = false,
-       pack_b = false;         // a prologue stands on the operand: it is to run once per element
+  // A prologue stands on the operand: it is to run once per element.
+  bool pack_a = false, pack_b = false;
   bool small_epilogue = true;  // cheap enough to be written out for every register
 };
 

@@ -10,15 +10,15 @@
 // The bits of a result depend on the ConvOrder alone, never on layouts, tiling, items or hooks. The
 // sum of a result is cut into blocks; block = +0; then block = fma(first, second, block) for every
 // product of the block in order; result = block 0, then result = result + block 1, ... in order.
-//   forward      blocks: chunks of `channels` input channels, within these chunks of `taps` taps
-//                (row-major); in a block: taps, within these channels. Taps that fall into the
-//                padding are products with +0.
-//   input_grad   the same with output channels; the taps are those that reach this element of dx
-//                with some position, taken or not inside dy (the others are products with +0).
-//   weight_grad  blocks: boxes of `box` positions (n, spatial...), which are runs of the row-major
-//                order of positions. With `slices` > 1, each slice of consecutive blocks gives a
-//                sum of its own, and these are added in order by another kernel
-//                (build_conv_combine).
+//  - forward: a block is a chunk of `channels` input channels, and within it a chunk of `taps` taps
+//    (row-major). Within a block the taps come one after another, and for each tap the channels.
+//    Taps that fall into the padding are products with +0.
+//  - input_grad: the same with output channels. The taps are those that reach this element of dx
+//    from some position, whether or not that position is inside dy (outside it is a product with
+//    +0).
+//  - weight_grad: a block is a box of `box` positions (n, spatial...), a run of the row-major order
+//    of positions. With `slices` > 1 each slice of consecutive blocks gives a sum of its own, and
+//    another kernel (build_conv_combine) adds these in order.
 //
 // How: a register tile of `rows` x `vectors` vectors. Lanes are channels of the result (output
 // channels, for input_grad input channels). Rows are positions (for weight_grad: pairs of tap and
@@ -148,16 +148,17 @@ std::optional<ConvTiling> best_with_tile(const ConvSpec& spec, const ConvSizes& 
 
 // Hooks: a on the first operand, b on the second, and the result. Their sites have `coordinates`,
 // the logical index [n or o, channel, spatial...] of the first lane, and `lane_dim`:
-//   result       lanes run along channels: dimension 1, for weight_grad output channels: dimension
-//   0.
-//                batch = coordinates[0], n = the lanes' channel, m = the spatial index in row-major
-//                order (weight_grad: batch = 0, m = the row-major index of [c / groups,
-//                spatial...]). c_at is where the result has the first lane; the other lanes follow
-//                at the stride of lane_dim, not at 1, unless spec.result_contiguous.
-//   a            lanes run along channels: dimension 1. Padding stays 0. The fill is `channels`.
-//   b            lanes as the result's: dimension 0 of a weight in forward and in depthwise
-//                convolutions, else 1. Packed.
+//  - result: lanes run along channels, dimension 1; for weight_grad along output channels,
+//    dimension 0. batch = coordinates[0], n = the lanes' channel, m = the spatial index in
+//    row-major order (weight_grad: batch = 0, m = the row-major index of [c / groups, spatial...]).
+//    c_at is where the result has the first lane; the other lanes follow at the stride of lane_dim,
+//    not at 1, unless spec.result_contiguous.
+//  - a: lanes run along channels, dimension 1. Padding stays 0. The fill is `channels`.
+//  - b: lanes as the result's, dimension 0 of a weight in forward and in depthwise convolutions,
+//    else 1. Packed.
+//
 // batch, at and k of an OperandSite are not set.
+//
 // Buffers: first, second, result, those of the hooks. Parameters: conv_params(), those of the
 // hooks. With order.slices > 1 the result is conv_partials() elements, and no result hook is
 // allowed.

@@ -13,7 +13,7 @@ namespace {
 
 std::int64_t up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-// The number that times a is 1 modulo m; a and m have no common divisor.
+// The inverse of a modulo m; a and m have no common divisor.
 std::int64_t inverse_modulo(std::int64_t a, std::int64_t m) {
   for (std::int64_t i = 0; i < m; ++i)
     if (a % m * i % m == 1 % m) return i;

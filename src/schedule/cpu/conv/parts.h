@@ -14,8 +14,8 @@ namespace pantala::schedule::cpu {
 // One spatial axis. Missing ones stand in front, with sizes 1 and strides 0.
 template <class T>
 struct ConvAxisNumbers {
-  T window, results,
-      kernel;  // sizes of the window operand, of the positions' tensor, of the kernel
+  // Sizes of the window operand, of the positions' tensor, of the kernel.
+  T window, results, kernel;
   T stride, padding, dilation;
   // A slab has every `gap`-th element of the window operand; from one position to the next it is
   // `row_step` of them, from one tap to the next `tap_step`.

@@ -83,7 +83,7 @@ Work work_of(const ConvSpec& spec, const ConvView& v, const ConvOrder& order, co
   return w;
 }
 
-// The lengths that the runs of a kernel have have this common divisor; `longest` is the longest.
+// The common divisor of the lengths of a kernel's runs; `longest` is the longest of them.
 std::int64_t run_divisor(const ConvSpec& spec, const ConvView& v, const ConvOrder& order,
                          const ConvTiling& t, std::int64_t& longest) {
   const bool weight = spec.direction == ConvDirection::weight_grad;

@@ -4,14 +4,14 @@
 //
 // The bits of a sum depend on the op, its shape and the target alone: the reduced elements in
 // row-major order r = 0, 1, ... of the reduced axes are cut into blocks of kSumBlock; within a
-// block partial[r mod lanes] += x from +0, then the partial sums are halved (p[l] += p[l + lanes /
-// 2],
-// ...); the blocks are added in order. Extremes do not depend on the order.
+// block partial[r mod lanes] += x from +0, then the partial sums are halved
+// (p[l] += p[l + lanes/2], ...); the blocks are added in order. Extremes do not depend on the
+// order.
 //
 // Ways to run it, all with the same bits:
-//   rows     lanes along the reduced axes, a row at a time; several passes
-//   columns  lanes along a kept axis, partial sums in scratch
-//   split    blocks are items of a first kernel, a second one adds them up: for few long rows
+//  - rows: lanes along the reduced axes, a row at a time; several passes.
+//  - columns: lanes along a kept axis, partial sums in scratch.
+//  - split: blocks are items of a first kernel, a second one adds them up. For few long rows.
 #pragma once
 
 #include <vector>

@@ -1,10 +1,10 @@
 // Scatters: what is scattered into is written by a map; then the updates are applied in place, in
 // the order of the op. Updates that can meet at one element lie on one line, which belongs to one
 // item: the bits do not depend on the number of items.
-//   scatter_add            the index names slices: it is read once for a block of columns, which
-//                          lanes add to
-//   scatter_add_elements,  every element has an index of its own: one at a time
-//   scatter
+//  - scatter_add: the index names slices. It is read once for a block of columns, which lanes add
+//    to.
+//  - scatter_add_elements and scatter: every element has an index of its own, one at a time.
+//
 // Where memory is contiguous across lines, an item takes a block of neighbouring lines (columns)
 // and walks them together, update by update.
 #include <fmt/format.h>
