@@ -1,6 +1,6 @@
 // Every instruction that computes, as machine code, against the kernel-IR interpreter: the same
 // bits on any input.
-#include "unit/llvm_case.h"
+#include "unit/codegen/llvm_case.h"
 
 namespace pantala::codegen {
 namespace {

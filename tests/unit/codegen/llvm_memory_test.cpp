@@ -1,7 +1,7 @@
 // Loads and stores as machine code: conversions, masks that must not touch what they switch off,
 // strides, gathers, streaming, scratch. Every buffer ends at an inaccessible page (llvm_case.h), so
 // an access past it ends the test.
-#include "unit/llvm_case.h"
+#include "unit/codegen/llvm_case.h"
 
 namespace pantala::codegen {
 namespace {

@@ -9,7 +9,7 @@
 #include <memory>
 #include <random>
 
-#include "llvm_case.h"
+#include "unit/codegen/llvm_case.h"
 #include "schedule/cpu/contract/kernel.h"
 
 namespace pantala::schedule::cpu {

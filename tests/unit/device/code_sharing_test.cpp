@@ -10,7 +10,7 @@
 #include "io/file.h"
 #include "pantala/error.h"
 #include "support/temporary.h"
-#include "unit/plan_case.h"
+#include "unit/plan/plan_case.h"
 
 namespace pantala::device {
 namespace {

@@ -9,7 +9,7 @@
 #include "pantala/interpreter.h"
 #include "pantala/training_step.h"
 #include "support/allocations.h"
-#include "unit/session_case.h"
+#include "unit/runtime/session_case.h"
 
 namespace pantala {
 namespace {

@@ -7,7 +7,7 @@
 #include <random>
 
 #include "pantala/error.h"
-#include "unit/plan_case.h"
+#include "unit/plan/plan_case.h"
 
 namespace pantala::plan {
 namespace {

@@ -8,7 +8,7 @@
 #include <memory>
 #include <random>
 
-#include "llvm_case.h"
+#include "unit/codegen/llvm_case.h"
 #include "schedule/cpu/conv/kernel.h"
 
 namespace pantala::schedule::cpu {

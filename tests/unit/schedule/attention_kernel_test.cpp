@@ -3,7 +3,7 @@
 // code with equal bits; the same bits for every tiling and split of the items.
 #include <memory>
 
-#include "attention_case.h"
+#include "unit/schedule/attention_case.h"
 #include "kir/simplify.h"
 #include "pantala/error.h"
 #include "pantala/ops.h"

@@ -1,7 +1,7 @@
 // The functions of kir/math.h as machine code against the interpreter: they are kernel code like
 // any other, so every target gives the same bits.
 #include "kir/math.h"
-#include "unit/llvm_case.h"
+#include "unit/codegen/llvm_case.h"
 
 namespace pantala::codegen {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "pantala/error.h"
 #include "support/temporary.h"
-#include "unit/session_case.h"
+#include "unit/runtime/session_case.h"
 
 namespace pantala {
 namespace {

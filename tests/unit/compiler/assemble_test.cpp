@@ -11,7 +11,7 @@
 #include "kir/simplify.h"
 #include "pantala/error.h"
 #include "plan/dependencies.h"
-#include "plan_case.h"
+#include "unit/plan/plan_case.h"
 
 namespace pantala::compiler {
 namespace {

@@ -7,7 +7,7 @@
 #include "device/profile.h"
 #include "pantala/error.h"
 #include "support/allocations.h"
-#include "unit/plan_case.h"
+#include "unit/plan/plan_case.h"
 
 namespace pantala::device {
 namespace {

@@ -19,7 +19,7 @@
 #include "pantala/error.h"
 #include "plan/serialize.h"
 #include "support/allocations.h"
-#include "unit/plan_case.h"
+#include "unit/plan/plan_case.h"
 
 namespace pantala::device {
 namespace {

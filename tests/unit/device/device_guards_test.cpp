@@ -7,7 +7,7 @@
 
 #include "device/guards.h"
 #include "pantala/error.h"
-#include "unit/plan_case.h"
+#include "unit/plan/plan_case.h"
 #if defined(PANTALA_ADDRESS_SANITIZER)
 #include <sanitizer/asan_interface.h>
 #endif

@@ -8,7 +8,7 @@
 #include "pantala/ops.h"
 #include "pantala/session.h"
 #include "support/temporary.h"
-#include "unit/session_case.h"
+#include "unit/runtime/session_case.h"
 
 namespace pantala {
 namespace {

@@ -11,7 +11,7 @@
 #include "kir/simplify.h"
 #include "pantala/error.h"
 #include "schedule/scalar_ops.h"
-#include "unit/llvm_case.h"
+#include "unit/codegen/llvm_case.h"
 
 namespace pantala::schedule {
 namespace {

@@ -13,7 +13,7 @@
 #include "kir/simplify.h"
 #include "ops/table.h"
 #include "pantala/error.h"
-#include "unit/llvm_case.h"
+#include "unit/codegen/llvm_case.h"
 
 namespace pantala::schedule {
 namespace {

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "llvm_case.h"
+#include "unit/codegen/llvm_case.h"
 #include "schedule/cpu/attention/kernel.h"
 
 namespace pantala::schedule::cpu {

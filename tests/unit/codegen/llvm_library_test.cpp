@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "pantala/error.h"
-#include "unit/llvm_case.h"
+#include "unit/codegen/llvm_case.h"
 
 namespace pantala::codegen {
 namespace {

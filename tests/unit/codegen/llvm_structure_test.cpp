@@ -1,5 +1,5 @@
 // Loops, branches, parameters, reports and items as machine code against the kernel-IR interpreter.
-#include "unit/llvm_case.h"
+#include "unit/codegen/llvm_case.h"
 
 namespace pantala::codegen {
 namespace {
