@@ -10,6 +10,7 @@
 #include "compiler/assemble.h"
 #include "compiler/stages.h"
 #include "ir/graph_data.h"
+#include "ir/leaves.h"
 #include "pantala/error.h"
 #include "schedule/cpu/archetypes.h"
 #include "schedule/schedule.h"
@@ -138,10 +139,11 @@ std::vector<CompiledLeaf> leaves_of(const Graph& graph) {
   std::vector<CompiledLeaf> leaves;
   for (const Leaf& leaf : graph.leaves()) {
     CompiledLeaf described{leaf.kind, leaf.name, leaf.value.type()};
-    const ir::AttrValues& attrs = graph.data()->node(leaf.value.id().node).attrs;
-    if (leaf.kind == LeafKind::scalar) described.init = init::constant(std::get<double>(attrs[1]));
+    const ir::Node& node = graph.data()->node(leaf.value.id().node);
+    if (leaf.kind == LeafKind::scalar)
+      described.init = init::constant(ir::attributes<op::Scalar>(node).value);
     if (leaf.kind == LeafKind::parameter || leaf.kind == LeafKind::state)
-      described.init = std::get<Initializer>(attrs[3]);
+      described.init = ir::attributes<op::StoredAttrs>(node).init;
     leaves.push_back(std::move(described));
   }
   return leaves;

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "ir/graph_data.h"
+#include "ops/arithmetic.h"
+#include "ops/face.h"
 #include "pantala/error.h"
 #include "pantala/ops.h"
 
@@ -17,7 +19,7 @@ bool is_counter(const ir::Node& node) {
 }
 
 bool is_host_op(const ir::OpDef& op) {
-  return op.scalar != nullptr || op.name == "cast" || op.name == "add_n";
+  return op.scalar != nullptr || ops::is<op::Cast, op::AddN>(op);
 }
 
 // Scalars that depend on hyper-parameters, counters and constants alone, and on one of the first

@@ -7,6 +7,10 @@
 #include <map>
 
 #include "ir/graph_data.h"
+#include "ir/leaves.h"
+#include "ops/arithmetic.h"
+#include "ops/face.h"
+#include "ops/movement.h"
 #include "pantala/error.h"
 #include "pantala/text.h"
 #include "plan/plan.h"
@@ -69,13 +73,12 @@ Number sum_of(const Number* terms, std::size_t count) {
 // ones that leave a single number as it is.
 ir::ScalarFn function_of(const ir::Node& node) {
   if (node.op->scalar) return node.op->scalar(node.attrs);
-  const std::string& name = node.op->name;
-  if (name == "cast")
+  if (ops::is<op::Cast>(node))
     return [dtype = node.results[0].dtype](const Number* x) { return to_dtype(*x, dtype); };
-  if (name == "add_n")
+  if (ops::is<op::AddN>(node))
     return [count = node.inputs.size()](const Number* x) { return sum_of(x, count); };
-  for (const std::string_view same : {"reshape", "broadcast_to", "permute", "stop_gradient"})
-    if (name == same) return [](const Number* x) { return *x; };
+  if (ops::is<op::Reshape, op::BroadcastTo, op::Permute, op::StopGradient>(node))
+    return [](const Number* x) { return *x; };
   return {};
 }
 
@@ -84,7 +87,8 @@ std::optional<Number> constant_of(const ir::Node& node) {
   const DType dtype = node.results[0].dtype;
   if (node.op == &ir::constant_op()) return to_dtype(*ir::splat_value(node), dtype);
   if (node.op != &ir::data_op()) return std::nullopt;
-  const Literal& literal = *std::get<ir::LiteralPtr>(node.attrs[0]);
+  const ir::LiteralPtr values = ir::attributes<op::Data>(node).values;
+  const Literal& literal = *values;
   return literal.is_float() ? Number(literal.f()[0]) : Number::of(literal.i()[0]);
 }
 

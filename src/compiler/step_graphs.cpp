@@ -4,6 +4,7 @@
 
 #include "compiler/guard.h"
 #include "ir/graph_data.h"
+#include "ir/leaves.h"
 #include "pantala/ops.h"
 
 namespace pantala::compiler {
@@ -41,8 +42,9 @@ std::vector<Tensor> gradients_in(const Graph& graph,
 
 // The parameter again, in another graph.
 Tensor same_parameter(Graph& graph, const TrainedParameter& p) {
-  const ir::AttrValues& attrs = p.value.graph()->node(p.value.id().node).attrs;
-  return graph.parameter(p.name, p.value.shape(), std::get<Initializer>(attrs[3]), p.value.dtype());
+  const ir::Node& node = p.value.graph()->node(p.value.id().node);
+  return graph.parameter(p.name, p.value.shape(), ir::attributes<op::Parameter>(node).init,
+                         p.value.dtype());
 }
 
 // Optimizer, gradients that can be read, guard. Handles are to `graph`.

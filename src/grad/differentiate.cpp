@@ -8,6 +8,8 @@
 #include <set>
 
 #include "ir/graph_data.h"
+#include "ops/arithmetic.h"
+#include "ops/face.h"
 #include "ops/table.h"
 #include "pantala/autodiff.h"
 #include "pantala/error.h"
@@ -78,7 +80,7 @@ std::vector<std::vector<ValueId>> copy_nodes(const GraphData& source, GraphData&
     const Node& node = source.nodes()[k];
     std::vector<Tensor> inputs;
     for (const ValueId& id : node.inputs) inputs.push_back(target.tensor(map[id.node][id.result]));
-    if (node.op->name == "stop_gradient" && !keep_stop_gradients) {
+    if (ops::is<op::StopGradient>(node) && !keep_stop_gradients) {
       map.push_back({inputs[0].id()});
       continue;
     }

@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "base/text.h"
+#include "ir/face.h"
 #include "pantala/error.h"
 
 namespace pantala::ir {
@@ -21,6 +22,11 @@ std::string message_prefix(std::string_view op, const Provenance& where) {
 
 void throw_type_error(std::string_view op, const Provenance& where, const std::string& message) {
   throw TypeError(message_prefix(op, where) + message);
+}
+
+void throw_other_attributes(const Node& node) {
+  throw InternalError(
+      fmt::format("the attributes of a {} were asked for as those of another op", node.op->name));
 }
 
 bool same_node(const Node& a, const Node& b) {
@@ -122,7 +128,7 @@ std::uint32_t GraphData::intern(Node node) {
   }
   const auto id = static_cast<std::uint32_t>(nodes_.size());
   if (node.op->leaf) {
-    const std::string& name = std::get<std::string>(node.attrs[0]);
+    const std::string& name = ir::leaf_name(node);
     if (!leaf_names_.emplace(name, id).second) {
       const Node& first = nodes_[leaf_names_.at(name)];
       throw_type_error(node.op->name, node.where,
@@ -144,7 +150,7 @@ std::optional<std::uint32_t> GraphData::find_leaf(std::string_view name) const {
 }
 
 const std::string& GraphData::leaf_name(std::uint32_t node) const {
-  return std::get<std::string>(nodes_[node].attrs[0]);
+  return ir::leaf_name(nodes_[node]);
 }
 
 Tensor GradContext::dy(int i) const {

@@ -94,7 +94,7 @@ std::string message_prefix(std::string_view op, const Provenance& where);
 bool same_node(const Node& a, const Node& b);
 std::uint64_t hash_node(const Node& node);
 
-// The leaf ops (input, parameter, state, scalar, constant); part of the op table.
+// The leaf ops; part of the op table. Their faces are in ir/leaves.h.
 std::span<const OpDef* const> leaf_ops();
 const OpDef& input_op();
 const OpDef& parameter_op();
@@ -103,6 +103,7 @@ const OpDef& scalar_op();
 const OpDef& constant_op();
 const OpDef& data_op();
 std::optional<LeafKind> leaf_kind(const OpDef& op);
+const std::string& leaf_name(const Node& leaf);  // only leaves of a kind have one
 // The value of a splat constant node, if it is one.
 std::optional<double> splat_value(const Node& node);
 

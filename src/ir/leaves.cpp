@@ -1,12 +1,13 @@
-// The leaf ops: what enters a graph from outside, and constants. Declared by hand here because ir/
-// stands below the op families; they are part of the op table like any other op.
+// The entries of the leaf ops. Made by hand here because ir/ stands below the op families; they are
+// part of the op table like any other op.
+#include "ir/leaves.h"
+
 #include <fmt/format.h>
 
 #include <array>
 #include <cmath>
 
 #include "base/text.h"
-#include "ir/graph_data.h"
 #include "ir/init_kinds.h"
 #include "pantala/error.h"
 
@@ -14,67 +15,18 @@ namespace pantala::ir {
 
 namespace {
 
-struct LeafAttrs {
-  std::string name;
-  DType dtype = f32;
-  Ints shape;
-  static void fields(auto&& f, auto& a) {
-    f("name", a.name, "unique in the graph", Field::required);
-    f("dtype", a.dtype, "element type");
-    f("shape", a.shape, "sizes");
-  }
-};
-
-struct InitializedAttrs {
-  std::string name;
-  DType dtype = f32;
-  Ints shape;
-  Initializer init;
-  static void fields(auto&& f, auto& a) {
-    LeafAttrs::fields(f, a);
-    f("init", a.init, "first value");
-  }
-};
-
-struct ScalarAttrs {
-  std::string name;
-  double value = 0;
-  static void fields(auto&& f, auto& a) {
-    f("name", a.name, "unique in the graph", Field::required);
-    f("value", a.value, "value until it is set");
-  }
-};
-
-struct ConstantAttrs {
-  double value = 0;
-  DType dtype = f32;
-  Ints shape;
-  static void fields(auto&& f, auto& a) {
-    f("value", a.value, "value of every element", Field::required);
-    f("dtype", a.dtype, "element type");
-    f("shape", a.shape, "sizes");
-  }
-};
-
-struct DataAttrs {
-  LiteralPtr values;
-  static void fields(auto&& f, auto& a) {
-    f("values", a.values, "type and elements", Field::required);
-  }
-};
-
 void check_name(InferContext& c, const std::string& name) {
   if (name.empty()) c.fail("a name cannot be empty");
 }
 
 void infer_leaf(InferContext& c) {
-  const auto a = from_values<LeafAttrs>(c.attrs());
+  const auto a = from_values<op::Input::Attrs>(c.attrs());
   check_name(c, a.name);
   c.result({a.dtype, Shape(a.shape)});
 }
 
 void infer_initialized(InferContext& c) {
-  const auto a = from_values<InitializedAttrs>(c.attrs());
+  const auto a = from_values<op::StoredAttrs>(c.attrs());
   check_name(c, a.name);
   const Type type{a.dtype, Shape(a.shape)};
   init::check(a.init, type);
@@ -82,25 +34,25 @@ void infer_initialized(InferContext& c) {
 }
 
 void infer_scalar(InferContext& c) {
-  check_name(c, from_values<ScalarAttrs>(c.attrs()).name);
+  check_name(c, from_values<op::Scalar::Attrs>(c.attrs()).name);
   c.result({f64, {}});
 }
 
 void infer_constant(InferContext& c) {
-  const auto a = from_values<ConstantAttrs>(c.attrs());
+  const auto a = from_values<op::Constant::Attrs>(c.attrs());
   if (!can_hold(a.dtype, a.value))
     c.fail(fmt::format("{} cannot hold {}", dtype_name(a.dtype), exact(a.value)));
   c.result({a.dtype, Shape(a.shape)});
 }
 
 void infer_data(InferContext& c) {
-  const auto a = from_values<DataAttrs>(c.attrs());
+  const auto a = from_values<op::Data::Attrs>(c.attrs());
   if (!a.values) c.fail("there are no values");
   c.result(a.values->type());
 }
 
 std::vector<Literal> eval_constant(const EvalContext& c, const AttrValues& attrs) {
-  const auto a = from_values<ConstantAttrs>(attrs);
+  const auto a = from_values<op::Constant::Attrs>(attrs);
   Literal out(c.result_type());
   if (out.is_float())
     std::fill(out.f().begin(), out.f().end(), a.value);
@@ -110,17 +62,18 @@ std::vector<Literal> eval_constant(const EvalContext& c, const AttrValues& attrs
 }
 
 std::vector<Literal> eval_data(const EvalContext&, const AttrValues& attrs) {
-  return {*std::get<LiteralPtr>(attrs[0])};
+  return {*from_values<op::Data::Attrs>(attrs).values};
 }
 
-template <class Attrs>
-OpDef leaf(const char* name, const char* doc, void (*infer)(InferContext&), bool named) {
+template <class Face>
+OpDef leaf(const char* doc, void (*infer)(InferContext&), bool named) {
   OpDef op;
-  op.name = name;
+  op.name = Face::name;
   op.signature = "() -> value";
   op.doc = doc;
   op.family = "leaf";
-  op.attrs = specs_of<Attrs>();
+  op.attrs = specs_of<typename Face::Attrs>();
+  op.attrs_type = &typeid(typename Face::Attrs);
   op.infer = infer;
   op.leaf = named;
   parse_signature(op);
@@ -131,31 +84,29 @@ OpDef leaf(const char* name, const char* doc, void (*infer)(InferContext&), bool
 
 const OpDef& input_op() {
   static const OpDef op =
-      leaf<LeafAttrs>("input", "A value that is given anew for every step.", infer_leaf, true);
+      leaf<op::Input>("A value that is given anew for every step.", infer_leaf, true);
   return op;
 }
 const OpDef& parameter_op() {
-  static const OpDef op = leaf<InitializedAttrs>(
-      "parameter", "A value that training changes; kept under its name.", infer_initialized, true);
+  static const OpDef op = leaf<op::Parameter>("A value that training changes; kept under its name.",
+                                              infer_initialized, true);
   return op;
 }
 const OpDef& state_op() {
-  static const OpDef op = leaf<InitializedAttrs>(
-      "state",
+  static const OpDef op = leaf<op::State>(
       "A value that is carried from step to step: optimizer moments, running statistics, counters.",
       infer_initialized, true);
   return op;
 }
 const OpDef& scalar_op() {
-  static const OpDef op = leaf<ScalarAttrs>(
-      "scalar", "A hyper-parameter: an f64 input with a value that can be set between steps.",
-      infer_scalar, true);
+  static const OpDef op = leaf<op::Scalar>(
+      "A hyper-parameter: an f64 input with a value that can be set between steps.", infer_scalar,
+      true);
   return op;
 }
 const OpDef& constant_op() {
   static const OpDef op = [] {
-    OpDef d = leaf<ConstantAttrs>("constant", "A tensor whose elements are all equal.",
-                                  infer_constant, false);
+    OpDef d = leaf<op::Constant>("A tensor whose elements are all equal.", infer_constant, false);
     d.eval = eval_constant;
     d.onnx = "ConstantOfShape";
     return d;
@@ -164,8 +115,7 @@ const OpDef& constant_op() {
 }
 const OpDef& data_op() {
   static const OpDef op = [] {
-    OpDef d =
-        leaf<DataAttrs>("data", "A constant tensor given element by element.", infer_data, false);
+    OpDef d = leaf<op::Data>("A constant tensor given element by element.", infer_data, false);
     d.eval = eval_data;
     d.onnx = "Constant";
     return d;
@@ -187,9 +137,13 @@ std::optional<LeafKind> leaf_kind(const OpDef& op) {
   return std::nullopt;
 }
 
+const std::string& leaf_name(const Node& leaf) {
+  return std::get<std::string>(leaf.attrs[static_cast<std::size_t>(leaf.op->attr_index("name"))]);
+}
+
 std::optional<double> splat_value(const Node& node) {
   if (node.op != &constant_op()) return std::nullopt;
-  return std::get<double>(node.attrs[0]);
+  return attributes<op::Constant>(node).value;
 }
 
 }  // namespace pantala::ir

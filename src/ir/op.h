@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <typeinfo>
 #include <vector>
 
 #include "ir/attribute.h"
@@ -156,6 +157,7 @@ struct OpDef {
   std::vector<ArgSpec> inputs;
   std::vector<std::string> results;
   std::vector<AttrSpec> attrs;
+  const std::type_info* attrs_type = &typeid(NoAttrs);  // the struct of the declaration
   bool sugar = false;
   bool leaf = false;
   bool pointwise = false;  // inputs may be broadcast when the op is built

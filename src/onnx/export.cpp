@@ -12,6 +12,7 @@
 
 #include "base/text.h"
 #include "io/file.h"
+#include "ir/leaves.h"
 #include "onnx/export_rules.h"
 #include "onnx/export_verify.h"
 #include "onnx/proto.h"
@@ -143,9 +144,7 @@ void write_leaves(const Graph& graph, const Weights& weights, GraphWriter& write
     pb::TensorProto& tensor = *proto.add_initializer();
     if (leaf.kind == LeafKind::scalar) {
       const ir::Node& node = graph.data()->node(leaf.value.id().node);
-      set_tensor(tensor, leaf.name,
-                 Literal::scalar(std::get<double>(
-                     node.attrs[static_cast<std::size_t>(node.op->attr_index("value"))])));
+      set_tensor(tensor, leaf.name, Literal::scalar(ir::attributes<op::Scalar>(node).value));
       continue;
     }
     set_tensor(tensor, leaf.name, leaf.value.type());

@@ -5,6 +5,8 @@
 #include <numeric>
 
 #include "onnx/export_rules.h"
+#include "ops/index.h"
+#include "ops/slicing.h"
 
 namespace pantala::onnx {
 
@@ -12,19 +14,19 @@ namespace {
 
 using ir::Ints;
 
-std::int64_t axis_of(const NodeWriter& n) { return n.attr<std::int64_t>("axis"); }
-
 void write_reshape(const NodeWriter& n) {
   n.result(n.reshaped(n.in(0), n.shape(0), n.result_type().shape));
 }
-void write_permute(const NodeWriter& n) { n.result(n.permuted(n.in(0), n.attr<Ints>("axes"))); }
+void write_permute(const NodeWriter& n) {
+  n.result(n.permuted(n.in(0), n.attributes<op::Permute>().axes));
+}
 void write_broadcast_to(const NodeWriter& n) {
   n.result(n.add("Expand", {n.in(0), n.writer.numbers(n.result_type().shape.vec())}));
 }
 void write_concat(const NodeWriter& n) {
   Names inputs;
   for (int k = 0; k < n.count(); ++k) inputs.push_back(n.in(k));
-  n.result(n.add("Concat", inputs, {{"axis", axis_of(n)}}));
+  n.result(n.add("Concat", inputs, {{"axis", n.attributes<op::Concat>().axis}}));
 }
 
 std::string sliced(const NodeWriter& n, const std::string& x, const Ints& starts, const Ints& ends,
@@ -35,8 +37,7 @@ std::string sliced(const NodeWriter& n, const std::string& x, const Ints& starts
 
 // Only the axes that are cut are named.
 void write_slice(const NodeWriter& n) {
-  const Ints &starts = n.attr<Ints>("starts"), &ends = n.attr<Ints>("ends"),
-             &steps = n.attr<Ints>("steps");
+  const auto [starts, ends, steps] = n.attributes<op::Slice>();
   Ints from, to, axes, pitch;
   for (std::size_t k = 0; k < starts.size(); ++k) {
     if (starts[k] == 0 && ends[k] >= n.shape(0)[static_cast<int>(k)] && steps[k] == 1) continue;
@@ -47,7 +48,7 @@ void write_slice(const NodeWriter& n) {
 }
 
 void write_flip(const NodeWriter& n) {
-  const Ints& axes = n.attr<Ints>("axes");
+  const Ints axes = n.attributes<op::Flip>().axes;
   if (axes.empty()) return n.result(n.in(0));
   n.result(sliced(n, n.in(0), Ints(axes.size(), -1),
                   Ints(axes.size(), std::numeric_limits<std::int64_t>::min()), axes,
@@ -60,7 +61,7 @@ std::string padded(const NodeWriter& n, const std::string& x, const Ints& before
   pads.insert(pads.end(), after.begin(), after.end());
   if (std::all_of(pads.begin(), pads.end(), [](std::int64_t k) { return k == 0; })) return x;
   return n.add("Pad", {x, n.writer.numbers(pads),
-                       n.writer.scalar(n.attr<double>("value"), n.type(0).dtype)});
+                       n.writer.scalar(n.attributes<op::Pad>().value, n.type(0).dtype)});
 }
 
 // Elements between neighbours: each element gets a row of its own, [outer, size, 1 + interior,
@@ -80,27 +81,29 @@ std::string spread_axis(const NodeWriter& n, const std::string& x, const Shape& 
 }
 
 void write_pad(const NodeWriter& n) {
-  const Ints& interior = n.attr<Ints>("interior");
+  const auto attrs = n.attributes<op::Pad>();
   std::string x = n.in(0);
   Shape shape = n.shape(0);
   for (int axis = 0; axis < shape.rank(); ++axis) {
-    const std::int64_t between = interior[static_cast<std::size_t>(axis)];
+    const std::int64_t between = attrs.interior[static_cast<std::size_t>(axis)];
     if (between == 0 || shape[axis] < 2) continue;
     x = spread_axis(n, x, shape, axis, between);
     shape = shape.with(axis, shape[axis] + (shape[axis] - 1) * between);
   }
-  n.result(padded(n, x, n.attr<Ints>("before"), n.attr<Ints>("after")));
+  n.result(padded(n, x, attrs.before, attrs.after));
 }
 
 void write_triangle(const NodeWriter& n, std::int64_t upper) {
   const std::string diagonal =
-      n.writer.constant(Literal::integer(n.attr<std::int64_t>("diagonal")));
+      n.writer.constant(Literal::integer(n.attributes<op::DiagonalAttrs>().diagonal));
   n.result(n.add("Trilu", {n.in(0), diagonal}, {{"upper", upper}}));
 }
 void write_tril(const NodeWriter& n) { write_triangle(n, 0); }
 void write_triu(const NodeWriter& n) { write_triangle(n, 1); }
 
 // --- elements by index
+std::int64_t axis_of(const NodeWriter& n) { return n.attributes<op::IndexAttrs>().axis; }
+
 void write_take(const NodeWriter& n) {
   n.result(n.add("Gather", {n.in(0), n.in(1)}, {{"axis", axis_of(n)}}));
 }
@@ -115,8 +118,7 @@ void write_scatter_add_elements(const NodeWriter& n) {
                  {{"axis", axis_of(n)}, {"reduction", std::string("add")}}));
 }
 void write_one_hot(const NodeWriter& n) {
-  const auto classes = n.attr<std::int64_t>("classes");
-  const DType dtype = n.attr<DType>("dtype");
+  const auto [classes, dtype] = n.attributes<op::OneHot>();
   const Literal values =
       is_float(dtype) ? Literal::floats({2}, {0, 1}, dtype) : Literal::ints({2}, {0, 1}, dtype);
   n.result(n.add("OneHot",
@@ -134,17 +136,18 @@ std::string positions(const NodeWriter& n, int input, std::int64_t count) {
   return n.add("Add", {start, n.writer.numbers(steps)});
 }
 void write_dynamic_slice(const NodeWriter& n) {
-  n.result(n.add("Gather", {n.in(0), positions(n, 1, n.attr<std::int64_t>("size"))},
-                 {{"axis", axis_of(n)}}));
+  const auto [axis, size] = n.attributes<op::DynamicSlice>();
+  n.result(n.add("Gather", {n.in(0), positions(n, 1, size)}, {{"axis", axis}}));
 }
 void write_update_slice(const NodeWriter& n) {
-  const auto axis = static_cast<int>(axis_of(n));
+  const std::int64_t written = n.attributes<op::UpdateSlice>().axis;
+  const auto axis = static_cast<int>(written);
   const Shape& update = n.shape(1);
   Ints column(static_cast<std::size_t>(update.rank()), 1);
   column[static_cast<std::size_t>(axis)] = update[axis];
   const std::string rows = n.reshaped(positions(n, 2, update[axis]), {update[axis]}, column),
                     index = n.add("Expand", {rows, n.writer.numbers(update.vec())});
-  n.result(n.add("ScatterElements", {n.in(0), index, n.in(1)}, {{"axis", axis_of(n)}}));
+  n.result(n.add("ScatterElements", {n.in(0), index, n.in(1)}, {{"axis", written}}));
 }
 
 constexpr std::array kRules{

@@ -6,6 +6,12 @@
 
 #include "onnx/export_rules.h"
 #include "onnx/proto.h"
+#include "ops/activation.h"
+#include "ops/arithmetic.h"
+#include "ops/contract.h"
+#include "ops/conv.h"
+#include "ops/face.h"
+#include "ops/movement.h"
 
 namespace pantala::onnx {
 
@@ -19,7 +25,7 @@ std::string number(const NodeWriter& n, double value) {
 std::optional<ValueId> channel_bias(const NodeWriter& n, ValueId value) {
   const ir::GraphData& graph = n.writer.graph();
   const ir::Node* node = &graph.node(value.node);
-  if (node->op->name != "broadcast_to") return {};
+  if (!ops::is<op::BroadcastTo>(*node)) return {};
   const Shape spread = graph.type(node->inputs[0]).shape;
   const Shape& y = n.result_type().shape;
   ir::Ints expected(static_cast<std::size_t>(y.rank() - 1), 1);
@@ -27,7 +33,7 @@ std::optional<ValueId> channel_bias(const NodeWriter& n, ValueId value) {
   ValueId source = node->inputs[0];
   node = &graph.node(source.node);
   if (!(spread == Shape(expected))) return {};
-  if (node->op->name == "reshape") source = node->inputs[0];
+  if (ops::is<op::Reshape>(*node)) source = node->inputs[0];
   if (graph.type(source).shape.rank() != 1) return {};
   return ir::leaf_kind(*graph.node(source.node).op) ? std::optional(source) : std::nullopt;
 }
@@ -36,7 +42,7 @@ std::optional<ValueId> channel_bias(const NodeWriter& n, ValueId value) {
 std::optional<ValueId> column_bias(const NodeWriter& n, ValueId value) {
   const ir::GraphData& graph = n.writer.graph();
   const ir::Node& node = graph.node(value.node);
-  if (node.op->name != "broadcast_to" || n.result_type().shape.rank() != 2) return {};
+  if (!ops::is<op::BroadcastTo>(node) || n.result_type().shape.rank() != 2) return {};
   const ValueId source = node.inputs[0];
   if (graph.type(source).shape.rank() != 1) return {};
   return ir::leaf_kind(*graph.node(source.node).op) ? std::optional(source) : std::nullopt;
@@ -45,12 +51,14 @@ std::optional<ValueId> column_bias(const NodeWriter& n, ValueId value) {
 // A convolution or a product takes its bias along.
 bool joins_product(const NodeWriter& n, int product, int bias) {
   const ValueId id = n.input(product);
-  const std::string& op = n.writer.graph().node(id.node).op->name;
+  const ir::Node& maker = n.writer.graph().node(id.node);
   if (n.writer.uses(id) != 1 || n.writer.is_constant(id)) return false;
-  const bool conv = op == "convolution" || op == "convolution_input_grad";
-  if (!conv && op != "contract") return false;
+  const bool conv = ops::is<op::Convolution, op::ConvolutionInputGrad>(maker);
+  if (!conv && !ops::is<op::Contract>(maker)) return false;
   const auto source = conv ? channel_bias(n, n.input(bias)) : column_bias(n, n.input(bias));
-  const char* operators = conv ? (op == "convolution" ? "Conv" : "ConvTranspose") : "Gemm";
+  const char* operators = ops::is<op::Convolution>(maker) ? "Conv"
+                          : conv                          ? "ConvTranspose"
+                                                          : "Gemm";
   if (!source || !n.writer.append_input(id, operators, n.writer.name(*source))) return false;
   n.result(n.writer.name(id));
   return true;
@@ -71,16 +79,16 @@ void write_mod(const NodeWriter& n) {
   n.result(n.add("Mod", n.broadcast_inputs(), {{"fmod", std::int64_t{1}}}));
 }
 void write_leaky_relu(const NodeWriter& n) {
-  n.result(n.add("LeakyRelu", {n.in(0)}, {{"alpha", n.attr<double>("slope")}}));
+  n.result(n.add("LeakyRelu", {n.in(0)}, {{"alpha", n.attributes<op::LeakyRelu>().slope}}));
 }
 void write_elu(const NodeWriter& n) {
-  n.result(n.add("Elu", {n.in(0)}, {{"alpha", n.attr<double>("alpha")}}));
+  n.result(n.add("Elu", {n.in(0)}, {{"alpha", n.attributes<op::Elu>().alpha}}));
 }
 void write_hardsigmoid(const NodeWriter& n) {
   n.result(n.add("HardSigmoid", {n.in(0)}, {{"alpha", 1.0 / 6}, {"beta", 0.5}}));
 }
 void write_clamp(const NodeWriter& n) {
-  const double low = n.attr<double>("low"), high = n.attr<double>("high");
+  const auto [low, high] = n.attributes<op::Clamp>();
   Names inputs{n.in(0), std::isinf(low) ? "" : number(n, low)};
   if (!std::isinf(high)) inputs.push_back(number(n, high));
   n.result(n.add("Clip", inputs));
@@ -93,7 +101,7 @@ void write_is_finite(const NodeWriter& n) {
   n.result(n.add("Less", {n.add("Abs", {n.in(0)}), number(n, INFINITY)}));
 }
 void write_pow_scalar(const NodeWriter& n) {
-  n.result(n.add("Pow", {n.in(0), number(n, n.attr<double>("exponent"))}));
+  n.result(n.add("Pow", {n.in(0), number(n, n.attributes<op::PowScalar>().exponent)}));
 }
 void write_exp2(const NodeWriter& n) { n.result(n.add("Pow", {number(n, 2), n.in(0)})); }
 void write_log2(const NodeWriter& n) {
@@ -126,7 +134,7 @@ void write_log1p(const NodeWriter& n) {
 
 void write_cast(const NodeWriter& n) {
   n.result(n.add("Cast", {n.in(0)},
-                 {{"to", static_cast<std::int64_t>(onnx_type(n.attr<DType>("dtype")))}}));
+                 {{"to", static_cast<std::int64_t>(onnx_type(n.attributes<op::Cast>().dtype))}}));
 }
 void write_stop_gradient(const NodeWriter& n) { n.result(n.in(0)); }
 

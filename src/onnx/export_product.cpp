@@ -4,6 +4,9 @@
 #include <numeric>
 
 #include "onnx/export_rules.h"
+#include "ops/contract.h"
+#include "ops/conv.h"
+#include "ops/pool.h"
 
 namespace pantala::onnx {
 
@@ -50,8 +53,7 @@ std::string matrix(const NodeWriter& n, int side, const Ints& batch, const Ints&
 }
 
 void write_contract(const NodeWriter& n) {
-  const Ints &batch_a = n.attr<Ints>("batch_a"), &batch_b = n.attr<Ints>("batch_b"),
-             &sum_a = n.attr<Ints>("contract_a"), &sum_b = n.attr<Ints>("contract_b");
+  const auto [batch_a, batch_b, sum_a, sum_b] = n.attributes<op::Contract>();
   const Shape &a = n.shape(0), &b = n.shape(1);
   const Ints free_a = free_axes(a.rank(), batch_a, sum_a),
              free_b = free_axes(b.rank(), batch_b, sum_b);
@@ -71,65 +73,62 @@ void write_contract(const NodeWriter& n) {
 Ints spatial(const Shape& shape) { return Ints(shape.begin() + 2, shape.end()); }
 Ints twice(const Ints& padding) { return joined({padding, padding}); }
 
-ExportAttrs window_attributes(const NodeWriter& n) {
+ExportAttrs window_attributes(const NodeWriter& n, const op::ConvAttrs& window) {
   return {{"kernel_shape", spatial(n.shape(1))},
-          {"strides", n.attr<Ints>("stride")},
-          {"pads", twice(n.attr<Ints>("padding"))},
-          {"dilations", n.attr<Ints>("dilation")},
-          {"group", n.attr<std::int64_t>("groups")}};
+          {"strides", window.stride},
+          {"pads", twice(window.padding)},
+          {"dilations", window.dilation},
+          {"group", window.groups}};
 }
 
 void write_convolution(const NodeWriter& n) {
-  n.result(n.add("Conv", {n.in(0), n.in(1)}, window_attributes(n)));
+  const auto window = n.attributes<op::Convolution>();
+  n.result(n.add("Conv", {n.in(0), n.in(1)}, window_attributes(n, window)));
 }
 
 // Its result may be longer than the windows reach: by less than a stride.
 void write_convolution_input_grad(const NodeWriter& n) {
   const Ints sizes = spatial(n.result_type().shape), given = spatial(n.shape(0)),
              kernel = spatial(n.shape(1));
-  const Ints &stride = n.attr<Ints>("stride"), &padding = n.attr<Ints>("padding"),
-             &dilation = n.attr<Ints>("dilation");
+  const op::ConvAttrs window = n.attributes<op::ConvolutionInputGrad>().window;
   Ints extra;
   for (std::size_t k = 0; k < sizes.size(); ++k)
-    extra.push_back(sizes[k] - ((given[k] - 1) * stride[k] - 2 * padding[k] +
-                                dilation[k] * (kernel[k] - 1) + 1));
-  ExportAttrs attrs = window_attributes(n);
+    extra.push_back(sizes[k] - ((given[k] - 1) * window.stride[k] - 2 * window.padding[k] +
+                                window.dilation[k] * (kernel[k] - 1) + 1));
+  ExportAttrs attrs = window_attributes(n, window);
   attrs.push_back({"output_padding", extra});
   n.result(n.add("ConvTranspose", {n.in(0), n.in(1)}, attrs));
 }
 
 // The padding behind the plane that gives as many windows as there are: what sticks out in
 // ceil_mode is padding.
-Ints end_padding(const NodeWriter& n, const Ints& padding) {
-  if (!n.attr<bool>("ceil_mode")) return padding;
+Ints end_padding(const NodeWriter& n, const op::PoolAttrs& pool) {
+  if (!pool.ceil_mode) return pool.padding;
   const Ints sizes = spatial(n.shape(0)), windows = spatial(n.result_type().shape);
-  const Ints &kernel = n.attr<Ints>("kernel"), &stride = n.attr<Ints>("stride");
   Ints end;
   for (std::size_t k = 0; k < sizes.size(); ++k)
     end.push_back(std::max<std::int64_t>(
-        0, (windows[k] - 1) * stride[k] + kernel[k] - sizes[k] - padding[k]));
+        0, (windows[k] - 1) * pool.stride[k] + pool.kernel[k] - sizes[k] - pool.padding[k]));
   return end;
 }
 
-ExportAttrs pool_attributes(const NodeWriter& n, const Ints& before, const Ints& behind) {
-  return {{"kernel_shape", n.attr<Ints>("kernel")},
-          {"strides", n.attr<Ints>("stride")},
-          {"pads", joined({before, behind})}};
+ExportAttrs pool_attributes(const op::PoolAttrs& pool, const Ints& before, const Ints& behind) {
+  return {
+      {"kernel_shape", pool.kernel}, {"strides", pool.stride}, {"pads", joined({before, behind})}};
 }
 
 void write_max_pool(const NodeWriter& n) {
-  const Ints& padding = n.attr<Ints>("padding");
-  n.result(n.add("MaxPool", {n.in(0)}, pool_attributes(n, padding, end_padding(n, padding))));
+  const auto pool = n.attributes<op::MaxPool2d>();
+  n.result(n.add("MaxPool", {n.in(0)}, pool_attributes(pool, pool.padding, end_padding(n, pool))));
 }
 
 // The padding counts, but not what sticks out behind it: then the padding becomes zeros of the
 // plane, and only the rest is padding.
 void write_avg_pool(const NodeWriter& n) {
-  const Ints& padding = n.attr<Ints>("padding");
-  const bool counts = n.attr<bool>("count_include_pad");
-  const Ints behind = end_padding(n, padding);
-  if (!counts || !n.attr<bool>("ceil_mode")) {
-    ExportAttrs attrs = pool_attributes(n, padding, behind);
+  const auto [pool, counts] = n.attributes<op::AvgPool2d>();
+  const Ints &padding = pool.padding, behind = end_padding(n, pool);
+  if (!counts || !pool.ceil_mode) {
+    ExportAttrs attrs = pool_attributes(pool, padding, behind);
     attrs.push_back({"count_include_pad", std::int64_t{counts}});
     return n.result(n.add("AveragePool", {n.in(0)}, attrs));
   }
@@ -139,7 +138,7 @@ void write_avg_pool(const NodeWriter& n) {
   const Ints pads{0, 0, padding[0], padding[1], 0, 0, padding[0], padding[1]};
   const std::string zeros = n.writer.scalar(0, n.type(0).dtype),
                     x = n.add("Pad", {n.in(0), n.writer.numbers(pads), zeros});
-  n.result(n.add("AveragePool", {x}, pool_attributes(n, {0, 0}, over)));
+  n.result(n.add("AveragePool", {x}, pool_attributes(pool, {0, 0}, over)));
 }
 
 constexpr std::array kRules{

@@ -2,6 +2,8 @@
 #include <array>
 
 #include "onnx/export_rules.h"
+#include "ops/norm.h"
+#include "ops/reduce.h"
 
 namespace pantala::onnx {
 
@@ -11,9 +13,9 @@ using ir::Ints;
 
 // From operator set 18 on all reductions take their axes as an input, the sum from 13 on.
 void write_reduce(const NodeWriter& n, const char* op, std::int64_t axes_are_input = 18) {
-  const Ints& axes = n.attr<Ints>("axes");
+  const auto [axes, keepdims] = n.attributes<op::ReduceAttrs>();
   if (axes.empty()) return n.result(n.add("Identity", {n.in(0)}));  // of a scalar
-  const std::int64_t keep = n.attr<bool>("keepdims");
+  const std::int64_t keep = keepdims;
   if (n.writer.opset() >= axes_are_input)
     n.result(n.add(op, {n.in(0), n.writer.numbers(axes)}, {{"keepdims", keep}}));
   else
@@ -26,24 +28,23 @@ void write_amin(const NodeWriter& n) { write_reduce(n, "ReduceMin"); }
 void write_prod(const NodeWriter& n) { write_reduce(n, "ReduceProd"); }
 
 void write_arg(const NodeWriter& n, const char* op) {
-  n.result(n.add(op, {n.in(0)},
-                 {{"axis", n.attr<std::int64_t>("axis")},
-                  {"keepdims", static_cast<std::int64_t>(n.attr<bool>("keepdims"))}}));
+  const auto [axis, keepdims] = n.attributes<op::ArgAttrs>();
+  n.result(n.add(op, {n.in(0)}, {{"axis", axis}, {"keepdims", std::int64_t{keepdims}}}));
 }
 void write_argmax(const NodeWriter& n) { write_arg(n, "ArgMax"); }
 void write_argmin(const NodeWriter& n) { write_arg(n, "ArgMin"); }
 
 void write_cumsum(const NodeWriter& n) {
-  const std::string axis = n.writer.constant(Literal::integer(n.attr<std::int64_t>("axis")));
-  n.result(n.add("CumSum", {n.in(0), axis},
-                 {{"reverse", static_cast<std::int64_t>(n.attr<bool>("reverse"))}}));
+  const auto [axis, reverse] = n.attributes<op::Cumsum>();
+  n.result(n.add("CumSum", {n.in(0), n.writer.constant(Literal::integer(axis))},
+                 {{"reverse", std::int64_t{reverse}}}));
 }
 
 void write_softmax(const NodeWriter& n) {
-  n.result(n.add("Softmax", {n.in(0)}, {{"axis", n.attr<std::int64_t>("axis")}}));
+  n.result(n.add("Softmax", {n.in(0)}, {{"axis", n.attributes<op::Softmax>().axis}}));
 }
 void write_log_softmax(const NodeWriter& n) {
-  n.result(n.add("LogSoftmax", {n.in(0)}, {{"axis", n.attr<std::int64_t>("axis")}}));
+  n.result(n.add("LogSoftmax", {n.in(0)}, {{"axis", n.attributes<op::LogSoftmax>().axis}}));
 }
 
 // ONNX wants the scale in any case.
@@ -58,12 +59,12 @@ void write_layer_norm(const NodeWriter& n) {
         scale.dtype)));
   if (n.count() > 2) inputs.push_back(n.in(2));
   n.result(n.add("LayerNormalization", inputs,
-                 {{"axis", std::int64_t{-1}}, {"epsilon", n.attr<double>("eps")}}));
+                 {{"axis", std::int64_t{-1}}, {"epsilon", n.attributes<op::LayerNorm>().eps}}));
 }
 
 void write_batch_norm_eval(const NodeWriter& n) {
   n.result(n.add("BatchNormalization", {n.in(0), n.in(1), n.in(2), n.in(3), n.in(4)},
-                 {{"epsilon", n.attr<double>("eps")}}));
+                 {{"epsilon", n.attributes<op::BatchNormEval>().eps}}));
 }
 
 constexpr std::array kRules{

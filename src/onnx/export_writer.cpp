@@ -6,6 +6,8 @@
 #include <numeric>
 
 #include "onnx/proto.h"
+#include "ops/face.h"
+#include "ops/movement.h"
 #include "pantala/interpreter.h"
 
 namespace pantala::onnx {
@@ -95,7 +97,7 @@ std::string GraphWriter::write_constant(ValueId id) {
   const bool large = type.shape.numel() > 64;
   if (const std::optional<double> splat = ir::splat_value(node); splat && large)
     return add("Expand", {scalar(*splat, type.dtype), numbers(type.shape.vec())});
-  if (node.op->name == "broadcast_to" && large)
+  if (ops::is<op::BroadcastTo>(node) && large)
     return add("Expand", {name(node.inputs[0]), numbers(type.shape.vec())});
   return constant(ref::evaluate(graph_, {graph_.value(id)}, {})[0]);
 }
@@ -208,7 +210,7 @@ Names NodeWriter::broadcast_inputs() const {
     const std::optional<double> splat = ir::splat_value(maker);
     if (splat)
       shapes[k] = Shape{};
-    else if (maker.op->name == "broadcast_to")
+    else if (ops::is<op::BroadcastTo>(maker))
       shapes[k] = graph.type(maker.inputs[0]).shape;
     else
       continue;

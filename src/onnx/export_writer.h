@@ -16,6 +16,7 @@
 #include <variant>
 #include <vector>
 
+#include "ir/face.h"
 #include "ir/graph_data.h"
 #include "pantala/graph.h"
 
@@ -86,9 +87,10 @@ class NodeWriter {
   const Shape& shape(int i) const { return type(i).shape; }
   const Type& result_type(int k = 0) const { return node.results[static_cast<std::size_t>(k)]; }
   ValueId result_id(int k = 0) const { return {id_, static_cast<std::uint32_t>(k)}; }
-  template <class T>
-  const T& attr(std::string_view name) const {
-    return std::get<T>(node.attrs[static_cast<std::size_t>(node.op->attr_index(name))]);
+  // The attributes of the node, by the face of its op or by their struct.
+  template <class FaceOrAttrs>
+  auto attributes() const {
+    return ir::attributes<FaceOrAttrs>(node);
   }
   // The inputs of an operator that broadcasts: what was spread only to fit is taken as it was.
   Names broadcast_inputs() const;

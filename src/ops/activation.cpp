@@ -1,6 +1,8 @@
 // Activations: pointwise composites. Each body is the meaning (on numbers) and the expansion (on
 // tensors); gradients are given where a form from the result is shorter or stabler than the
 // derivative of the body.
+#include "ops/activation.h"
+
 #include <cmath>
 #include <numbers>
 
@@ -22,25 +24,16 @@ struct Relu : Pointwise, Family {
   static std::vector<Sample> samples() { return pointwise_samples({{}}); }
 };
 
-struct LeakyRelu : Pointwise, Family {
-  struct Attrs {
-    double slope = 0.01;
-    static void fields(auto&& f, auto& a) { f("slope", a.slope, "slope below 0"); }
-  };
-  static constexpr OpInfo info{"leaky_relu", "(x) -> y", "x above 0, slope * x below.",
-                               "LeakyRelu"};
+struct LeakyRelu : op::LeakyRelu, Pointwise, Family {
+  static constexpr OpInfo info{name, "(x) -> y", "x above 0, slope * x below.", "LeakyRelu"};
   static constexpr auto body = [](auto x, const Attrs& a) {
     return where(gt(x, 0.0), x, x * a.slope);
   };
   static std::vector<Sample> samples() { return pointwise_samples({{}}, {0.1}); }
 };
 
-struct Elu : Pointwise, Family {
-  struct Attrs {
-    double alpha = 1;
-    static void fields(auto&& f, auto& a) { f("alpha", a.alpha, "limit below 0, negated"); }
-  };
-  static constexpr OpInfo info{"elu", "(x) -> y", "x above 0, alpha * (e ** x - 1) below.", "Elu"};
+struct Elu : op::Elu, Pointwise, Family {
+  static constexpr OpInfo info{name, "(x) -> y", "x above 0, alpha * (e ** x - 1) below.", "Elu"};
   // The exponential is taken of min(x, 0): it cannot overflow on the side that is not chosen.
   static constexpr auto body = [](auto x, const Attrs& a) {
     return where(gt(x, 0.0), x, expm1(minimum(x, 0.0)) * a.alpha);
@@ -53,8 +46,8 @@ struct Elu : Pointwise, Family {
   static std::vector<Sample> samples() { return pointwise_samples({{-3, 3}}, {1.3}); }
 };
 
-struct Sigmoid : Pointwise, Family {
-  static constexpr OpInfo info{"sigmoid", "(x) -> y",
+struct Sigmoid : op::Sigmoid, Pointwise, Family {
+  static constexpr OpInfo info{name, "(x) -> y",
                                "1 / (1 + e ** -x), without overflow on either side.", "Sigmoid"};
   static Number scalar(Number x) { return ir::sigmoid(x); }
   static void grad(GradContext& g) {

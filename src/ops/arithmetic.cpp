@@ -1,4 +1,6 @@
 // Pointwise primitives: the scalar functions that every target knows.
+#include "ops/arithmetic.h"
+
 #include <fmt/format.h>
 
 #include <cmath>
@@ -15,8 +17,8 @@ struct Family {
 
 // --- arithmetic
 
-struct Add : PointwiseNumeric, Family {
-  static constexpr OpInfo info{"add", "(a, b) -> y", "a + b.", "Add"};
+struct Add : op::Add, PointwiseNumeric, Family {
+  static constexpr OpInfo info{name, "(a, b) -> y", "a + b.", "Add"};
   static Number scalar(Number a, Number b) { return a + b; }
   static void grad(GradContext& g) {
     g.give(0, [&] { return g.dy(); });
@@ -25,8 +27,8 @@ struct Add : PointwiseNumeric, Family {
   static std::vector<Sample> samples() { return pointwise_samples({{}, {}}); }
 };
 
-struct Sub : PointwiseNumeric, Family {
-  static constexpr OpInfo info{"sub", "(a, b) -> y", "a - b.", "Sub"};
+struct Sub : op::Sub, PointwiseNumeric, Family {
+  static constexpr OpInfo info{name, "(a, b) -> y", "a - b.", "Sub"};
   static Number scalar(Number a, Number b) { return a - b; }
   static void grad(GradContext& g) {
     g.give(0, [&] { return g.dy(); });
@@ -35,8 +37,8 @@ struct Sub : PointwiseNumeric, Family {
   static std::vector<Sample> samples() { return pointwise_samples({{}, {}}); }
 };
 
-struct Mul : PointwiseNumeric, Family {
-  static constexpr OpInfo info{"mul", "(a, b) -> y", "a * b.", "Mul"};
+struct Mul : op::Mul, PointwiseNumeric, Family {
+  static constexpr OpInfo info{name, "(a, b) -> y", "a * b.", "Mul"};
   static Number scalar(Number a, Number b) { return a * b; }
   static void grad(GradContext& g) {
     g.give(0, [&] { return g.dy() * g.in(1); });
@@ -45,8 +47,8 @@ struct Mul : PointwiseNumeric, Family {
   static std::vector<Sample> samples() { return pointwise_samples({{}, {}}); }
 };
 
-struct Div : Pointwise, Family {
-  static constexpr OpInfo info{"div", "(a, b) -> y", "a / b.", "Div"};
+struct Div : op::Div, Pointwise, Family {
+  static constexpr OpInfo info{name, "(a, b) -> y", "a / b.", "Div"};
   static Number scalar(Number a, Number b) { return a / b; }
   static void grad(GradContext& g) {
     g.give(0, [&] { return g.dy() / g.in(1); });
@@ -55,8 +57,8 @@ struct Div : Pointwise, Family {
   static std::vector<Sample> samples() { return pointwise_samples({{}, {0.5, 2}}); }
 };
 
-struct Pow : Pointwise, Family {
-  static constexpr OpInfo info{"pow", "(base, exponent) -> y", "base ** exponent.", "Pow"};
+struct Pow : op::Pow, Pointwise, Family {
+  static constexpr OpInfo info{name, "(base, exponent) -> y", "base ** exponent.", "Pow"};
   static Number scalar(Number a, Number b) { return std::pow(a.f, b.f); }
   static void grad(GradContext& g) {
     const Tensor &x = g.in(0), &p = g.in(1);
@@ -69,14 +71,8 @@ struct Pow : Pointwise, Family {
   static std::vector<Sample> samples() { return pointwise_samples({{0.5, 2}, {-2, 2}}); }
 };
 
-struct PowScalar : Pointwise, Family {
-  struct Attrs {
-    double exponent = 1;
-    static void fields(auto&& f, auto& a) {
-      f("exponent", a.exponent, "the power", Field::required);
-    }
-  };
-  static constexpr OpInfo info{"pow_scalar", "(x) -> y", "x ** exponent."};
+struct PowScalar : op::PowScalar, Pointwise, Family {
+  static constexpr OpInfo info{name, "(x) -> y", "x ** exponent."};
   static Number scalar(Number x, const Attrs& a) { return std::pow(x.f, a.exponent); }
   static void grad(GradContext& g, const Attrs& a) {
     g.give(0, [&] {
@@ -93,9 +89,9 @@ struct PowScalar : Pointwise, Family {
   }
 };
 
-struct Mod : PointwiseNumeric, Family {
+struct Mod : op::Mod, PointwiseNumeric, Family {
   static constexpr OpInfo info{
-      "mod", "(a, b) -> y", "The remainder of a / b with the sign of a, as C's fmod and %.", "Mod"};
+      name, "(a, b) -> y", "The remainder of a / b with the sign of a, as C's fmod and %.", "Mod"};
   static Number scalar(Number a, Number b) {
     if (!a.integral) return std::fmod(a.f, b.f);
     if (b.i == 0) throw ValueError("an integer is divided by zero");
@@ -110,8 +106,8 @@ Tensor winner_share(const Tensor& dy, const Tensor& loses, const Tensor& tied) {
   return where(tied, dy * 0.5, where(loses, 0.0, dy));
 }
 
-struct Maximum : PointwiseNumeric, Family {
-  static constexpr OpInfo info{"maximum", "(a, b) -> y",
+struct Maximum : op::Maximum, PointwiseNumeric, Family {
+  static constexpr OpInfo info{name, "(a, b) -> y",
                                "The larger of a and b; NaN if either is. Ties share the gradient.",
                                "Max"};
   static Number scalar(Number a, Number b) { return ir::maximum(a, b); }
@@ -122,8 +118,8 @@ struct Maximum : PointwiseNumeric, Family {
   static std::vector<Sample> samples() { return pointwise_samples({{}, {}}); }
 };
 
-struct Minimum : PointwiseNumeric, Family {
-  static constexpr OpInfo info{"minimum", "(a, b) -> y",
+struct Minimum : op::Minimum, PointwiseNumeric, Family {
+  static constexpr OpInfo info{name, "(a, b) -> y",
                                "The smaller of a and b; NaN if either is. Ties share the gradient.",
                                "Min"};
   static Number scalar(Number a, Number b) { return ir::minimum(a, b); }
@@ -134,8 +130,8 @@ struct Minimum : PointwiseNumeric, Family {
   static std::vector<Sample> samples() { return pointwise_samples({{}, {}}); }
 };
 
-struct AddN : Family {
-  static constexpr OpInfo info{"add_n", "(xs...) -> y",
+struct AddN : op::AddN, Family {
+  static constexpr OpInfo info{name, "(xs...) -> y",
                                "The sum of tensors of one type, added in the order given.", "Sum"};
   static void infer(InferContext& c) { PointwiseNumeric::infer(c); }
   static Literal eval(const EvalContext& c) {
@@ -163,8 +159,8 @@ struct AddN : Family {
 
 // NAME, op, documentation, ONNX name, gradient in terms of x, y and dy, range of the samples.
 #define PANTALA_UNARY(STRUCT, NAME, DOC, ONNX, GRADIENT, LOW, HIGH)                   \
-  struct STRUCT : Pointwise, Family {                                                 \
-    static constexpr OpInfo info{#NAME, "(x) -> y", DOC, ONNX};                       \
+  struct STRUCT : op::STRUCT, Pointwise, Family {                                     \
+    static constexpr OpInfo info{name, "(x) -> y", DOC, ONNX};                        \
     static Number scalar(Number x) { return ir::NAME(x); }                            \
     static void grad(GradContext& g) {                                                \
       [[maybe_unused]] const Tensor &x = g.in(), &y = g.out(), dy = g.dy();           \
@@ -186,7 +182,7 @@ PANTALA_UNARY(Rsqrt, rsqrt, "1 / sqrt(x).", "", dy * -0.5 * y / x, 0.5, 2)
 PANTALA_UNARY(Reciprocal, reciprocal, "1 / x.", "Reciprocal", -dy* y* y, 0.5, 2)
 PANTALA_UNARY(Sin, sin, "The sine; x in radians.", "Sin", dy* cos(x), -3, 3)
 PANTALA_UNARY(Cos, cos, "The cosine; x in radians.", "Cos", -dy* sin(x), -3, 3)
-PANTALA_UNARY(Tanh, tanh, "The hyperbolic tangent.", "Tanh", dy*(1.0 - y * y), -2, 2)
+PANTALA_UNARY(Tanh, tanh, "The hyperbolic tangent.", "Tanh", dy * (1.0 - y * y), -2, 2)
 PANTALA_UNARY(Erf, erf, "The error function.", "Erf", dy* kTwoOverSqrtPi* exp(-(x* x)), -2, 2)
 PANTALA_UNARY(Floor, floor, "The largest integer not above x; its gradient is 0.", "Floor",
               zeros_like(x), 0.1, 0.9)
@@ -196,8 +192,8 @@ PANTALA_UNARY(Round, round, "The nearest integer, halves to even; its gradient i
               zeros_like(x), 0.6, 1.4)
 #undef PANTALA_UNARY
 
-struct Neg : PointwiseNumeric, Family {
-  static constexpr OpInfo info{"neg", "(x) -> y", "-x.", "Neg"};
+struct Neg : op::Neg, PointwiseNumeric, Family {
+  static constexpr OpInfo info{name, "(x) -> y", "-x.", "Neg"};
   static Number scalar(Number x) { return -x; }
   static void grad(GradContext& g) {
     g.give(0, [&] { return -g.dy(); });
@@ -205,8 +201,8 @@ struct Neg : PointwiseNumeric, Family {
   static std::vector<Sample> samples() { return pointwise_samples({{}}); }
 };
 
-struct Abs : PointwiseNumeric, Family {
-  static constexpr OpInfo info{"abs", "(x) -> y", "The magnitude; the gradient at 0 is 0.", "Abs"};
+struct Abs : op::Abs, PointwiseNumeric, Family {
+  static constexpr OpInfo info{name, "(x) -> y", "The magnitude; the gradient at 0 is 0.", "Abs"};
   static Number scalar(Number x) { return ir::abs(x); }
   static void grad(GradContext& g) {
     g.give(0, [&] { return g.dy() * sign(g.in()); });
@@ -214,8 +210,8 @@ struct Abs : PointwiseNumeric, Family {
   static std::vector<Sample> samples() { return pointwise_samples({{}}); }
 };
 
-struct Sign : PointwiseNumeric, Family {
-  static constexpr OpInfo info{"sign", "(x) -> y", "-1, 0 or 1, and 0 for NaN; its gradient is 0.",
+struct Sign : op::Sign, PointwiseNumeric, Family {
+  static constexpr OpInfo info{name, "(x) -> y", "-1, 0 or 1, and 0 for NaN; its gradient is 0.",
                                "Sign"};
   static Number scalar(Number x) {
     if (x.integral) return Number::of((x.i > 0) - (x.i < 0));
@@ -236,17 +232,10 @@ struct Square : Pointwise, Family {
   static std::vector<Sample> samples() { return pointwise_samples({{}}); }
 };
 
-struct Clamp : Pointwise, Family {
-  struct Attrs {
-    double low = -INFINITY, high = INFINITY;
-    static void fields(auto&& f, auto& a) {
-      f("low", a.low, "lower bound");
-      f("high", a.high, "upper bound");
-    }
-  };
+struct Clamp : op::Clamp, Pointwise, Family {
   static constexpr OpInfo info{
-      "clamp", "(x) -> y",
-      "x, but not below `low` nor above `high`; the gradient at the bounds is 0.", "Clip"};
+      name, "(x) -> y", "x, but not below `low` nor above `high`; the gradient at the bounds is 0.",
+      "Clip"};
   static void infer(InferContext& c, Attrs& a) {
     Pointwise::infer(c);
     if (!(a.low <= a.high)) c.fail(fmt::format("low {} must not be above high {}", a.low, a.high));
@@ -269,8 +258,8 @@ struct Clamp : Pointwise, Family {
 // --- comparisons and logic
 
 #define PANTALA_COMPARE(STRUCT, NAME, DOC, ONNX)                                 \
-  struct STRUCT : PointwiseTest, Family {                                        \
-    static constexpr OpInfo info{#NAME, "(a, b) -> y", DOC, ONNX};               \
+  struct STRUCT : op::STRUCT, PointwiseTest, Family {                            \
+    static constexpr OpInfo info{name, "(a, b) -> y", DOC, ONNX};                \
     static Number scalar(Number a, Number b) { return ir::NAME(a, b); }          \
     static std::vector<Sample> samples() { return pointwise_samples({{}, {}}); } \
   };
@@ -293,24 +282,24 @@ struct PointwiseLogic : Pointwise {
 };
 SampleInput bools(Shape shape) { return ints(std::move(shape), 0, 2, boolean); }
 
-struct LogicalAnd : PointwiseLogic, Family {
-  static constexpr OpInfo info{"logical_and", "(a, b) -> y", "Both.", "And"};
+struct LogicalAnd : op::LogicalAnd, PointwiseLogic, Family {
+  static constexpr OpInfo info{name, "(a, b) -> y", "Both.", "And"};
   static Number scalar(Number a, Number b) { return Number::of(a.truthy() && b.truthy()); }
   static std::vector<Sample> samples() { return {sample({bools({2, 3}), bools({2, 3})})}; }
 };
-struct LogicalOr : PointwiseLogic, Family {
-  static constexpr OpInfo info{"logical_or", "(a, b) -> y", "One or both.", "Or"};
+struct LogicalOr : op::LogicalOr, PointwiseLogic, Family {
+  static constexpr OpInfo info{name, "(a, b) -> y", "One or both.", "Or"};
   static Number scalar(Number a, Number b) { return Number::of(a.truthy() || b.truthy()); }
   static std::vector<Sample> samples() { return {sample({bools({2, 3}), bools({2, 3})})}; }
 };
-struct LogicalNot : PointwiseLogic, Family {
-  static constexpr OpInfo info{"logical_not", "(a) -> y", "Not a.", "Not"};
+struct LogicalNot : op::LogicalNot, PointwiseLogic, Family {
+  static constexpr OpInfo info{name, "(a) -> y", "Not a.", "Not"};
   static Number scalar(Number a) { return Number::of(!a.truthy()); }
   static std::vector<Sample> samples() { return {sample({bools({2, 3})})}; }
 };
 
-struct IsFinite : Pointwise, Family {
-  static constexpr OpInfo info{"is_finite", "(x) -> y", "Neither infinite nor NaN, as a bool."};
+struct IsFinite : op::IsFinite, Pointwise, Family {
+  static constexpr OpInfo info{name, "(x) -> y", "Neither infinite nor NaN, as a bool."};
   static void infer(InferContext& c) {
     c.require_float(0);
     c.result({boolean, c.shape(0)});
@@ -319,9 +308,9 @@ struct IsFinite : Pointwise, Family {
   static std::vector<Sample> samples() { return pointwise_samples({{}}); }
 };
 
-struct Where : Pointwise, Family {
+struct Where : op::Where, Pointwise, Family {
   static constexpr OpInfo info{
-      "where", "(condition, a, b) -> y",
+      name, "(condition, a, b) -> y",
       "a where the condition holds, else b. The condition carries no gradient.", "Where"};
   static constexpr std::array<int, 1> kIndexInputs{0};
   static void infer(InferContext& c) {
@@ -343,15 +332,9 @@ struct Where : Pointwise, Family {
   }
 };
 
-struct Cast : Pointwise, Family {
-  struct Attrs {
-    DType dtype = f32;
-    static void fields(auto&& f, auto& a) {
-      f("dtype", a.dtype, "the new element type", Field::required);
-    }
-  };
+struct Cast : op::Cast, Pointwise, Family {
   static constexpr OpInfo info{
-      "cast", "(x) -> y",
+      name, "(x) -> y",
       "The same numbers in another dtype; floats become integers by truncation, bools by != 0.",
       "Cast"};
   static void infer(InferContext& c, Attrs& a) { c.result({a.dtype, c.shape(0)}); }
@@ -393,8 +376,8 @@ struct Identity : Family {
   static std::vector<Sample> samples() { return {sample({floats({2, 3})})}; }
 };
 
-struct StopGradient : Family {
-  static constexpr OpInfo info{"stop_gradient", "(x) -> y", "x; gradients do not pass."};
+struct StopGradient : op::StopGradient, Family {
+  static constexpr OpInfo info{name, "(x) -> y", "x; gradients do not pass."};
   static constexpr std::array<int, 1> kIndexInputs{0};
   static void infer(InferContext& c) { c.result(c.in(0)); }
   static Literal eval(const EvalContext& c) { return c.in(0); }

@@ -5,6 +5,8 @@
 // A query that sees no key at all gets zeros and an lse of -inf; its gradients are zero. Grouped
 // heads are not repeated: the queries that share a key head lie behind each other in memory, so
 // [batch, heads, queries, size] is read as [batch, key heads, group * queries, size].
+#include "ops/attention.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,19 +17,10 @@
 namespace pantala::ops {
 namespace {
 
+using op::AttentionAttrs;
+
 struct Family {
   static constexpr std::string_view kFamily = "attention";
-};
-
-struct AttentionAttrs {
-  bool causal = false;
-  std::int64_t window = 0;
-  double scale = 0;
-  static void fields(auto&& f, auto& a) {
-    f("causal", a.causal, "query i sees keys up to i");
-    f("window", a.window, "with causal: only the last so many keys; 0: all");
-    f("scale", a.scale, "factor of the scores; 0: 1 / sqrt(head_dim)");
-  }
 };
 
 // The sizes of one attention.
@@ -138,9 +131,8 @@ ScoreGradient score_gradient(const Saved& s, const Tensor* mask, const Attention
 
 SampleInput bools(Shape shape) { return ints(std::move(shape), 0, 2, boolean); }
 
-struct AttentionGrad : Family {
-  using Attrs = AttentionAttrs;
-  static constexpr OpInfo info{"attention_grad", "(dout, q, k, v, out, lse, mask?) -> (dq, dk, dv)",
+struct AttentionGrad : op::AttentionGrad, Family {
+  static constexpr OpInfo info{name, "(dout, q, k, v, out, lse, mask?) -> (dq, dk, dv)",
                                "The gradients of attention from its result and saved sums."};
   static void infer(InferContext& c, Attrs& a) {
     check_heads(c, 1);
@@ -182,10 +174,9 @@ struct AttentionGrad : Family {
   }
 };
 
-struct Attention : Family {
-  using Attrs = AttentionAttrs;
+struct Attention : op::Attention, Family {
   static constexpr OpInfo info{
-      "attention", "(q, k, v, mask?) -> (out, lse)",
+      name, "(q, k, v, mask?) -> (out, lse)",
       "softmax(scale q k^T + mask) v for [batch, heads, sequence, head_dim]; keys may have fewer "
       "heads. Also the logarithm of each row's sum."};
   static constexpr int kGradResults = 1;
@@ -244,9 +235,8 @@ struct Attention : Family {
   }
 };
 
-struct AttentionCached : Family {
-  using Attrs = AttentionAttrs;
-  static constexpr OpInfo info{"attention_cached", "(q, k, v, length) -> out",
+struct AttentionCached : op::AttentionCached, Family {
+  static constexpr OpInfo info{name, "(q, k, v, length) -> out",
                                "attention over the first `length` keys of a cache; with causal, "
                                "the queries stand at the last of these positions."};
   static constexpr std::array<int, 1> kIndexInputs{3};

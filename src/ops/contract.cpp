@@ -1,5 +1,7 @@
 // The product. Gradients of a contraction are contractions again; operands that are permutations
 // are read in place, with the axes renumbered, so transposes never stand in front of a product.
+#include "ops/contract.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -8,6 +10,7 @@
 
 #include "ops/define.h"
 #include "ops/indexing.h"
+#include "ops/movement.h"
 
 namespace pantala::ops {
 namespace {
@@ -52,18 +55,9 @@ std::vector<double> permuted(const Literal& in, const Ints& axes) {
   return out;
 }
 
-struct Contract : Family {
-  struct Attrs {
-    Ints batch_a, batch_b, contract_a, contract_b;
-    static void fields(auto&& f, auto& a) {
-      f("batch_a", a.batch_a, "axes of a that run together with batch_b and stay");
-      f("batch_b", a.batch_b, "axes of b that run together with batch_a");
-      f("contract_a", a.contract_a, "axes of a that are summed over with contract_b");
-      f("contract_b", a.contract_b, "axes of b that are summed over with contract_a");
-    }
-  };
+struct Contract : op::Contract, Family {
   static constexpr OpInfo info{
-      "contract", "(a, b) -> y",
+      name, "(a, b) -> y",
       "The product of a and b summed over the contracted axes: [batch, free of a, free of b]."};
 
   static void check_side(InferContext& c, int side, Ints& batch, Ints& contracted) {
@@ -131,8 +125,8 @@ struct Contract : Family {
 // A permuted operand is read where it lies: the axes are renumbered instead.
 void look_through_permute(Tensor& x, Ints& labels) {
   const ir::Node& node = x.graph()->node(x.id().node);
-  if (node.op->name != "permute") return;
-  const Ints& axes = std::get<Ints>(node.attrs[0]);
+  if (!is<op::Permute>(node)) return;
+  const Ints axes = ir::attributes<op::Permute>(node).axes;
   Ints source(labels.size());
   for (std::size_t k = 0; k < axes.size(); ++k) source[axes[k]] = labels[k];
   x = x.graph()->tensor(node.inputs[0]);

@@ -2,6 +2,8 @@
 // convolution itself, the gradient of its input and the gradient of its weight. These are the
 // primitives; each one's gradients are the other two, so derivatives of any order stay among them.
 // The user's convolutions, plain and transposed, are sugar.
+#include "ops/conv.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -13,21 +15,12 @@
 namespace pantala::ops {
 namespace {
 
+using op::ConvAttrs;
+
 struct Family {
   static constexpr std::string_view kFamily = "conv";
 };
 
-// x is [n, c, spatial...], weight [o, c / groups, spatial...], y [n, o, spatial...].
-struct ConvAttrs {
-  Ints stride = {1}, padding = {0}, dilation = {1};
-  std::int64_t groups = 1;
-  static void fields(auto&& f, auto& a) {
-    f("stride", a.stride, "distance of the windows, per spatial axis or one for all");
-    f("padding", a.padding, "zeros around x");
-    f("dilation", a.dilation, "distance of the elements under a window");
-    f("groups", a.groups, "channels are convolved in so many separate groups");
-  }
-};
 ConvOptions options(const ConvAttrs& a) { return {a.stride, a.padding, a.dilation, a.groups}; }
 ConvAttrs attrs(const ConvOptions& o) { return {o.stride, o.padding, o.dilation, o.groups}; }
 
@@ -165,10 +158,9 @@ void for_each_row(const ConvSizes& s, F&& row) {
       }
 }
 
-struct Convolution : Family {
-  using Attrs = ConvAttrs;
+struct Convolution : op::Convolution, Family {
   static constexpr OpInfo info{
-      "convolution", "(x, weight) -> y",
+      name, "(x, weight) -> y",
       "x [n, c, ...] convolved with weight [o, c / groups, ...] over 1 to 3 spatial axes."};
   static void infer(InferContext& c, Attrs& a) { c.result(infer_convolution(c, a)); }
   static Literal eval(const EvalContext& c, const Attrs& a) {
@@ -204,17 +196,9 @@ struct Convolution : Family {
   }
 };
 
-struct ConvolutionInputGrad : Family {
-  struct Attrs {
-    Ints input_sizes;
-    ConvAttrs window;
-    static void fields(auto&& f, auto& a) {
-      f("input_sizes", a.input_sizes, "the spatial sizes of x", Field::required);
-      ConvAttrs::fields(f, a.window);
-    }
-  };
+struct ConvolutionInputGrad : op::ConvolutionInputGrad, Family {
   static constexpr OpInfo info{
-      "convolution_input_grad", "(dy, weight) -> dx",
+      name, "(dy, weight) -> dx",
       "The gradient of a convolution's input: the adjoint of x -> convolution(x, weight)."};
   static void infer(InferContext& c, Attrs& a) {
     const int axes = check_inputs(c);
@@ -259,17 +243,9 @@ struct ConvolutionInputGrad : Family {
   }
 };
 
-struct ConvolutionWeightGrad : Family {
-  struct Attrs {
-    Ints kernel_sizes;
-    ConvAttrs window;
-    static void fields(auto&& f, auto& a) {
-      f("kernel_sizes", a.kernel_sizes, "the spatial sizes of the weight", Field::required);
-      ConvAttrs::fields(f, a.window);
-    }
-  };
+struct ConvolutionWeightGrad : op::ConvolutionWeightGrad, Family {
   static constexpr OpInfo info{
-      "convolution_weight_grad", "(x, dy) -> dweight",
+      name, "(x, dy) -> dweight",
       "The gradient of a convolution's weight: the adjoint of weight -> convolution(x, weight)."};
   static void infer(InferContext& c, Attrs& a) {
     const int axes = check_inputs(c);

@@ -1,5 +1,5 @@
 // How an op is declared. A family's .cpp holds one struct per op; define_op() derives the
-// type-erased table entry from what the struct has:
+// type-erased table entry from what the struct has.
 //
 // Always:
 //  - info: name, signature, one line of documentation, ONNX name.
@@ -13,6 +13,7 @@
 //  - expand: a composite op, in terms of other ops.
 //
 // Optional:
+//  - a face as its base (ir/face.h): its name and attributes, if others speak of the op.
 //  - Attrs: a struct of compile-time arguments with a `fields` function.
 //  - grad: the gradient rule; without one the expansion is differentiated.
 //  - kSugar, kIndexInputs, kGradResults: see OpDef.
@@ -24,8 +25,7 @@
 #include <initializer_list>
 #include <string_view>
 
-#include "ir/graph_data.h"
-#include "ops/table.h"
+#include "ops/face.h"
 #include "pantala/ops.h"
 
 namespace pantala::ops {
@@ -55,7 +55,7 @@ struct AttrsOf {
   using type = NoAttrs;
 };
 template <class Op>
-requires requires { typename Op::Attrs; }
+  requires requires { typename Op::Attrs; }
 struct AttrsOf<Op> {
   using type = typename Op::Attrs;
 };
@@ -138,6 +138,7 @@ OpDef define_op(std::string_view family) {
   d.onnx = Op::info.onnx;
   d.family = family;
   d.attrs = ir::specs_of<Attrs>();
+  d.attrs_type = &typeid(Attrs);
   ir::parse_signature(d);
   d.infer = [](InferContext& c) {
     Attrs attrs = ir::from_values<Attrs>(c.attrs());

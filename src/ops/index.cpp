@@ -5,6 +5,8 @@
 //  - a window at a run-time place: dynamic_slice and update_slice.
 //
 // Indices are never negative; all of them are checked before anything is read or written.
+#include "ops/index.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -16,13 +18,10 @@
 namespace pantala::ops {
 namespace {
 
+using AxisAttrs = op::IndexAttrs;
+
 struct Family {
   static constexpr std::string_view kFamily = "index";
-};
-
-struct AxisAttrs {
-  std::int64_t axis = 0;
-  static void fields(auto&& f, auto& a) { f("axis", a.axis, "the axis that is indexed"); }
 };
 
 void require_index(const InferContext& c, int i) {
@@ -83,10 +82,9 @@ void for_each_slice_element(const Shape& x, const Literal& index, std::int64_t a
       for (std::int64_t k = 0; k < inner; ++k) f((o * size + row) * inner + k, flat++);
 }
 
-struct Take : Family {
-  using Attrs = AxisAttrs;
+struct Take : op::Take, Family {
   static constexpr OpInfo info{
-      "take", "(x, index) -> y",
+      name, "(x, index) -> y",
       "Slices of x along an axis; the shape of the index stands in the place of the axis.",
       "Gather"};
   static constexpr std::array<int, 1> kIndexInputs{1};
@@ -135,9 +133,8 @@ struct Embedding : Family {
   }
 };
 
-struct ScatterAdd : Family {
-  using Attrs = AxisAttrs;
-  static constexpr OpInfo info{"scatter_add", "(x, index, source) -> y",
+struct ScatterAdd : op::ScatterAdd, Family {
+  static constexpr OpInfo info{name, "(x, index, source) -> y",
                                "x with the slices of source added where the index names them: the "
                                "adjoint of take. Repeated indices add up, in order."};
   static constexpr std::array<int, 1> kIndexInputs{1};
@@ -204,10 +201,9 @@ void for_each_element(const Shape& x, const Literal& index, std::int64_t axis, F
   });
 }
 
-struct Gather : Family {
-  using Attrs = AxisAttrs;
+struct Gather : op::Gather, Family {
   static constexpr OpInfo info{
-      "gather", "(x, index) -> y",
+      name, "(x, index) -> y",
       "y[i, j, ...] = x[index[i, j, ...], j, ...] for axis 0, and so on: one element per index.",
       "GatherElements"};
   static constexpr std::array<int, 1> kIndexInputs{1};
@@ -241,9 +237,8 @@ std::vector<Sample> element_write_samples() {
           sample({floats({2, 3}), ints({2, 0}, 0, 3), floats({2, 0})}, AxisAttrs{1})};
 }
 
-struct ScatterAddElements : Family {
-  using Attrs = AxisAttrs;
-  static constexpr OpInfo info{"scatter_add_elements", "(x, index, source) -> y",
+struct ScatterAddElements : op::ScatterAddElements, Family {
+  static constexpr OpInfo info{name, "(x, index, source) -> y",
                                "x with each element of source added where the index names it: the "
                                "adjoint of gather. Repeated indices add up, in order."};
   static constexpr std::array<int, 1> kIndexInputs{1};
@@ -274,9 +269,8 @@ Tensor is_last_write(const Tensor& x, const Tensor& index, std::int64_t axis) {
   return eq(gather(winners, index, axis), number);
 }
 
-struct Scatter : Family {
-  using Attrs = AxisAttrs;
-  static constexpr OpInfo info{"scatter", "(x, index, source) -> y",
+struct Scatter : op::Scatter, Family {
+  static constexpr OpInfo info{name, "(x, index, source) -> y",
                                "x with elements replaced by those of source where the index names "
                                "them; of repeated indices the last one stays.",
                                "ScatterElements"};
@@ -302,16 +296,8 @@ struct Scatter : Family {
   static std::vector<Sample> samples() { return element_write_samples(); }
 };
 
-struct OneHot : Family {
-  struct Attrs {
-    std::int64_t classes = 1;
-    DType dtype = i64;
-    static void fields(auto&& f, auto& a) {
-      f("classes", a.classes, "size of the new last axis", Field::required);
-      f("dtype", a.dtype, "element type of the result");
-    }
-  };
-  static constexpr OpInfo info{"one_hot", "(index) -> y",
+struct OneHot : op::OneHot, Family {
+  static constexpr OpInfo info{name, "(index) -> y",
                                "A new last axis with a 1 at the index and 0 elsewhere.", "OneHot"};
   static constexpr std::array<int, 1> kIndexInputs{0};
   static void infer(InferContext& c, Attrs& a) {
@@ -368,16 +354,9 @@ void for_each_window_element(const Shape& whole, const Shape& window, std::int64
   });
 }
 
-struct DynamicSlice : Family {
-  struct Attrs {
-    std::int64_t axis = 0, size = 1;
-    static void fields(auto&& f, auto& a) {
-      f("axis", a.axis, "the axis that is cut", Field::required);
-      f("size", a.size, "elements of it", Field::required);
-    }
-  };
+struct DynamicSlice : op::DynamicSlice, Family {
   static constexpr OpInfo info{
-      "dynamic_slice", "(x, position) -> y",
+      name, "(x, position) -> y",
       "`size` elements of an axis from a position that is known at run time."};
   static constexpr std::array<int, 1> kIndexInputs{1};
   static void infer(InferContext& c, Attrs& a) {
@@ -407,15 +386,9 @@ struct DynamicSlice : Family {
   }
 };
 
-struct UpdateSlice : Family {
-  struct Attrs {
-    std::int64_t axis = 0;
-    static void fields(auto&& f, auto& a) {
-      f("axis", a.axis, "the axis along which the update is placed", Field::required);
-    }
-  };
+struct UpdateSlice : op::UpdateSlice, Family {
   static constexpr OpInfo info{
-      "update_slice", "(x, update, position) -> y",
+      name, "(x, update, position) -> y",
       "x with the update written over it, from a position that is known at run time."};
   static constexpr std::array<int, 1> kIndexInputs{2};
   static void infer(InferContext& c, Attrs& a) {

@@ -5,7 +5,9 @@
 
 #include <cmath>
 
+#include "ops/arithmetic.h"
 #include "ops/loss_common.h"
+#include "ops/reduce.h"
 
 namespace pantala::ops {
 namespace {
@@ -277,8 +279,8 @@ LossParts loss_parts(const Tensor& loss) {
     throw TypeError("loss_parts: the loss must be a float scalar, got " + loss.type().str());
   ir::GraphData& graph = *loss.graph();
   const ir::Node& node = graph.node(loss.id().node);
-  if (node.op->name == "div") return {graph.tensor(node.inputs[0]), graph.tensor(node.inputs[1])};
-  if (node.op->name == "mean") {
+  if (is<op::Div>(node)) return {graph.tensor(node.inputs[0]), graph.tensor(node.inputs[1])};
+  if (is<op::Mean>(node)) {
     const Tensor x = graph.tensor(node.inputs[0]);
     return {sum(x), full_beside(loss, {}, static_cast<double>(x.numel()))};
   }

@@ -1,5 +1,7 @@
 // Movement ops: index maps. Each primitive's adjoint is another of them (or a sum), so gradients
 // are exact and can be differentiated again.
+#include "ops/movement.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -13,27 +15,18 @@
 namespace pantala::ops {
 namespace {
 
+using op::AxesAttrs;
+using op::AxisAttrs;
+using op::DiagonalAttrs;
+using op::ShapeAttrs;
+
 struct Family {
   static constexpr std::string_view kFamily = "movement";
 };
 
-struct ShapeAttrs {
-  Ints shape;
-  static void fields(auto&& f, auto& a) { f("shape", a.shape, "the new sizes", Field::required); }
-};
-struct AxesAttrs {
-  Ints axes;
-  static void fields(auto&& f, auto& a) { f("axes", a.axes, "the axes", Field::required); }
-};
-struct AxisAttrs {
-  std::int64_t axis = 0;
-  static void fields(auto&& f, auto& a) { f("axis", a.axis, "the axis"); }
-};
-
-struct Reshape : Family {
-  using Attrs = ShapeAttrs;
+struct Reshape : op::Reshape, Family {
   static constexpr OpInfo info{
-      "reshape", "(x) -> y",
+      name, "(x) -> y",
       "The same elements in row-major order under another shape; one size may be -1.", "Reshape"};
   static void infer(InferContext& c, Attrs& a) {
     const auto unknown = std::find(a.shape.begin(), a.shape.end(), -1);
@@ -64,9 +57,8 @@ struct Reshape : Family {
   }
 };
 
-struct Permute : Family {
-  using Attrs = AxesAttrs;
-  static constexpr OpInfo info{"permute", "(x) -> y", "Axis k of the result is axis axes[k] of x.",
+struct Permute : op::Permute, Family {
+  static constexpr OpInfo info{name, "(x) -> y", "Axis k of the result is axis axes[k] of x.",
                                "Transpose"};
   static void infer(InferContext& c, Attrs& a) {
     const int rank = c.shape(0).rank();
@@ -126,10 +118,9 @@ struct Transpose : Family {
   }
 };
 
-struct BroadcastTo : Family {
-  using Attrs = ShapeAttrs;
+struct BroadcastTo : op::BroadcastTo, Family {
   static constexpr OpInfo info{
-      "broadcast_to", "(x) -> y",
+      name, "(x) -> y",
       "x repeated along axes of size 1 and along new leading axes, right-aligned.", "Expand"};
   static void infer(InferContext& c, Attrs& a) {
     const Shape target(a.shape);
@@ -235,18 +226,8 @@ struct Flatten : Family {
   }
 };
 
-struct Iota : Family {
-  struct Attrs {
-    Ints shape;
-    std::int64_t axis = 0;
-    DType dtype = i64;
-    static void fields(auto&& f, auto& a) {
-      f("shape", a.shape, "sizes", Field::required);
-      f("axis", a.axis, "the axis that counts");
-      f("dtype", a.dtype, "element type");
-    }
-  };
-  static constexpr OpInfo info{"iota", "() -> y", "0, 1, 2, ... along one axis.", "Range"};
+struct Iota : op::Iota, Family {
+  static constexpr OpInfo info{name, "() -> y", "0, 1, 2, ... along one axis.", "Range"};
   static void infer(InferContext& c, Attrs& a) {
     const Shape shape(a.shape);
     a.axis = c.axis(a.axis, shape.rank());
@@ -268,12 +249,6 @@ struct Iota : Family {
   }
 };
 
-struct DiagonalAttrs {
-  std::int64_t diagonal = 0;
-  static void fields(auto&& f, auto& a) {
-    f("diagonal", a.diagonal, "0: the main one; positive: above, negative: below");
-  }
-};
 void infer_matrix(InferContext& c, DiagonalAttrs& a) {
   if (c.shape(0).rank() < 2) c.fail("needs at least 2 axes: " + c.describe_inputs());
   constexpr std::int64_t kMost = std::int64_t{1} << 60;
@@ -287,9 +262,8 @@ Tensor column_minus_row(const Tensor& x) {
   return broadcast_to(iota_beside(x, plane, 1) - iota_beside(x, plane, 0), x.shape());
 }
 
-struct Tril : Family {
-  using Attrs = DiagonalAttrs;
-  static constexpr OpInfo info{"tril", "(x) -> y",
+struct Tril : op::Tril, Family {
+  static constexpr OpInfo info{name, "(x) -> y",
                                "The lower triangle of the last two axes, zeros above `diagonal`."};
   static void infer(InferContext& c, Attrs& a) { infer_matrix(c, a); }
   static Tensor expand(const ExpandContext& c, const Attrs& a) {
@@ -304,9 +278,8 @@ struct Tril : Family {
   }
 };
 
-struct Triu : Family {
-  using Attrs = DiagonalAttrs;
-  static constexpr OpInfo info{"triu", "(x) -> y",
+struct Triu : op::Triu, Family {
+  static constexpr OpInfo info{name, "(x) -> y",
                                "The upper triangle of the last two axes, zeros below `diagonal`.",
                                "Trilu"};
   static void infer(InferContext& c, Attrs& a) { infer_matrix(c, a); }

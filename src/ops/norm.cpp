@@ -2,6 +2,8 @@
 // that its gradient, again one op with an expansion, reads them instead of taking them anew: a
 // target may run either as one kernel. Variances are taken in two passes, as the mean of (x -
 // mean)^2: E[x^2] - E[x]^2 loses every digit where the mean is large.
+#include "ops/norm.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,18 +14,14 @@
 namespace pantala::ops {
 namespace {
 
+using op::EpsAttrs;
+using op::SoftmaxAttrs;
+
 struct Family {
   static constexpr std::string_view kFamily = "norm";
 };
 
 // --- softmax
-
-struct SoftmaxAttrs {
-  std::int64_t axis = -1;
-  static void fields(auto&& f, auto& a) {
-    f("axis", a.axis, "the axis whose elements share a sum");
-  }
-};
 
 void infer_softmax(InferContext& c, SoftmaxAttrs& a) {
   c.require_float(0);
@@ -46,9 +44,8 @@ bool has_no_elements(const Tensor& x, const SoftmaxAttrs& a) {
   return x.dim(static_cast<int>(a.axis)) == 0;
 }
 
-struct Softmax : Family {
-  using Attrs = SoftmaxAttrs;
-  static constexpr OpInfo info{"softmax", "(x) -> y",
+struct Softmax : op::Softmax, Family {
+  static constexpr OpInfo info{name, "(x) -> y",
                                "exp(x) / sum(exp(x)) along the axis, without overflow.", "Softmax"};
   static void infer(InferContext& c, Attrs& a) { infer_softmax(c, a); }
   static Tensor expand(const ExpandContext& c, const Attrs& a) {
@@ -62,11 +59,9 @@ struct Softmax : Family {
   static std::vector<Sample> samples() { return softmax_samples(); }
 };
 
-struct LogSoftmax : Family {
-  using Attrs = SoftmaxAttrs;
-  static constexpr OpInfo info{"log_softmax", "(x) -> y",
-                               "The logarithm of softmax, exact where softmax is near 0.",
-                               "LogSoftmax"};
+struct LogSoftmax : op::LogSoftmax, Family {
+  static constexpr OpInfo info{
+      name, "(x) -> y", "The logarithm of softmax, exact where softmax is near 0.", "LogSoftmax"};
   static void infer(InferContext& c, Attrs& a) { infer_softmax(c, a); }
   // The maximum is subtracted before the logarithm of the sum: the sum of both would round away the
   // smaller one.
@@ -253,11 +248,6 @@ void infer_norm_grad(InferContext& c, const Layout& l) {
 
 // --- layer norm
 
-struct EpsAttrs {
-  double eps = 1e-5;
-  static void fields(auto&& f, auto& a) { f("eps", a.eps, "added to the variance"); }
-};
-
 struct LayerNormGrad : Family {
   static constexpr OpInfo info{"layer_norm_grad",
                                "(dy, x, mean, rstd, weight?) -> (dx, dweight, dbias)",
@@ -282,9 +272,8 @@ struct LayerNormGrad : Family {
   }
 };
 
-struct LayerNorm : Family {
-  using Attrs = EpsAttrs;
-  static constexpr OpInfo info{"layer_norm", "(x, weight?, bias?) -> (y, mean, rstd)",
+struct LayerNorm : op::LayerNorm, Family {
+  static constexpr OpInfo info{name, "(x, weight?, bias?) -> (y, mean, rstd)",
                                "(x - mean) / sqrt(variance + eps) * weight + bias, over the last "
                                "axis. Also the means and the reciprocal deviations.",
                                "LayerNormalization"};
@@ -508,10 +497,9 @@ struct BatchNormTrain : Family {
   }
 };
 
-struct BatchNormEval : Family {
-  using Attrs = EpsAttrs;
+struct BatchNormEval : op::BatchNormEval, Family {
   static constexpr OpInfo info{
-      "batch_norm_eval", "(x, weight, bias, running_mean, running_var) -> y",
+      name, "(x, weight, bias, running_mean, running_var) -> y",
       "(x - running_mean) / sqrt(running_var + eps) * weight + bias per channel (axis 1).",
       "BatchNormalization"};
   static void infer(InferContext& c, const Attrs& a) {

@@ -1,6 +1,8 @@
 // Pools and resampling of [batch, channels, height, width]. Max pool keeps the positions of its
 // maxima, by which its gradient is scattered; average pool and its adjoint are each other's
 // gradients. The rest is written with other ops.
+#include "ops/pool.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -14,28 +16,11 @@
 namespace pantala::ops {
 namespace {
 
+using op::AvgPoolAttrs;
+using op::PoolAttrs;
+
 struct Family {
   static constexpr std::string_view kFamily = "pool";
-};
-
-struct PoolAttrs {
-  Ints kernel, stride, padding = {0};
-  bool ceil_mode = false;
-  static void fields(auto&& f, auto& a) {
-    f("kernel", a.kernel, "size of a window, [height, width] or one for both", Field::required);
-    f("stride", a.stride, "distance of the windows; empty: the kernel's size");
-    f("padding", a.padding, "positions around x, at most half the kernel");
-    f("ceil_mode", a.ceil_mode,
-      "keep a last window that sticks out, if it starts inside x or the padding before it");
-  }
-};
-struct AvgPoolAttrs {
-  PoolAttrs window;
-  bool count_include_pad = true;
-  static void fields(auto&& f, auto& a) {
-    PoolAttrs::fields(f, a.window);
-    f("count_include_pad", a.count_include_pad, "count the padding in the average");
-  }
 };
 
 WindowAxis window_axis(const PoolAttrs& a, std::size_t k, std::int64_t size) {
@@ -94,17 +79,9 @@ void require_pooled(const InferContext& c, const Ints& input_sizes, const Ints& 
                        fmt::join(input_sizes, ","), fmt::join(expected, ","), c.describe_inputs()));
 }
 
-struct MaxPool2dGrad : Family {
-  struct Attrs {
-    Ints input_sizes;
-    PoolAttrs window;
-    static void fields(auto&& f, auto& a) {
-      f("input_sizes", a.input_sizes, "height and width of x", Field::required);
-      PoolAttrs::fields(f, a.window);
-    }
-  };
+struct MaxPool2dGrad : op::MaxPool2dGrad, Family {
   static constexpr OpInfo info{
-      "max_pool2d_grad", "(dy, indices) -> dx",
+      name, "(dy, indices) -> dx",
       "The gradient of max_pool2d: each dy added at the position of its maximum, which lies in its "
       "window."};
   static constexpr int kIndexInputs[] = {1};
@@ -139,10 +116,9 @@ struct MaxPool2dGrad : Family {
   }
 };
 
-struct MaxPool2d : Family {
-  using Attrs = PoolAttrs;
+struct MaxPool2d : op::MaxPool2d, Family {
   static constexpr OpInfo info{
-      "max_pool2d", "(x) -> (y, indices)",
+      name, "(x) -> (y, indices)",
       "The largest element of each window, NaN if there is one, and its position h * width + w in "
       "the plane, the first of equals, as i32. Padding is never chosen.",
       "MaxPool"};
@@ -201,9 +177,8 @@ double window_count(const Cover& rows, const Cover& columns, bool include_pad) {
 
 Tensor avg_pool2d_grad(const Tensor& dy, const Ints& input_sizes, const AvgPoolAttrs& a);
 
-struct AvgPool2d : Family {
-  using Attrs = AvgPoolAttrs;
-  static constexpr OpInfo info{"avg_pool2d", "(x) -> y", "The mean of each window.", "AveragePool"};
+struct AvgPool2d : op::AvgPool2d, Family {
+  static constexpr OpInfo info{name, "(x) -> y", "The mean of each window.", "AveragePool"};
   static void infer(InferContext& c, Attrs& a) {
     c.require_float(0);
     c.require_rank(0, 4);
@@ -238,16 +213,8 @@ struct AvgPool2d : Family {
   }
 };
 
-struct AvgPool2dGrad : Family {
-  struct Attrs {
-    Ints input_sizes;
-    AvgPoolAttrs pool;
-    static void fields(auto&& f, auto& a) {
-      f("input_sizes", a.input_sizes, "height and width of x", Field::required);
-      AvgPoolAttrs::fields(f, a.pool);
-    }
-  };
-  static constexpr OpInfo info{"avg_pool2d_grad", "(dy) -> dx",
+struct AvgPool2dGrad : op::AvgPool2dGrad, Family {
+  static constexpr OpInfo info{name, "(dy) -> dx",
                                "The gradient of avg_pool2d: each dy shared out over its window."};
   static void infer(InferContext& c, Attrs& a) {
     c.require_float(0);

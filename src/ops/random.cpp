@@ -1,6 +1,8 @@
 // Random numbers. The one primitive gives 32 bits per element as a pure function of (seed, draw,
 // stream, element); numbers and masks are made of them by ordinary ops. The stream number is an
 // attribute: it tells apart ops that would otherwise be one node.
+#include "ops/random.h"
+
 #include <fmt/format.h>
 
 #include <array>
@@ -38,16 +40,8 @@ void require_float_dtype(InferContext& c, DType dtype) {
     c.fail(fmt::format("dtype must be a float type, got {}", dtype_name(dtype)));
 }
 
-struct RandomBits : Family {
-  struct Attrs {
-    Ints shape;
-    std::int64_t stream = 0;
-    static void fields(auto&& f, auto& a) {
-      f("shape", a.shape, "sizes", Field::required);
-      f("stream", a.stream, "which of the independent streams", Field::required);
-    }
-  };
-  static constexpr OpInfo info{"random_bits", "(seed, draw) -> bits",
+struct RandomBits : op::RandomBits, Family {
+  static constexpr OpInfo info{name, "(seed, draw) -> bits",
                                "32 random bits per element, as i32 (Philox4x32-10)."};
   static constexpr std::array<int, 2> kIndexInputs{0, 1};
   static void infer(InferContext& c, Attrs& a) {
@@ -72,14 +66,8 @@ struct RandomBits : Family {
   }
 };
 
-struct BitsToUnit : Pointwise, Family {
-  struct Attrs {
-    DType dtype = f32;
-    static void fields(auto&& f, auto& a) {
-      f("dtype", a.dtype, "f32 or f64, which hold 24 bits exactly");
-    }
-  };
-  static constexpr OpInfo info{"bits_to_unit", "(bits) -> y",
+struct BitsToUnit : op::BitsToUnit, Pointwise, Family {
+  static constexpr OpInfo info{name, "(bits) -> y",
                                "The top 24 of 32 bits as a number in [0, 1): a multiple of 2^-24."};
   static void infer(InferContext& c, Attrs& a) {
     c.require_dtype(0, i32);

@@ -1,4 +1,6 @@
 // Reductions: sum, amax and amin are primitives; mean, prod, var and logsumexp are defined by them.
+#include "ops/reduce.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,17 +12,11 @@
 namespace pantala::ops {
 namespace {
 
+using op::ArgAttrs;
+using op::ReduceAttrs;
+
 struct Family {
   static constexpr std::string_view kFamily = "reduce";
-};
-
-struct ReduceAttrs {
-  Ints axes;
-  bool keepdims = false;
-  static void fields(auto&& f, auto& a) {
-    f("axes", a.axes, "the axes; empty: all");
-    f("keepdims", a.keepdims, "keep the axes with size 1");
-  }
 };
 
 bool reduces(const Ints& axes, std::int64_t axis) {
@@ -100,9 +96,8 @@ std::vector<Sample> reduce_samples(double low = -1, double high = 1) {
           sample({in({})}, ReduceAttrs{{}, false})};
 }
 
-struct Sum : Family {
-  using Attrs = ReduceAttrs;
-  static constexpr OpInfo info{"sum", "(x) -> y", "The sum over the axes.", "ReduceSum"};
+struct Sum : op::Sum, Family {
+  static constexpr OpInfo info{name, "(x) -> y", "The sum over the axes.", "ReduceSum"};
   static void infer(InferContext& c, Attrs& a) { infer_reduce(c, a); }
   static Literal eval(const EvalContext& c, const Attrs& a) {
     return fold(c.in(0), a.axes, a.keepdims, c.in(0).is_float() ? Number(0.0) : Number::of(0),
@@ -128,10 +123,9 @@ void extreme_grad(GradContext& g, const Ints& axes) {
   });
 }
 
-struct Amax : Family {
-  using Attrs = ReduceAttrs;
+struct Amax : op::Amax, Family {
   static constexpr OpInfo info{
-      "amax", "(x) -> y",
+      name, "(x) -> y",
       "The largest element along the axes; NaN if there is one. Equal elements share the gradient.",
       "ReduceMax"};
   static void infer(InferContext& c, Attrs& a) {
@@ -147,9 +141,8 @@ struct Amax : Family {
   static std::vector<Sample> samples() { return reduce_samples(); }
 };
 
-struct Amin : Family {
-  using Attrs = ReduceAttrs;
-  static constexpr OpInfo info{"amin", "(x) -> y",
+struct Amin : op::Amin, Family {
+  static constexpr OpInfo info{name, "(x) -> y",
                                "The smallest element along the axes; NaN if there is one. Equal "
                                "elements share the gradient.",
                                "ReduceMin"};
@@ -166,9 +159,8 @@ struct Amin : Family {
   static std::vector<Sample> samples() { return reduce_samples(); }
 };
 
-struct Mean : Family {
-  using Attrs = ReduceAttrs;
-  static constexpr OpInfo info{"mean", "(x) -> y", "The mean over the axes.", "ReduceMean"};
+struct Mean : op::Mean, Family {
+  static constexpr OpInfo info{name, "(x) -> y", "The mean over the axes.", "ReduceMean"};
   static void infer(InferContext& c, Attrs& a) { infer_float_reduce(c, a); }
   static Tensor expand(const ExpandContext& c, const Attrs& a) {
     return sum(c.in(0), a.axes, a.keepdims) /
@@ -177,9 +169,8 @@ struct Mean : Family {
   static std::vector<Sample> samples() { return reduce_samples(); }
 };
 
-struct Prod : Family {
-  using Attrs = ReduceAttrs;
-  static constexpr OpInfo info{"prod", "(x) -> y", "The product over the axes.", "ReduceProd"};
+struct Prod : op::Prod, Family {
+  static constexpr OpInfo info{name, "(x) -> y", "The product over the axes.", "ReduceProd"};
   static void infer(InferContext& c, Attrs& a) { infer_float_reduce(c, a); }
   // Halves multiplied with each other until one element is left: the gradient, through mul, is
   // exact even where elements are 0.
@@ -262,14 +253,6 @@ struct Var : Family {
   }
 };
 
-struct ArgAttrs {
-  std::int64_t axis = -1;
-  bool keepdims = false;
-  static void fields(auto&& f, auto& a) {
-    f("axis", a.axis, "the axis");
-    f("keepdims", a.keepdims, "keep the axis with size 1");
-  }
-};
 void infer_arg(InferContext& c, ArgAttrs& a) {
   if (c.in(0).dtype == boolean) c.fail("needs numbers: " + c.describe_inputs());
   a.axis = c.axis(a.axis, c.shape(0).rank());
@@ -295,10 +278,9 @@ Literal eval_arg(const EvalContext& c, const ArgAttrs& a, bool largest) {
   return out;
 }
 
-struct Argmax : Family {
-  using Attrs = ArgAttrs;
+struct Argmax : op::Argmax, Family {
   static constexpr OpInfo info{
-      "argmax", "(x) -> y",
+      name, "(x) -> y",
       "The position of the largest element along an axis, the first of equals, as i64.", "ArgMax"};
   static void infer(InferContext& c, Attrs& a) { infer_arg(c, a); }
   static Literal eval(const EvalContext& c, const Attrs& a) { return eval_arg(c, a, true); }
@@ -307,10 +289,9 @@ struct Argmax : Family {
   }
 };
 
-struct Argmin : Family {
-  using Attrs = ArgAttrs;
+struct Argmin : op::Argmin, Family {
   static constexpr OpInfo info{
-      "argmin", "(x) -> y",
+      name, "(x) -> y",
       "The position of the smallest element along an axis, the first of equals, as i64.", "ArgMin"};
   static void infer(InferContext& c, Attrs& a) { infer_arg(c, a); }
   static Literal eval(const EvalContext& c, const Attrs& a) { return eval_arg(c, a, false); }
@@ -319,16 +300,8 @@ struct Argmin : Family {
   }
 };
 
-struct Cumsum : Family {
-  struct Attrs {
-    std::int64_t axis = -1;
-    bool reverse = false;
-    static void fields(auto&& f, auto& a) {
-      f("axis", a.axis, "the axis");
-      f("reverse", a.reverse, "sum from the end");
-    }
-  };
-  static constexpr OpInfo info{"cumsum", "(x) -> y", "The running sum along an axis.", "CumSum"};
+struct Cumsum : op::Cumsum, Family {
+  static constexpr OpInfo info{name, "(x) -> y", "The running sum along an axis.", "CumSum"};
   static void infer(InferContext& c, Attrs& a) {
     if (c.in(0).dtype == boolean) c.fail("needs numbers: " + c.describe_inputs());
     a.axis = c.axis(a.axis, c.shape(0).rank());

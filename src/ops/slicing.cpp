@@ -1,5 +1,7 @@
 // Cutting, padding and joining. The adjoint of a slice is a pad with elements between, the adjoint
 // of a pad is a slice with steps.
+#include "ops/slicing.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -12,29 +14,15 @@
 namespace pantala::ops {
 namespace {
 
+using op::AxesAttrs;
+using op::AxisAttrs;
+
 struct Family {
   static constexpr std::string_view kFamily = "slicing";
 };
 
-struct AxesAttrs {
-  Ints axes;
-  static void fields(auto&& f, auto& a) { f("axes", a.axes, "the axes", Field::required); }
-};
-struct AxisAttrs {
-  std::int64_t axis = 0;
-  static void fields(auto&& f, auto& a) { f("axis", a.axis, "the axis"); }
-};
-
-struct Slice : Family {
-  struct Attrs {
-    Ints starts, ends, steps;
-    static void fields(auto&& f, auto& a) {
-      f("starts", a.starts, "first index per axis", Field::required);
-      f("ends", a.ends, "index behind the last, per axis", Field::required);
-      f("steps", a.steps, "distance per axis, at least 1; empty: all 1");
-    }
-  };
-  static constexpr OpInfo info{"slice", "(x) -> y",
+struct Slice : op::Slice, Family {
+  static constexpr OpInfo info{name, "(x) -> y",
                                "Every step-th element of [start, end) along each axis.", "Slice"};
   static Ints sizes_of(const Attrs& a) {
     Ints sizes;
@@ -95,18 +83,8 @@ struct Slice : Family {
   }
 };
 
-struct Pad : Family {
-  struct Attrs {
-    Ints before, after, interior;
-    double value = 0;
-    static void fields(auto&& f, auto& a) {
-      f("before", a.before, "elements added before, per axis", Field::required);
-      f("after", a.after, "elements added behind, per axis", Field::required);
-      f("interior", a.interior, "elements added between neighbours, per axis; empty: none");
-      f("value", a.value, "value of the added elements");
-    }
-  };
-  static constexpr OpInfo info{"pad", "(x) -> y",
+struct Pad : op::Pad, Family {
+  static constexpr OpInfo info{name, "(x) -> y",
                                "x surrounded (and, with `interior`, spread) by a constant.", "Pad"};
   static Ints sizes_of(const Shape& shape, const Attrs& a) {
     Ints sizes;
@@ -167,9 +145,8 @@ struct Pad : Family {
   }
 };
 
-struct Flip : Family {
-  using Attrs = AxesAttrs;
-  static constexpr OpInfo info{"flip", "(x) -> y",
+struct Flip : op::Flip, Family {
+  static constexpr OpInfo info{name, "(x) -> y",
                                "The order of the elements reversed along the axes."};
   static void infer(InferContext& c, Attrs& a) {
     a.axes = a.axes.empty() ? Ints{} : c.axes(a.axes, c.shape(0).rank());
@@ -193,9 +170,8 @@ struct Flip : Family {
   }
 };
 
-struct Concat : Family {
-  using Attrs = AxisAttrs;
-  static constexpr OpInfo info{"concat", "(xs...) -> y", "Tensors joined along an axis.", "Concat"};
+struct Concat : op::Concat, Family {
+  static constexpr OpInfo info{name, "(xs...) -> y", "Tensors joined along an axis.", "Concat"};
   static void infer(InferContext& c, Attrs& a) {
     a.axis = c.axis(a.axis, c.shape(0).rank());
     const auto axis = static_cast<int>(a.axis);

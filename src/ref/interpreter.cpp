@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "ir/graph_data.h"
+#include "ir/leaves.h"
 #include "ops/table.h"
 #include "pantala/error.h"
 #include "ref/flatten.h"
@@ -104,9 +105,9 @@ class Evaluation {
       case LeafKind::input:
         throw TypeError(fmt::format("input '{}' {} has no value", name, node.results[0].str()));
       case LeafKind::scalar:
-        return Literal::scalar(std::get<double>(node.attrs[1]));
+        return Literal::scalar(ir::attributes<op::Scalar>(node).value);
       default:
-        return init::make(std::get<Initializer>(node.attrs[3]), node.results[0], name, seed);
+        return init::make(ir::attributes<op::StoredAttrs>(node).init, node.results[0], name, seed);
     }
   }
 

@@ -12,6 +12,9 @@
 #include "compiler/pipeline.h"
 #include "compiler/step_graphs.h"
 #include "ir/graph_data.h"
+#include "ops/arithmetic.h"
+#include "ops/face.h"
+#include "ops/movement.h"
 #include "pantala/ops.h"
 
 namespace pantala::train {
@@ -271,8 +274,8 @@ class Search {
     const ir::Node& node = graph_.node(id.node);
     if (ir::leaf_kind(*node.op))
       return fmt::format("{} '{}'", node.op->name, graph_.leaf_name(id.node));
-    for (const std::string_view same : {"broadcast_to", "reshape", "cast", "permute"})
-      if (node.op->name == same) return source_of(node.inputs[0]);
+    if (ops::is<op::BroadcastTo, op::Reshape, op::Cast, op::Permute>(node))
+      return source_of(node.inputs[0]);
     const bool has_place = !node.where.file.empty() && id.node < step_.backward;
     return has_place ? fmt::format("{} ({})", node.op->name, place_of(node.where)) : node.op->name;
   }

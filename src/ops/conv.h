@@ -1,0 +1,47 @@
+// The faces of convolution and of its two gradients.
+#pragma once
+
+#include "ir/face.h"
+
+namespace pantala::op {
+
+// x is [n, c, spatial...], weight [o, c / groups, spatial...], y [n, o, spatial...]. The lists of a
+// node have one entry per spatial axis.
+struct ConvAttrs {
+  ir::Ints stride = {1}, padding = {0}, dilation = {1};
+  std::int64_t groups = 1;
+  static void fields(auto&& f, auto& a) {
+    f("stride", a.stride, "distance of the windows, per spatial axis or one for all");
+    f("padding", a.padding, "zeros around x");
+    f("dilation", a.dilation, "distance of the elements under a window");
+    f("groups", a.groups, "channels are convolved in so many separate groups");
+  }
+};
+
+struct Convolution : ir::Face<"convolution"> {
+  using Attrs = ConvAttrs;
+};
+
+struct ConvolutionInputGrad : ir::Face<"convolution_input_grad"> {
+  struct Attrs {
+    ir::Ints input_sizes;
+    ConvAttrs window;
+    static void fields(auto&& f, auto& a) {
+      f("input_sizes", a.input_sizes, "the spatial sizes of x", ir::Field::required);
+      ConvAttrs::fields(f, a.window);
+    }
+  };
+};
+
+struct ConvolutionWeightGrad : ir::Face<"convolution_weight_grad"> {
+  struct Attrs {
+    ir::Ints kernel_sizes;
+    ConvAttrs window;
+    static void fields(auto&& f, auto& a) {
+      f("kernel_sizes", a.kernel_sizes, "the spatial sizes of the weight", ir::Field::required);
+      ConvAttrs::fields(f, a.window);
+    }
+  };
+};
+
+}  // namespace pantala::op
