@@ -1,8 +1,9 @@
 // Attention by generated kernels, forward and backward: milliseconds and GFLOP/s with two threads.
 // bench/attention_peer.py prints the same table for PyTorch; run them in turns.
-//   bench_attention [words]: only the cases whose names contain all words
-#include "schedule/cpu/attention.h"
-
+//
+//   bench_attention [words]
+//
+// Only the cases whose names contain all words.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -21,15 +22,16 @@
 #include "codegen/llvm/llvm.h"
 #include "compiler/compile.h"
 #include "kir/simplify.h"
+#include "schedule/cpu/attention/kernel.h"
 
 namespace {
 
 using namespace pantala;
-using schedule::AttentionPart;
-using schedule::AttentionSizes;
-using schedule::AttentionSpec;
-using schedule::AttentionStrides;
-using schedule::AttentionTiling;
+using schedule::cpu::AttentionPart;
+using schedule::cpu::AttentionSizes;
+using schedule::cpu::AttentionSpec;
+using schedule::cpu::AttentionStrides;
+using schedule::cpu::AttentionTiling;
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -42,9 +44,9 @@ struct Case {
     return fmt::format("{}x{}{}x{}x{}{}{}", sizes.batch, sizes.heads,
                        sizes.heads == sizes.key_heads ? "" : fmt::format("/{}", sizes.key_heads),
                        sizes.keys, sizes.head_dim, spec.causal ? " causal" : "",
-                       spec.mask == schedule::AttentionMask::none       ? ""
-                       : spec.mask == schedule::AttentionMask::additive ? " additive"
-                                                                        : " boolean");
+                       spec.mask == schedule::cpu::AttentionMask::none       ? ""
+                       : spec.mask == schedule::cpu::AttentionMask::additive ? " additive"
+                                                                             : " boolean");
   }
 };
 
@@ -101,9 +103,10 @@ class Bench {
 
   Launch launch(AttentionPart part, std::vector<void*> buffers) {
     const Case& c = case_;
-    const AttentionTiling t = schedule::choose_tiling(part, c.spec, c.sizes, target_, workers_);
-    const kir::Kernel kernel = kir::simplify(
-        schedule::build_attention(fmt::format("part{}", static_cast<int>(part)), part, c.spec, t));
+    const AttentionTiling t =
+        schedule::cpu::choose_tiling(part, c.spec, c.sizes, target_, workers_);
+    const kir::Kernel kernel = kir::simplify(schedule::cpu::build_attention(
+        fmt::format("part{}", static_cast<int>(part)), part, c.spec, t));
     const std::clock_t before = std::clock();
     library_.add({&kernel, 1});
     compile_ +=
@@ -114,11 +117,11 @@ class Bench {
     AttentionStrides strides = AttentionStrides::dense(c.sizes);
     strides.mask_batch = strides.mask_head = 0;
     std::vector<std::int64_t> params =
-        schedule::attention_params(part, c.spec, c.sizes, strides, 0, t);
+        schedule::cpu::attention_params(part, c.spec, c.sizes, strides, 0, t);
     const double scale = 1 / std::sqrt(static_cast<double>(c.sizes.head_dim));
     params.push_back(std::bit_cast<std::int32_t>(static_cast<float>(scale)));
     return {library_.find(kernel.name), std::move(buffers), params,
-            schedule::attention_items(part, c.sizes, t)};
+            schedule::cpu::attention_items(part, c.sizes, t)};
   }
   std::vector<Launch> forward() {
     std::vector<void*> buffers{q_.data(), k_.data(), v_.data()};
@@ -191,8 +194,8 @@ class Bench {
     return v;
   }
   void add_mask(std::vector<void*>& buffers) {
-    if (case_.spec.mask == schedule::AttentionMask::additive) buffers.push_back(mask_.data());
-    if (case_.spec.mask == schedule::AttentionMask::boolean) buffers.push_back(seen_.data());
+    if (case_.spec.mask == schedule::cpu::AttentionMask::additive) buffers.push_back(mask_.data());
+    if (case_.spec.mask == schedule::cpu::AttentionMask::boolean) buffers.push_back(seen_.data());
   }
   void* scratch(int t) {
     const auto start = (reinterpret_cast<std::uintptr_t>(scratch_.data()) + 63) / 64 * 64;
@@ -215,8 +218,8 @@ class Bench {
 int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   const AttentionSpec plain, causal{.causal = true},
-      additive{.mask = schedule::AttentionMask::additive},
-      boolean{.mask = schedule::AttentionMask::boolean};
+      additive{.mask = schedule::cpu::AttentionMask::additive},
+      boolean{.mask = schedule::cpu::AttentionMask::boolean};
   const Case cases[] = {{{1, 6, 6, 1500, 1500, 64}, plain},    {{1, 6, 6, 1500, 1500, 64}, causal},
                         {{1, 6, 6, 1500, 1500, 64}, additive}, {{1, 6, 6, 1500, 1500, 64}, boolean},
                         {{8, 12, 12, 256, 256, 64}, plain},    {{1, 6, 6, 1500, 1500, 128}, plain},
@@ -233,7 +236,8 @@ int main(int argc, char** argv) {
     for (const int workers : {1, 2}) {
       Bench bench(c, workers);
       const std::vector<Launch> forward = bench.forward(),
-                                backward = bench.backward(schedule::choose_grad_parts(s, workers));
+                                backward =
+                                    bench.backward(schedule::cpu::choose_grad_parts(s, workers));
       const auto best = [&](const std::vector<Launch>& launches) {
         return workers == 1 ? bench.measure_items(launches, 0.5) : bench.measure(launches, 0.5);
       };

@@ -1,12 +1,13 @@
 // Matrix products by generated kernels: GFLOP/s and the share of the fma peak, with one and two
 // threads. bench/contract_peer.py prints the same table for PyTorch; run them in turns.
-//   bench_contract [--all] [--k-block=N] [--target=x86-64-v3] [words]: only the cases whose names
-//   contain all words; --all also runs, on one thread, the best tiling of every structure and
-//   prints what it reached beside what the model foretold; --k-block tries another order of
-//   reduction,
-//   --target the code of another processor (x86-64-v3, ...)
-#include "schedule/cpu/contract.h"
-
+//
+//   bench_contract [--all] [--k-block=N] [--target=x86-64-v3] [words]
+//
+// Only the cases whose names contain all words.
+//  - --all also runs, on one thread, the best tiling of every structure and prints what it reached
+//    beside what the model predicted.
+//  - --k-block tries another order of reduction.
+//  - --target takes the code of another processor (x86-64-v3, ...).
 #include <fmt/format.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -25,22 +26,23 @@
 #include "compiler/compile.h"
 #include "kir/builder.h"
 #include "kir/simplify.h"
+#include "schedule/cpu/contract/kernel.h"
 
 namespace {
 
 using namespace pantala;
 using namespace pantala::bench;
-using schedule::ContractSizes;
-using schedule::ContractSpec;
-using schedule::ContractStrides;
-using schedule::ContractTiling;
-using schedule::ReductionOrder;
+using schedule::cpu::ContractOrder;
+using schedule::cpu::ContractSizes;
+using schedule::cpu::ContractSpec;
+using schedule::cpu::ContractStrides;
+using schedule::cpu::ContractTiling;
 
 // Memory that starts at a cache line.
 class Floats {
  public:
   explicit Floats(std::int64_t count)
-      : memory_(new (std::align_val_t{64}) float[static_cast<std::size_t>(count) + 16]()),
+      : memory_(new(std::align_val_t{64}) float[static_cast<std::size_t>(count) + 16]()),
         count_(count) {}
   ~Floats() { ::operator delete[](memory_, std::align_val_t{64}); }
   Floats(const Floats&) = delete;
@@ -97,11 +99,11 @@ class Bench {
   }
 
   // Best GFLOP/s within `limit` seconds.
-  double measure(const Case& c, const ContractTiling& tiling, const ReductionOrder& order,
+  double measure(const Case& c, const ContractTiling& tiling, const ContractOrder& order,
                  int threads, double limit) {
     const ContractSpec spec = c.spec();
     const kir::Kernel kernel =
-        kir::simplify(schedule::build_contract(kernel_name(c, tiling), spec, order, tiling));
+        kir::simplify(schedule::cpu::build_contract(kernel_name(c, tiling), spec, order, tiling));
     const double before = now();
     library_.add({&kernel, 1});
     compile_seconds_ = now() - before;
@@ -112,9 +114,9 @@ class Bench {
     const std::int64_t scratch_floats = kernel.scratch_bytes() / 4;
     Floats scratch0(scratch_floats), scratch1(scratch_floats);
     const auto params =
-        schedule::contract_params(s, ContractStrides::dense(spec, s), order, tiling);
+        schedule::cpu::contract_params(s, ContractStrides::dense(spec, s), order, tiling);
     void* buffers[] = {a.data(), b.data(), out.data()};
-    const std::int64_t items = schedule::contract_items(s, tiling);
+    const std::int64_t items = schedule::cpu::contract_items(s, tiling);
     const auto part = [&](int t) {
       run(buffers, params.data(), items * t / threads, items * (t + 1) / threads,
           (t ? scratch1 : scratch0).data(), nullptr);
@@ -173,7 +175,7 @@ std::vector<Case> cases() {
 }
 
 // Every structure of a tiling with the blocks that the model likes best.
-void explore(Bench& bench, const Case& c, const ReductionOrder& order) {
+void explore(Bench& bench, const Case& c, const ContractOrder& order) {
   const ContractSpec spec = c.spec();
   const ContractStrides strides = ContractStrides::dense(spec, c.sizes);
   struct Row {
@@ -200,9 +202,9 @@ void explore(Bench& bench, const Case& c, const ReductionOrder& order) {
              lane_block < 2 * (t.lanes_along_m ? c.sizes.m : c.sizes.n);
              lane_block += 2 * t.lanes) {
           t.row_block = row_block, t.lane_block = lane_block;
-          if (!schedule::broken_rule(spec, c.sizes, order, t).empty()) continue;
+          if (!schedule::cpu::broken_rule(spec, c.sizes, order, t).empty()) continue;
           const double cycles =
-              schedule::estimate(spec, c.sizes, strides, order, t, bench.target(), 1);
+              schedule::cpu::estimate(spec, c.sizes, strides, order, t, bench.target(), 1);
           if (cycles < least) least = cycles, best = t;
         }
       if (least == 1e30) continue;
@@ -236,14 +238,14 @@ int main(int argc, char** argv) {
             words, [&](const std::string& w) { return c.name().find(w) != std::string::npos; }))
       continue;
     const ContractSpec spec = c.spec();
-    ReductionOrder order = schedule::reduction_order(c.sizes, c.kind[0] == 'n', c.kind[1] == 't',
-                                                     DType::f32, bench.target());
+    ContractOrder order = schedule::cpu::reduction_order(
+        c.sizes, c.kind[0] == 'n', c.kind[1] == 't', DType::f32, bench.target());
     if (!depth.empty()) order.k_block = std::stoll(depth);
     std::string line = fmt::format("{:16}", c.name());
     for (const int threads : {1, 2}) {
       const ContractTiling tiling =
-          schedule::choose_tiling(spec, c.sizes, ContractStrides::dense(spec, c.sizes), order,
-                                  bench.target(), {.workers = threads});
+          schedule::cpu::choose_tiling(spec, c.sizes, ContractStrides::dense(spec, c.sizes), order,
+                                       bench.target(), {.workers = threads});
       const double peak = bench.peak() * threads;
       const double reached = bench.measure(c, tiling, order, threads, seconds(c));
       line += fmt::format(" | {} thread: {:6.1f} GFLOP/s {:5.1f} %  {} ({:.0f} ms to compile)",

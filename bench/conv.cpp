@@ -1,10 +1,12 @@
 // Convolutions by generated kernels: milliseconds, GFLOP/s and the share of the fma peak, with one
 // and two threads. bench/conv_peer.py prints the same table for PyTorch; run them in turns.
-//   bench_conv [--all] [--row-major] [words]: only the cases whose names contain all words; --all
-//   also runs, on one thread, the best tiling of every register tile and prints what it reached
-//   beside what the model foretold; --row-major lays out x and y as their logical order says
-#include "schedule/cpu/conv.h"
-
+//
+//   bench_conv [--all] [--row-major] [words]
+//
+// Only the cases whose names contain all words.
+//  - --all also runs, on one thread, the best tiling of every register tile and prints what it
+//    reached beside what the model predicted.
+//  - --row-major lays out x and y as their logical order says.
 #include <fmt/format.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -25,24 +27,25 @@
 #include "compiler/compile.h"
 #include "kir/builder.h"
 #include "kir/simplify.h"
+#include "schedule/cpu/conv/kernel.h"
 
 namespace {
 
 using namespace pantala;
 using namespace pantala::bench;
-using schedule::ConvAxis;
-using schedule::ConvDirection;
-using schedule::ConvOrder;
-using schedule::ConvSizes;
-using schedule::ConvSpec;
-using schedule::ConvStrides;
-using schedule::ConvTiling;
+using schedule::cpu::ConvAxis;
+using schedule::cpu::ConvDirection;
+using schedule::cpu::ConvOrder;
+using schedule::cpu::ConvSizes;
+using schedule::cpu::ConvSpec;
+using schedule::cpu::ConvStrides;
+using schedule::cpu::ConvTiling;
 
 // Memory that starts at a cache line.
 class Floats {
  public:
   explicit Floats(std::int64_t count)
-      : memory_(new (std::align_val_t{64}) float[static_cast<std::size_t>(count) + 16]()) {
+      : memory_(new(std::align_val_t{64}) float[static_cast<std::size_t>(count) + 16]()) {
     for (std::int64_t i = 0; i < count; ++i)
       memory_[i] = static_cast<float>((i * 37 + 11) % 101 - 50) / 64;
   }
@@ -131,13 +134,13 @@ class Bench {
   // Best seconds within `limit` seconds.
   double measure(const Case& c, const ConvStrides& strides, const ConvOrder& order,
                  const ConvTiling& tiling, int threads, double limit) {
-    const ConvSpec spec = schedule::conv_spec(c.direction, DType::f32, c.sizes, strides);
+    const ConvSpec spec = schedule::cpu::conv_spec(c.direction, DType::f32, c.sizes, strides);
     const std::string name = fmt::format("conv{}", count_++);
     std::vector<kir::Kernel> kernels{
-        kir::simplify(schedule::build_conv(name, spec, order, tiling))};
+        kir::simplify(schedule::cpu::build_conv(name, spec, order, tiling))};
     if (order.slices > 1)
       kernels.push_back(
-          kir::simplify(schedule::build_conv_combine(name + "combine", spec, target_)));
+          kir::simplify(schedule::cpu::build_conv_combine(name + "combine", spec, target_)));
     const double before = thread_seconds();
     library_.add({kernels.data(), 1});
     compile_seconds_ = thread_seconds() - before;
@@ -146,7 +149,7 @@ class Bench {
     std::int64_t x_size = s.batch * s.in, y_size = s.positions() * s.out;
     for (const ConvAxis& a : s.axes) x_size *= a.x;
     Floats x(x_size), y(y_size), weight(s.out * s.in / s.groups * s.taps()),
-        partials(schedule::conv_partials(s, order));
+        partials(schedule::cpu::conv_partials(s, order));
     const bool is_weight = c.direction == ConvDirection::weight_grad;
     void* first = c.direction == ConvDirection::input_grad ? y.data() : x.data();
     void* second = is_weight ? y.data() : weight.data();
@@ -156,11 +159,11 @@ class Bench {
                                                               : y.data();
     void* buffers[] = {first, second, result};
     void* combine_buffers[] = {partials.data(), weight.data()};
-    const auto params = schedule::conv_params(spec, s, strides, order, tiling);
-    const auto combine_params = schedule::conv_combine_params(s, strides, order);
+    const auto params = schedule::cpu::conv_params(spec, s, strides, order, tiling);
+    const auto combine_params = schedule::cpu::conv_combine_params(s, strides, order);
     Floats scratch0(kernels[0].scratch_bytes() / 4), scratch1(kernels[0].scratch_bytes() / 4);
-    const std::int64_t items = schedule::conv_items(spec, s, order, tiling),
-                       combine_items = schedule::conv_combine_items(s);
+    const std::int64_t items = schedule::cpu::conv_items(spec, s, order, tiling),
+                       combine_items = schedule::cpu::conv_combine_items(s);
     const codegen::KernelFn run = library_.find(name), combine = library_.find(name + "combine");
     const auto part = [&](int t) {
       run(buffers, params.data(), items * t / threads, items * (t + 1) / threads,
@@ -239,20 +242,20 @@ std::vector<Case> cases() {
 
 // Every register tile with the blocks that the model likes best.
 void explore(Bench& bench, const Case& c, const ConvStrides& strides, const ConvOrder& order) {
-  const ConvSpec spec = schedule::conv_spec(c.direction, DType::f32, c.sizes, strides);
+  const ConvSpec spec = schedule::cpu::conv_spec(c.direction, DType::f32, c.sizes, strides);
   const int lanes = bench.target().lanes(DType::f32);
   for (int vectors = 1; vectors <= 4; ++vectors)
     for (const int rows : {4, 6, 7, 8, 9, 11, 12, 13, 14}) {
       if ((rows + 1) * vectors + 1 > bench.target().vector_registers) continue;
       for (const bool pack : {true, false}) {
-        const std::optional<ConvTiling> t = schedule::best_with_tile(
+        const std::optional<ConvTiling> t = schedule::cpu::best_with_tile(
             spec, c.sizes, strides, order, bench.target(), rows, vectors, pack);
         if (!t || lanes == 0) continue;
         const double seconds = bench.measure(c, strides, order, *t, 1, 0.1);
         fmt::print("    {:5.1f} % foretold {:5.1f} %  {}\n",
                    100 * c.flops() / seconds / bench.peak(),
                    100 * c.flops() / (4.0 * lanes) /
-                       schedule::estimate(spec, c.sizes, order, *t, bench.target(), 1),
+                       schedule::cpu::estimate(spec, c.sizes, order, *t, bench.target(), 1),
                    describe(*t));
       }
     }
@@ -270,14 +273,14 @@ int main(int argc, char** argv) {
       continue;
     const ConvStrides strides =
         row_major ? ConvStrides::row_major(c.sizes) : ConvStrides::channels_last(c.sizes);
-    const ConvSpec spec = schedule::conv_spec(c.direction, DType::f32, c.sizes, strides);
+    const ConvSpec spec = schedule::cpu::conv_spec(c.direction, DType::f32, c.sizes, strides);
     const ConvOrder order =
-        schedule::reduction_order(c.direction, c.sizes, DType::f32, bench.target());
+        schedule::cpu::reduction_order(c.direction, c.sizes, DType::f32, bench.target());
     std::string line = fmt::format("{:38}", c.name());
     for (const int threads : {1, 2}) {
       const double before = now();
-      const ConvTiling tiling = schedule::choose_conv_tiling(spec, c.sizes, strides, order,
-                                                             bench.target(), {.workers = threads});
+      const ConvTiling tiling = schedule::cpu::choose_conv_tiling(
+          spec, c.sizes, strides, order, bench.target(), {.workers = threads});
       const double chosen = now() - before;
       const double peak = bench.peak() * threads;
       const double seconds = bench.measure(c, strides, order, tiling, threads, 0.3);

@@ -1,5 +1,5 @@
 # A module is a folder of src/ with the public headers that it implements and the modules that it may include.
-# The link graph is the layering; tests/unit/layering_test.cpp reads the list written here and fails on any
+# The link graph is the layering; tests/tree/layering_test.cpp reads the list written here and fails on any
 # #include that it does not allow.
 
 pantala_precompile(pantala_module_headers ${PANTALA_COMMON_HEADERS})

@@ -1,5 +1,7 @@
 // Fine-tunes a ResNet-18 that was trained on other images:
+//
 //   finetune_resnet18 WEIGHTS.safetensors [STEPS] [BATCH SIZE]
+//
 // WEIGHTS are torchvision's (resnet18, under its names). Its 1000 classes become the ten of
 // Fashion-MNIST: the head is new, and so is the first convolution, for these images are grey.
 // What was learnt before moves slowly, what is new ten times as fast.

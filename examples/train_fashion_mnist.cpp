@@ -1,6 +1,8 @@
 // Trains a small convolutional network on Fashion-MNIST (60,000 images of clothing, 28 x 28, ten
 // classes) and tests it on 10,000 others:
+//
 //   train_fashion_mnist [EPOCHS] [BATCH SIZE] [FOLDER]
+//
 // The same numbers come out on any number of threads. `pantala train` does all this, and more, from
 // the command line.
 #include <fmt/format.h>

@@ -1,7 +1,9 @@
 // Trains a small language model of the Llama family on a text file, byte by byte, and lets it
 // write:
+//
 //   train_text FILE [STEPS] [PROMPT]
-// The model has no tokenizer: its vocabulary are the 256 bytes. A few hundred steps on a few
+//
+// The model has no tokenizer: its vocabulary is the 256 bytes. A few hundred steps on a few
 // hundred kilobytes give words; the same numbers come out on any number of threads.
 #include <fmt/format.h>
 #include <pantala/pantala.h>

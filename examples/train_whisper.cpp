@@ -1,5 +1,7 @@
 // Trains a small Whisper encoder to tell, position by position, what it hears:
+//
 //   train_whisper [EPOCHS] [MEL.npy LABELS.npy]
+//
 // MEL.npy holds floats [items, mels, frames], LABELS.npy integers below 64, [items, (frames + 1) /
 // 2]. Without files it hears sounds of its own: pitches that change every ten frames, in noise.
 #include <fmt/format.h>

@@ -1,7 +1,6 @@
 // pantala inspect MODEL|FILE: graph, schedule, kernels, memory and report of what the compiler
-// makes of a model of the zoo or of a graph in text form; the content of weights, ONNX and
-// plan files.
-// Nothing is run.
+// makes of a model of the zoo or of a graph in text form; the content of weights, ONNX and plan
+// files. Nothing is run.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -11,6 +10,7 @@
 #include <optional>
 
 #include "pantala/text.h"
+#include "schedule/cpu/archetypes.h"
 #include "schedule/schedule.h"
 #include "tools/command.h"
 #include "tools/inspect/file_kinds.h"
@@ -36,7 +36,9 @@ struct Options {
 std::vector<RoleText> graph_texts(const Inspected& inspected, bool lowered) {
   std::vector<RoleText> texts;
   for (const compiler::StepGraph& step : step_graphs(inspected))
-    texts.push_back({step.role, to_text(lowered ? schedule::lower(step.graph) : step.graph)});
+    texts.push_back(
+        {step.role,
+         to_text(lowered ? schedule::lower(step.graph, schedule::cpu::archetypes()) : step.graph)});
   return texts;
 }
 

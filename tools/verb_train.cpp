@@ -35,7 +35,7 @@ void print_result(const RunOutcome& outcome, bool json) {
     fmt::print("{}", result_text(outcome.result, outcome.result_source));
 }
 
-// For people, or as one more event for who reads the progress as JSON.
+// For people, or as one more event for whoever reads the progress as JSON.
 void tell(const RunConfig& config, const std::string& who, const std::string& text) {
   if (config.output.progress == "json")
     fmt::print(stderr, "{}\n", OrderedJson{{"event", "message"}, {"text", text}}.dump());

@@ -24,9 +24,8 @@ namespace pantala {
 class ShapeMismatch : public TypeError {
  public:
   ShapeMismatch(std::string parameter, Shape expected, Shape got);
-  const std::string& parameter() const {
-    return parameter_;
-  }  // "" where a buffer is used on its own
+  // "" where a buffer is used on its own.
+  const std::string& parameter() const { return parameter_; }
   const Shape& expected() const { return expected_; }
   const Shape& got() const { return got_; }
 
@@ -60,18 +59,21 @@ class NonFiniteGradient : public ValueError {
 
 // What becomes of a micro-batch that holds an infinite or undefined gradient.
 enum class NonFinite : std::uint8_t {
-  error,     // NonFiniteGradient; nothing is added
-  skip,      // the whole micro-batch is left out: not added, not counted towards the window, only
-             // counted as skipped
-  propagate  // added like any other. With max_grad_norm the factor is still max / norm: 0 for an
-             // infinite norm, NaN for an undefined one
+  // NonFiniteGradient; nothing is added.
+  error,
+  // The whole micro-batch is left out: not added, not counted towards the window, only counted as
+  // skipped.
+  skip,
+  // Added like any other. With max_grad_norm the factor is still max / norm: 0 for an infinite
+  // norm, NaN for an undefined one.
+  propagate
 };
 
 struct AccumulationConfig {
   std::int64_t accumulation_steps = 4;  // micro-batches per update, at least 1
   bool normalize = true;                // the weighted mean; false: the weighted sum
-  std::optional<double>
-      max_grad_norm;  // limit of the norm over all parameters together; positive and finite
+  // Limit of the norm over all parameters together; positive and finite.
+  std::optional<double> max_grad_norm;
   NonFinite non_finite = NonFinite::error;
 
   // The defaults with another number of steps; less than 1 means 1.

@@ -47,8 +47,8 @@ struct CompileOptions {
 // How a compilation went.
 struct Report {
   struct Stage {
-    std::string
-        name;  // canonicalise, differentiate, optimizer, saturate, schedule, codegen, plan, device
+    // canonicalise, differentiate, optimizer, saturate, schedule, codegen, plan, device
+    std::string name;
     double milliseconds = 0;
   };
   struct Kernel {

@@ -95,13 +95,15 @@ Dataset slice(const Dataset& dataset, std::int64_t first, std::int64_t count);
 // A seeded random split: (the rest, `count` items).
 std::pair<Dataset, Dataset> split(const Dataset& dataset, std::int64_t count, std::uint64_t seed);
 
-// --- transforms: applied to each item when a batch is made, in order. Random ones draw from
+// --- transforms
+
+// Transforms are applied to each item when a batch is made, in order. Random ones draw from
 // (loader seed, epoch, item), so an item looks the same whoever makes the batch, and when.
 struct Scale {  // to f32, times factor
   double factor = 1.0 / 255;
 };
-struct Normalize {  // to f32; (x - mean) / std by channel (the first axis of the item), or one for
-                    // all
+// To f32; (x - mean) / std by channel (the first axis of the item), or one for all.
+struct Normalize {
   std::vector<double> mean, std;
 };
 struct Reshape {  // of an item; -1 at most once
@@ -136,7 +138,7 @@ struct RandomFlip {  // of the last axis
 struct Channels {
   std::int64_t count = 3;
 };
-struct OneHot {  // of the label: a f32 vector
+struct OneHot {  // of the label: an f32 vector
   std::int64_t classes = 0;
 };
 using Transform = std::variant<Scale, Normalize, Reshape, Pad, Resize, RandomCrop, CenterCrop,
@@ -165,8 +167,9 @@ class Loader {
 
 struct LoaderOptions {
   std::int64_t batch_size = 64;
-  bool shuffle = true;  // false: the order of the data set; shuffle() rewinds, and random
-                        // transforms still draw by its epoch
+  // False: the order of the data set. shuffle() then rewinds, and random transforms still draw by
+  // its epoch.
+  bool shuffle = true;
   bool drop_last = false;
   std::uint64_t seed = 0;
   int threads = 1;            // that make batches ahead; 0: the caller's own
@@ -222,9 +225,11 @@ TrainTest read_idx_folder(const std::filesystem::path& folder);
 // IoError saying how to get it.
 TrainTest fashion_mnist();
 
-// --- images: PNG and JPEG files, u8 [channels, height, width], each of its own size. They are read
-// when a batch wants them, and are what Pillow's convert("RGB") (or "L") makes of them: alpha is
-// dropped, a camera's note of orientation is not followed. ParseError for damaged files.
+// --- images
+
+// PNG and JPEG files, u8 [channels, height, width], each of its own size. They are read when a
+// batch wants them, and are what Pillow's convert("RGB") (or "L") makes of them: alpha is dropped,
+// a camera's note of orientation is not followed. ParseError for damaged files.
 struct ImageOptions {
   std::int64_t channels = 3;  // or 1: gray
   // The classes, by number, which are all that the folder may have; empty: those of the folder.
@@ -249,8 +254,9 @@ bool is_image_name(const std::filesystem::path& path);
 // A file, or all images below a folder in the order of their paths; the labels are all 0.
 Dataset read_images(const std::filesystem::path& path, const ImageOptions& options = {});
 
-// --- tokens: text as numbers, one after the other in a file without a head. The file is mapped,
-// not copied.
+// --- tokens
+
+// Text as numbers, one after the other in a file without a header. The file is mapped, not copied.
 enum class TokenType : std::uint8_t { u8, u16, i32 };  // the lowest byte first
 struct TokenOptions {
   std::int64_t sequence = 128;  // tokens of an item

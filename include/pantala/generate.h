@@ -23,7 +23,7 @@ namespace pantala {
 // What is left out is left out in this order; the rest is drawn by its probabilities.
 struct SamplerOptions {
   double temperature = 1;  // divides the logits; 0: always the most likely token
-  std::int64_t top_k = 0;  // only the so many most likely tokens; 0: all
+  std::int64_t top_k = 0;  // only this many of the most likely tokens; 0: all
   double top_p = 1;        // of these the fewest whose probabilities reach this sum
   std::uint64_t seed = 0;
 };

@@ -29,8 +29,8 @@ struct Initializer {
     data
   };
   Kind kind = Kind::zeros;
-  double a =
-      0;  // constant: value; uniform: low; normal: mean; xavier, orthogonal: gain; kaiming: slope
+  // constant: value; uniform: low; normal: mean; xavier, orthogonal: gain; kaiming: slope
+  double a = 0;
   double b = 0;                         // uniform: high; normal: standard deviation
   double low = -2, high = 2;            // truncated_normal: bounds
   std::shared_ptr<const Literal> data;  // Kind::data

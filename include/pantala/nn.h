@@ -33,7 +33,7 @@ Tensor activate(Operand x, Activation activation);
 Tensor dropout(Operand x, double p = 0.5, bool training = true);
 
 // --- products
-// ----------------------------------------------------------------------------------------------------------
+
 struct LinearOptions {
   bool bias = true;
 };
@@ -68,7 +68,7 @@ Tensor embedding(std::string_view name, Operand index, std::int64_t count, std::
                  const EmbeddingOptions& options = {});
 
 // --- normalisations: weight starts at 1, bias at 0
-// -------------------------------------------------------------------------
+
 struct NormLayerOptions {
   double eps = 1e-5;
   bool affine = true;  // weight (and bias)
@@ -90,7 +90,7 @@ struct BatchNormLayerOptions {
 Tensor batch_norm(std::string_view name, Operand x, const BatchNormLayerOptions& options = {});
 
 // --- transformers
-// ------------------------------------------------------------------------------------------------------------
+
 struct MultiHeadAttentionOptions {
   std::int64_t heads = 1;
   bool causal = false;  // position i sees positions up to i

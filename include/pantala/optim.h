@@ -133,7 +133,7 @@ Optimizer from_options(std::string_view name, const NamedOptions& options = {});
 double checked(std::string_view name, double value);
 
 // --- extending a graph
-// ---------------------------------------------------------------------------------------------------
+
 // Parameters by name (* and ? as in a shell); the first group that matches a parameter counts.
 // Factor and decay are scalars of the graph: `optim.group<i>.lr_factor` and
 // `optim.group<i>.weight_decay`.
@@ -185,7 +185,7 @@ const ParameterGroup* find_group(const std::vector<ParameterGroup>& groups,
                                  std::string_view parameter);
 
 // --- setters
-// ---------------------------------------------------------------------------------------------------------------
+
 // They act on anything with set_scalar(name, value), such as a session; a change acts at the next
 // step.
 struct RateSetter {
@@ -216,7 +216,7 @@ void set_scalars(Session& session, const Optimizer& optimizer) {
 }
 
 // --- in the user's graph, or in a graph of its own
-// ---------------------------------------------------------------------------
+
 struct SgdOnGraph : RateSetter {
   std::vector<ValueRef> new_weights;
   ValueRef learning_rate;

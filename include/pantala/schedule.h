@@ -76,8 +76,8 @@ struct OneCycleSchedule {
 struct CyclicSchedule {
   double base_lr = 0, max_lr = 0;
   std::int64_t step_size_up = 2000, step_size_down = 0;  // 0: as step_size_up
-  std::string mode =
-      "triangular";  // or "triangular2": halved each cycle, or "exp_range": times gamma ** step
+  // Or "triangular2": halved each cycle, or "exp_range": times gamma ** step.
+  std::string mode = "triangular";
   double gamma = 1;
   friend bool operator==(const CyclicSchedule&, const CyclicSchedule&) = default;
 };
@@ -121,7 +121,7 @@ class Schedule {
 };
 std::ostream& operator<<(std::ostream& out, const Schedule& schedule);
 
-// Lowers the rate when a metric has stopped to improve. It reacts to what is reported, so it is an
+// Lowers the rate when a metric has stopped improving. It reacts to what is reported, so it is an
 // object with a state and no Schedule; for a warm-up, hand its rate to `Schedule().with_warmup(n)`
 // as the base rate.
 struct PlateauOptions {

@@ -107,12 +107,13 @@ class Session {
   Session& operator=(Session&&) noexcept;
 
   // --- further plans
+
   // Over the same parameters and states: evaluation, other batch sizes. What the plan needs and the
   // session does not have yet is added with its first value. TypeError, listing all of them, for
   // leaves that both have with different types, and for a name that is taken.
   SessionPlan attach(std::string_view name, const CompiledPlan& plan);
-  // The main plan for another batch size, compiled from the same model with the same options. To
-  // run it is a step of the session: it counts in the window, and loss(), last_step_finite(),
+  // The main plan for another batch size, compiled from the same model with the same options.
+  // Running it is a step of the session: it counts in the window, and loss(), last_step_finite(),
   // gradient() and observed() are those of the step that ran last. Of a split update only its
   // `accumulate` is taken; `apply` does not depend on the batch and is shared. TypeError, listing
   // all differences, for a plan that is not the main one up to the shapes of inputs and outputs.
@@ -122,6 +123,7 @@ class Session {
   void run(std::string_view plan) { this->plan(plan).run(); }
 
   // --- the main plan
+
   // Inputs and outputs as those of SessionPlan, of `step` (or `accumulate`).
   std::vector<std::string> inputs() const;
   std::vector<std::string> outputs() const;
@@ -205,6 +207,7 @@ class Session {
   Weights weights() const;
 
   // --- looking inside
+
   // The plan that the session was made from.
   CompiledPlan compiled() const;
   const Report& report() const;

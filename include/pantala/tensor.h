@@ -62,10 +62,9 @@ class Operand {
   requires std::is_arithmetic_v<Number> Operand(Number number, Where where = Where::current())
       : number_(static_cast<double>(number)), is_number_(true), where_(where) {}
 
+  // An empty handle is neither: it must not pass for the number 0.
   bool is_tensor() const { return tensor_.valid(); }
-  bool is_number() const {
-    return is_number_;
-  }                              // an empty handle is neither: it must not pass for the number 0
+  bool is_number() const { return is_number_; }
   const Tensor& tensor() const;  // TypeError for a number or an empty handle
   double number() const { return number_; }
   Where where() const { return where_; }

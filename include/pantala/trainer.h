@@ -3,12 +3,11 @@
 // of the weights and accumulation are compiled into the session.
 //
 // Two ways to make one:
-//   Trainer(session, config)            a session that is there already; every batch has the size
-//                                       that it was compiled for, and validation needs the next
-//                                       way;
-//   Trainer(model, batch_size, config)  a function that makes the model's graph for any batch size:
-//                                       the trainer compiles the step, a second step where a short
-//                                       last batch is kept, and evaluation.
+//  - Trainer(session, config): with a session that exists already. Every batch has the size that it
+//    was compiled for, and validation needs the other way.
+//  - Trainer(model, batch_size, config): with a function that makes the model's graph for any batch
+//    size. The trainer compiles the step, a second step where a short last batch is kept, and
+//    evaluation.
 //
 //   auto model = [](std::int64_t batch, Phase) { return zoo::mlp({.batch = batch}).graph; };
 //   Trainer trainer(model, 64, {.optimizer = optim::adam(1e-3)});
@@ -102,15 +101,15 @@ struct TrainConfig {
   // each step. The constant schedule without warm-up sets nothing, so that a rate which a callback
   // or the user sets in the session stays.
   Schedule schedule = {};
-  // Lowers the rate when `plateau_metric` of fit()'s validation has stopped to improve. The
-  // schedule must be constant then; its warm-up counts.
+  // Lowers the rate when `plateau_metric` of fit()'s validation has stopped improving. The schedule
+  // must be constant then; its warm-up counts.
   std::optional<PlateauOptions> plateau = {};
   std::string plateau_metric = "loss";
   // What becomes of a step whose numbers are not finite, as far as the session's guard looks:
-  //   error      DivergenceError;
-  //   skip       it is left out and counted (of a window, the micro-batch is left out);
-  //   propagate  nothing is looked at: the session must have been compiled with
-  //              NonFiniteGuard::none, and for the other two with one of the others.
+  //  - error: DivergenceError.
+  //  - skip: it is left out and counted (of a window, the micro-batch is left out).
+  //  - propagate: nothing is looked at. The session must have been compiled with
+  //    NonFiniteGuard::none, and for the other two with one of the others.
   NonFinite non_finite = NonFinite::error;
   // Validate and predict with the averages of the weights (`ema.<parameter>`), where there are
   // some. The weights have their own bits again afterwards.
@@ -272,11 +271,13 @@ class Trainer {
   // are some and the config asks for them.
   void save_model(const std::filesystem::path& path);
 
-  // --- checkpoints: a folder with model.safetensors, optimizer.safetensors, best.safetensors (the
-  // weights that early stopping would restore, if any) and state.json, which holds the state,
-  // `extra`, a summary of the config, and the SHA-256 of all files, itself included. Written under
-  // a temporary name, synced, renamed: a crash leaves the old one, the new one, or both.
-  // IoError if the disk is too full, before anything is written.
+  // --- checkpoints
+
+  // A folder with model.safetensors, optimizer.safetensors, best.safetensors (the weights that
+  // early stopping would restore, if any) and state.json, which holds the state, `extra`, a summary
+  // of the config, and the SHA-256 of all files, itself included. It is written under a temporary
+  // name, synced and renamed: a crash leaves the old one, the new one, or both. IoError if the disk
+  // is too full, before anything is written.
   void save_checkpoint(const std::filesystem::path& folder, const std::string& extra = "") const;
   // ParseError for a damaged folder, TypeError for one of another model; then nothing has changed.
   // Hyper-parameters of the optimizer are those that were saved, unless the config's optimizer is

@@ -25,8 +25,8 @@ struct TrainingStepOptions {
 struct TrainingStep {
   Graph graph;
   Tensor loss;  // in `graph`
-  std::map<std::string, Tensor>
-      gradients;  // by parameter, before clipping; frozen parameters have none
+  // By parameter, before clipping; frozen parameters have none.
+  std::map<std::string, Tensor> gradients;
   std::optional<optim::Optimizer> optimizer;
   optim::Appended added;  // what the optimizer added; empty without one
 };

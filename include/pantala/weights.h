@@ -4,7 +4,7 @@
 //
 // Files are mapped read-only. One that is replaced under the same name, as Pantala and most tools
 // write files, stays what it was when it was opened. One that is changed in place shows its new
-// bytes; one that was cut off is an IoError of bytes() and read(). To cut a file off while its
+// bytes; one that was cut off is an IoError of bytes() and read(). Cutting a file off while its
 // bytes are being used ends the process, as with every mapped file.
 #pragma once
 
@@ -78,8 +78,8 @@ struct LoadWeightsOptions {
   // A name that begins with the first text begins with the second one in the model; the first pair
   // that fits counts.
   std::vector<std::pair<std::string, std::string>> prefixes = {};
-  // Names of the model, `*` for anything, that keep their values and may lack or differ: a new
-  // head. Given tensors of such names are left out.
+  // Names of the model, `*` for anything, that keep their values and may be missing or different: a
+  // new head. Given tensors of such names are left out.
   std::vector<std::string> skip = {};
   // Given tensors (by their names in the model) that the model may lack: what torchvision and
   // Hugging Face write and no model here needs.
@@ -90,8 +90,8 @@ struct LoadWeightsOptions {
 struct LoadWeightsReport {
   std::vector<std::string> loaded, missing, unexpected;
   std::vector<std::string> skipped;  // by `skip` or `ignore`
-  std::vector<std::string>
-      mismatched;  // "fc.weight: f32[10,512] in the model, f32[1000,512] given"
+  // "fc.weight: f32[10,512] in the model, f32[1000,512] given"
+  std::vector<std::string> mismatched;
   // Given twice, once under a name that the model does not have because it ties the two:
   // "lm_head.weight: the same as model.embed_tokens.weight". Not unexpected.
   std::vector<std::string> tied;

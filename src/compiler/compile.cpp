@@ -12,6 +12,7 @@
 #include "ir/graph_data.h"
 #include "ir/leaves.h"
 #include "pantala/error.h"
+#include "schedule/cpu/archetypes.h"
 #include "schedule/schedule.h"
 
 namespace pantala::compiler {
@@ -164,11 +165,12 @@ Compiled compile(const StepGraph& step, const Options& options) {
   Stages stages(report, options.trace);
   check_value_sizes(step.graph);
   Program program = stages.run("schedule", [&] {
-    const Graph lowered = schedule::lower(step.graph);
+    const schedule::Machine machine{schedule::cpu::archetypes(), options.target};
+    const Graph lowered = schedule::lower(step.graph, machine.archetypes);
     report.nodes_after = static_cast<std::int64_t>(lowered.size());
     report.kernels_before = count_ops(lowered);
-    Program scheduled = schedule::schedule(lowered, options.target,
-                                           {.fuse = options.fuse, .workers = options.threads});
+    Program scheduled =
+        schedule::schedule(lowered, machine, {.fuse = options.fuse, .workers = options.threads});
     name_kernels(scheduled);
     return scheduled;
   });

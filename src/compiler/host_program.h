@@ -24,8 +24,8 @@ namespace pantala::compiler {
 // The part of a graph that the given scalar values need.
 struct HostRequest {
   std::vector<std::pair<ValueId, DType>> uniforms = {};  // in the order of Plan::uniforms
-  std::vector<std::pair<std::string, ValueId>> outputs =
-      {};  // graph outputs that the host computes
+  // Graph outputs that the host computes.
+  std::vector<std::pair<std::string, ValueId>> outputs = {};
   std::vector<std::pair<std::string, ValueId>> updates = {};  // counter leaf, new value
 };
 

@@ -1,5 +1,7 @@
 // The pipeline, a line per stage:
+//
 //   canonicalise -> differentiate -> optimizer -> saturate -> schedule -> codegen -> plan
+//
 // The stage `device` belongs to the session that opens one.
 #include "compiler/pipeline.h"
 

@@ -14,9 +14,9 @@ namespace pantala::compiler {
 void check_training_options(const CompileOptions& options);
 void check_plain_options(const CompileOptions& options);
 
-// The user's graph with the observed values as outputs `observe.<name>`; the loss
-// may be an empty handle.
-// TypeError for a handle that is not a value of the graph (or of a graph that it was copied from).
+// The user's graph with the observed values as outputs `observe.<name>`; the loss may be an empty
+// handle. TypeError for a handle that is not a value of the graph (or of a graph that it was copied
+// from).
 LossGraph with_observed(const Graph& graph, const Tensor& loss, const CompileOptions& options);
 
 // The stages canonicalise, differentiate, optimizer, saturate.

@@ -19,8 +19,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kChecked =
-    kPlanFileMagic.size() + 4 + sizeof(Digest);  // what the checksum covers
+// What the checksum covers begins here.
+constexpr std::size_t kChecked = kPlanFileMagic.size() + 4 + sizeof(Digest);
 constexpr std::size_t kHeader = kChecked + sizeof(Digest);
 
 template <class N>

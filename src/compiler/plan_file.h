@@ -27,8 +27,7 @@ std::string encode_plan(const CompiledPlan::Data& data);
 std::optional<std::uint32_t> plan_file_version(std::string_view bytes);
 // Checks everything up to the checksum and gives the key. ParseError otherwise.
 Digest verified_key(std::string_view bytes, std::string_view file);
-// ParseError for anything that is not a plan file of this version. Reports have no
-// times.
+// ParseError for anything that is not a plan file of this version. Reports have no times.
 std::shared_ptr<CompiledPlan::Data> decode_plan(std::string_view bytes, std::string_view file);
 
 }  // namespace pantala::compiler

@@ -150,7 +150,7 @@ class TableBuilder {
   std::string file_;
   std::vector<std::string> names_;  // of all columns, or none
   std::size_t label_;
-  bool reads_label_;  // a label that may lack is not looked at
+  bool reads_label_;  // a label that may be missing is not looked at
   std::vector<CsvColumn> columns_;
   std::vector<bool> only_numbers_;  // of the data columns, where they must be like others
   std::vector<float> data_;

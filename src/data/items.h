@@ -1,4 +1,4 @@
-// Items of arrays as bytes: what moves them does not care for their type.
+// Items of arrays as bytes: what moves them need not know their type.
 #pragma once
 
 #include <cstddef>

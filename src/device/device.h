@@ -55,9 +55,9 @@ struct RunTimes {
 };
 
 struct RunArguments {
-  Slice arena;                     // at least the plan's arena_bytes; plans may share it
-  std::span<const Slice> regions;  // one per region of the plan, of exactly its size; none overlaps
-                                   // another or the arena
+  Slice arena;  // at least the plan's arena_bytes; plans may share it
+  // One per region of the plan, of exactly its size; none overlaps another or the arena.
+  std::span<const Slice> regions;
   std::span<const std::int64_t> uniforms;  // one slot per uniform of the plan (plan::slot_of)
   RunTimes* times = nullptr;               // filled in if it is asked for
 };
@@ -114,8 +114,8 @@ class Device {
 
 struct DeviceOptions {
   int workers = 0;  // threads that compute, the caller's among them; 0: one per CPU
-  int spin_microseconds =
-      200;  // how long a waiting worker spins before it sleeps, if there is a CPU for each worker
+  // How long a waiting worker spins before it sleeps, if there is a CPU for each worker.
+  int spin_microseconds = 200;
   // For tests: memory is surrounded by bytes that must not change, and so are the buffers of the
   // arena where there is room between them.
   bool sentinels = false;

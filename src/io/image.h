@@ -1,7 +1,7 @@
-// Images in PNG and JPEG files, as planes of bytes. What people get who open them with Pillow and
-// convert to RGB (or L): alpha is dropped, palettes become colours, CMYK becomes RGB, gamma, colour
-// profiles and the orientation that a camera noted are not applied. One difference: of 16 bits a
-// sample the upper 8 are kept, where Pillow makes everything above 255 white in gray images.
+// Images in PNG and JPEG files, as planes of bytes. They are what Pillow gives, converted to RGB
+// (or L): alpha is dropped, palettes become colours, CMYK becomes RGB; gamma, colour profiles and
+// the orientation that a camera noted are not applied. One difference: of 16 bits per sample the
+// upper 8 are kept, where Pillow makes everything above 255 white in gray images.
 //
 // Files may be hostile: sizes are checked before memory is taken, against a limit and against what
 // so many bytes can hold; every refusal is a ParseError that names the file. Nothing is printed.

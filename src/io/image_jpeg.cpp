@@ -15,8 +15,8 @@ namespace pantala::io {
 
 namespace {
 
-// A block of 64 samples takes at least one bit; images of few pixels may do with less (of
-// arithmetic coding).
+// A block of 64 samples takes at least one bit; with arithmetic coding, images of few pixels may
+// take less.
 constexpr std::int64_t kMaxPixelsPerByte = 1024, kFewPixels = 1 << 20;
 // A progressive file may refine its image over and over again.
 constexpr int kMaxScans = 500;

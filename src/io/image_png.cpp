@@ -92,7 +92,7 @@ Pixels decode_png(const ImageFile& file) {
   image.width = png_get_image_width(reading.png, reading.info);
   const std::int64_t bits = std::int64_t{png_get_bit_depth(reading.png, reading.info)} *
                             png_get_channels(reading.png, reading.info);
-  // Every row has a byte of its own, too: narrow images do not get by.
+  // Every row has a byte of its own, too: that catches images that are narrow and very high.
   const auto most_bytes = static_cast<std::int64_t>(file.bytes.size()) * kMaxInflation;
   check_image_size(file, "PNG", image.height, image.width,
                    image.height > most_bytes ? 0 : most_bytes * 8 / bits);

@@ -13,9 +13,9 @@
 
 namespace pantala::io {
 
-using Json = nlohmann::json;                 // keys are sorted
-using OrderedJson = nlohmann::ordered_json;  // keys as in the file; slow for objects with very many
-                                             // keys: not for files from strangers
+using Json = nlohmann::json;  // keys are sorted
+// Keys as in the file; slow for objects with very many keys: not for files from strangers.
+using OrderedJson = nlohmann::ordered_json;
 
 // `file` is the name used in messages. A document that nests deeper than `max_depth` or repeats a
 // key is refused.

@@ -349,8 +349,8 @@ std::uint16_t encode_f16(float value) {
 std::uint16_t encode_bf16(float value) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   if (value != value) return static_cast<std::uint16_t>(bits >> 16 | 0x40U);
-  return static_cast<std::uint16_t>((bits + 0x7FFFU + (bits >> 16 & 1U)) >>
-                                    16);  // overflow carries into infinity
+  // Overflow carries into infinity.
+  return static_cast<std::uint16_t>((bits + 0x7FFFU + (bits >> 16 & 1U)) >> 16);
 }
 
 template <class T>

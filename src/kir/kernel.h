@@ -14,22 +14,22 @@
 // of its own. Every float instruction is the correctly rounded one (subnormals are kept). The sign
 // and payload of a NaN that arithmetic makes are unspecified; moves (select, bitcast, neg, abs,
 // memory of the same dtype) keep them.
-//   integers   wrap; div truncates, rem has the sign of the dividend; dividing by zero, or the
-//   least number by -1, is an error of the kernel.
-//              shl and shr take their amount modulo the width, shr keeps the sign; mulhi is the
-//              upper half of the product of *unsigned* numbers.
-//   min, max   min(a, b) = a < b or a is NaN ? a : b; max(a, b) = a > b or a is NaN ? a : b. So a
-//   NaN on either side wins, and of two zeros b does. round      to the nearest integer, halves to
-//   even; neg and abs of floats only touch the sign bit. lt ... ne  ordered, except ne, which holds
-//   for NaN. cast       float to integer truncates and saturates, NaN gives 0; integer to integer
-//   wraps; anything to bool asks for != 0; the rest rounds to
-//              nearest even.
-//   memory     f16 and bf16 load as f32, u8 as i32, the rest as itself; stores convert back
-//   (rounding to nearest even, u8 wraps). A bool is one byte,
-//              any nonzero one reads as true.
-//   reduce_*   halve: lane k becomes op(lane k, lane k + n/2) until one is left. On bools
-//   reduce_max is "any" and reduce_min "all". loop       for (i = begin; i < end; i += step); step
-//   must be positive, and end + step an i64. A `threads` loop carries nothing.
+//  - integers: wrap. div truncates, rem has the sign of the dividend; dividing by zero, or the
+//    least number by -1, is an error of the kernel. shl and shr take their amount modulo the width,
+//    shr keeps the sign. mulhi is the upper half of the product of *unsigned* numbers.
+//  - min, max: min(a, b) = a < b or a is NaN ? a : b; max(a, b) = a > b or a is NaN ? a : b. So a
+//    NaN on either side wins, and of two zeros b does.
+//  - round: to the nearest integer, halves to even.
+//  - neg, abs: of floats only touch the sign bit.
+//  - lt ... ne: ordered, except ne, which holds for NaN.
+//  - cast: float to integer truncates and saturates, NaN gives 0; integer to integer wraps;
+//    anything to bool asks for != 0; the rest rounds to nearest even.
+//  - memory: f16 and bf16 load as f32, u8 as i32, the rest as itself. Stores convert back (rounding
+//    to nearest even, u8 wraps). A bool is one byte; any nonzero one reads as true.
+//  - reduce_*: halve: lane k becomes op(lane k, lane k + n/2) until one is left. On bools
+//    reduce_max is "any" and reduce_min "all".
+//  - loop: for (i = begin; i < end; i += step). step must be positive, and end + step an i64. A
+//    `threads` loop carries nothing.
 #pragma once
 
 #include <cstdint>
@@ -73,19 +73,20 @@ enum class Op : std::uint8_t {
   max,
   neg,
   abs,
+  // the same, floats only
   sqrt,
   floor,
   ceil,
   round,
-  fma,  // sqrt ... fma: floats only
-  // integers
+  fma,
+  // integers; bit_*: bools as well
   rem,
   bit_and,
   bit_or,
   bit_xor,
   shl,
   shr,
-  mulhi,  // bit_*: bools as well
+  mulhi,
   // bool results; eq and ne take bools as well
   lt,
   le,
@@ -104,17 +105,18 @@ enum class Op : std::uint8_t {
   reduce_min,
   // memory; index: the buffer. Indices (i64; those of gather may be i32) count elements. A mask
   // (bool, one per lane) may follow: lanes that are off read 0 and write nothing.
-  load,           // [at]                -> lanes at, at + 1, ...
-  load_strided,   // [at, stride]        -> lanes at, at + stride, ...
-  gather,         // [indices]           -> one index per lane
+  load,           // [at] -> lanes at, at + 1, ...
+  load_strided,   // [at, stride] -> lanes at, at + stride, ...
+  gather,         // [indices] -> one index per lane
   store,          // [at, value]
   store_strided,  // [at, stride, value]
   prefetch,       // [at]: a hint, may be out of bounds
-  report,  // [condition], a scalar; index: the code (not 0) that the status word becomes if the
-           // condition holds; any of several reports may win
+  // [condition], a scalar; index: the code (not 0) that the status word becomes if the condition
+  // holds; any of several reports may win.
+  report,
   // structure
-  loop,  // [begin, end, step, carried...] -> final carried; block params: [index, carried...]
-  if_,   // [condition]                    -> yields of the chosen block; two blocks without params
+  loop,     // [begin, end, step, carried...] -> final carried; block params: [index, carried...]
+  if_,      // [condition] -> yields of the chosen block; two blocks without params
   barrier,  // all threads of a workgroup; only for targets that have workgroups
 };
 std::string_view op_name(Op op);
@@ -130,8 +132,9 @@ bool valid_lanes(std::int64_t lanes);
 
 enum class LoopKind : std::uint8_t {
   serial,
-  threads,  // iterations are shared out over the threads of a workgroup (targets without workgroups
-            // run them in order)
+  // Iterations are shared out over the threads of a workgroup (targets without workgroups run them
+  // in order).
+  threads,
 };
 
 struct Inst;
@@ -147,8 +150,8 @@ struct Inst {
   std::vector<Value> results = {};
   std::vector<Block> blocks = {};
   double imm = 0;  // constant of a float type
-  std::int64_t index =
-      0;  // constant of an integer type or bool; param, buffer or lane number; code of a report
+  // Constant of an integer type or bool; number of a param, buffer or lane; code of a report.
+  std::int64_t index = 0;
   bool masked = false;  // memory: the last argument is a mask
   bool stream = false;  // store: the value will not be read soon
   LoopKind kind = LoopKind::serial;
@@ -185,8 +188,8 @@ struct Kernel {
 
   const VType& type(Value v) const { return types[v.id]; }
   int global_buffers() const;
-  std::int64_t scratch_bytes()
-      const;  // every scratch buffer starts at a multiple of kScratchAlignment
+  // Every scratch buffer starts at a multiple of kScratchAlignment.
+  std::int64_t scratch_bytes() const;
 };
 
 // Whether two kernels are the same code: everything but the names of kernel, buffers and

@@ -81,9 +81,8 @@ Var log1p(Var x) {
   const Var lost = 1.0 - (u - v) + (x - v);  // u + lost = 1 + x exactly
   const LogParts parts = log_parts(format, u);
   const Var k = x.builder().cast(parts.k, format.dtype);
-  const Var back = power_of_two(
-      format,
-      max(-parts.k, 1 - format.bias));  // where 2^-k is not normal, nothing was lost that counts
+  // Where 2^-k is not normal, nothing was lost that counts.
+  const Var back = power_of_two(format, max(-parts.k, 1 - format.bias));
   const Var f = select(eq(parts.k, like(parts.k, 0)), x, parts.m - 1.0 + lost * back);
   const Var result = with_special_values(x, -1, log_of(format, k, f));
   // Where the function is its argument to the last bit, which keeps the sign of zero.

@@ -17,8 +17,8 @@ struct Format {
   DType dtype, integer;
   int mantissa;       // bits after the leading one
   std::int64_t bias;  // of the exponent
-  double
-      magic;  // 1.5 * 2^mantissa: adding it rounds to an integer, which then stands in the low bits
+  // 1.5 * 2^mantissa: adding it rounds to an integer, which then stands in the low bits.
+  double magic;
   double ln2[2], log2_e[2], two_over_ln2[2], third[2], half_pi[3];
 };
 inline constexpr Format kFormatF32{.dtype = DType::f32,

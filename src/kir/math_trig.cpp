@@ -51,8 +51,8 @@ Quadrant reduce_far(const Format& f, Var size) {
   const Var bits = bits_of(f, size);
   const Var leading = like(bits, std::int64_t{1} << f.mantissa);
   const Var m = bit_or(bit_and(bits, leading - 1), leading);
-  const Var skipped = shr(bits, f.mantissa) -
-                      (f.bias + f.mantissa + 2 - w.width);  // e - 2, and the table's word of zeros
+  // e - 2, and the table's word of zeros.
+  const Var skipped = shr(bits, f.mantissa) - (f.bias + f.mantissa + 2 - w.width);
   const Var first = shr(skipped, w.width == 32 ? 5 : 6),
             by = bit_and(skipped, like(bits, w.width - 1));
   const auto word = [&](std::size_t k) {

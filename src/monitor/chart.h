@@ -54,6 +54,7 @@ std::string svg(const Chart& chart);
 std::vector<Point> smoothed(std::span<const Point> points);
 
 // --- the parts
+
 // At most kMostPoints of the points, among them the lowest and highest of every stretch.
 std::vector<Point> thinned(std::vector<Point> points);
 // Multiples of 1, 2 or 5 times a power of ten that lie between the two.

@@ -1,8 +1,9 @@
 // The numbers of a run as files in its folder, for people, programs and TensorBoard:
-//   metrics.jsonl          an object a line: kind ("step" or "epoch"), time, and the fields of
-//                          records.h that there are
-//   metrics.csv            the same as a table; empty where there is no number
-//   events.out.tfevents.*  the same for TensorBoard: train/loss, validation/accuracy, ...
+//  - metrics.jsonl: an object per line: kind ("step" or "epoch"), time, and those fields of
+//    records.h that there are.
+//  - metrics.csv: the same as a table; empty where there is no number.
+//  - events.out.tfevents.*: the same for TensorBoard: train/loss, validation/accuracy, ...
+//
 // Every record is written at once and whole, so that the files can be watched.
 //
 // A checkpoint keeps positions(); a log that goes on from there cuts the files back to what they

@@ -21,7 +21,7 @@ struct RunSeries {
 // More steps (or epochs) than this are thinned: every second one, every fourth one, ...
 inline constexpr std::size_t kMostRecords = std::size_t{1} << 17;
 
-// From metrics.jsonl, or from metrics.csv where that is missing; the run is called as the folder.
+// From metrics.jsonl, or from metrics.csv where that is missing; the run has the folder's name.
 // IoError if the folder or both files are missing or nothing is in them, ParseError with file and
 // line for what is no record. A last line without an end is still being written and is left out.
 RunSeries read_run(const std::filesystem::path& folder);

@@ -12,9 +12,10 @@ namespace pantala::nn {
 
 namespace {
 
+// [batch, sequence, size], later [batch, heads, sequence, head_dim].
 struct Projected {
   Tensor q, k, v;
-};  // [batch, sequence, size], later [batch, heads, sequence, head_dim]
+};
 
 // The three projections from one packed weight: one product if all three have the same input.
 Projected project_packed(Layer& layer, const Tensor& query, const Tensor& key, const Tensor& value,

@@ -198,7 +198,8 @@ pb::ModelProto make_model(const Graph& wanted, const Weights& weights, std::int6
 }
 
 // --- files
-// Moves the data of large initialisers out of the message; what belongs into the data file.
+
+// Moves the data of large initialisers out of the message; returns what belongs in the data file.
 std::vector<std::string> take_external(pb::GraphProto& graph, const std::string& location) {
   constexpr std::size_t kStaysInside = 1024, kAlignment = 64;
   std::vector<std::string> parts;

@@ -53,8 +53,9 @@ void convert_scatter_elements(Node& node) {
     node.unsupported(fmt::format("reduction '{}'", reduction));
 }
 
-// --- indices of several axes: [..., k] name k axes behind `batch` leading ones. The named axes are
-// taken as one.
+// --- indices of several axes
+
+// Indices [..., k] name k axes behind `batch` leading ones. The named axes are taken as one.
 struct NamedAxes {
   int batch = 0, count = 0;
   std::int64_t elements = 1;  // of the named axes together

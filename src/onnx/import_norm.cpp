@@ -12,6 +12,7 @@ namespace pantala::onnx {
 namespace {
 
 // --- softmax
+
 // Up to version 12 the axes before and behind `axis` are taken together, and the latter share one
 // sum.
 template <Tensor (*kFunction)(const Tensor&, std::int64_t)>
@@ -40,6 +41,7 @@ Tensor hardmax_along(const Tensor& x, std::int64_t axis) {
 }
 
 // --- batch norm
+
 // The file's own training form: with the batch's statistics, the variance biased.
 void convert_training_batch_norm(Node& node, const Tensor& x, double eps) {
   IntList axes(static_cast<std::size_t>(x.rank())), sizes(axes.size(), 1);
@@ -84,6 +86,7 @@ void convert_batch_norm(Node& node) {
 }
 
 // --- norms over trailing axes
+
 // The axes from `axis` on, taken together.
 struct Trailing {
   IntList view;        // the axes before, and one for the rest

@@ -15,6 +15,7 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // --- arithmetic
+
 // Integers are divided in f64, which is exact up to 2^53, and rounded towards 0.
 void convert_div(Node& node) {
   const Tensor a = node.tensor(0), b = node.tensor(1);
@@ -109,7 +110,7 @@ Tensor half_exponential(const Tensor& x) {
   const Tensor h = exp(abs(x) * 0.5);
   return h * 0.5 * h;
 }
-// With expm1, which keeps the digits near 0; far from it the other exponential is nothing.
+// With expm1, which keeps the digits near 0; far from it the other exponential is negligible.
 constexpr double kFar = 20;
 Tensor hyperbolic_sine(const Tensor& x) {
   const Tensor e = expm1(minimum(abs(x), kFar));
@@ -119,7 +120,7 @@ Tensor hyperbolic_cosine(const Tensor& x) {
   const Tensor e = exp(minimum(abs(x), kFar));
   return where(gt(abs(x), kFar), half_exponential(x), (e + 1.0 / e) * 0.5);
 }
-// Above kLarge the square may overflow, and the one beside it is nothing.
+// Above kLarge the square may overflow, and the 1 beside it is negligible.
 constexpr double kLarge = 1e9;
 Tensor logarithm_of_double(const Tensor& x) { return log(x) + std::numbers::ln2; }
 Tensor inverse_hyperbolic_sine(const Tensor& x) {

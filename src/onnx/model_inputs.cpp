@@ -136,7 +136,7 @@ class Leaves {
     return true;
   }
 
-  // None, with a reason in `problems_`, where something lacks.
+  // None, with a reason in `problems_`, where something is missing.
   std::optional<Shape> shape_of(const std::string& name, const pb::TypeProto::Tensor& type) {
     const auto given = context_.options.shapes.find(name);
     if (given != context_.options.shapes.end()) {

@@ -2,8 +2,8 @@
 // them. Everything here treats the file as hostile: sizes are checked against the bytes that are
 // there before memory is taken.
 //
-// Fields and element types that are newer than the schema are skipped by protobuf; what then lacks
-// is an UnsupportedError of its reader.
+// Fields and element types that are newer than the schema are skipped by protobuf; what is then
+// missing is an UnsupportedError of whoever reads it.
 #pragma once
 
 #include <onnx/onnx_pb.h>

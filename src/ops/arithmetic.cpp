@@ -16,7 +16,7 @@ struct Family {
 };
 
 // --- arithmetic
-// ------------------------------------------------------------------------------------------------------
+
 struct Add : op::Add, PointwiseNumeric, Family {
   static constexpr OpInfo info{name, "(a, b) -> y", "a + b.", "Add"};
   static Number scalar(Number a, Number b) { return a + b; }
@@ -156,8 +156,8 @@ struct AddN : op::AddN, Family {
 };
 
 // --- functions of one number
-// ------------------------------------------------------------------------------------------- NAME,
-// op, documentation, ONNX name, gradient in terms of x, y and dy, range of the samples.
+
+// NAME, op, documentation, ONNX name, gradient in terms of x, y and dy, range of the samples.
 #define PANTALA_UNARY(STRUCT, NAME, DOC, ONNX, GRADIENT, LOW, HIGH)                   \
   struct STRUCT : op::STRUCT, Pointwise, Family {                                     \
     static constexpr OpInfo info{name, "(x) -> y", DOC, ONNX};                        \
@@ -256,7 +256,7 @@ struct Clamp : op::Clamp, Pointwise, Family {
 };
 
 // --- comparisons and logic
-// ---------------------------------------------------------------------------------------------
+
 #define PANTALA_COMPARE(STRUCT, NAME, DOC, ONNX)                                 \
   struct STRUCT : op::STRUCT, PointwiseTest, Family {                            \
     static constexpr OpInfo info{name, "(a, b) -> y", DOC, ONNX};                \

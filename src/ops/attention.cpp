@@ -37,7 +37,7 @@ struct Sizes {
 };
 
 // --- shape rules
-// -----------------------------------------------------------------------------------------------------
+
 // Queries, keys and values are the inputs first, first + 1, first + 2.
 void check_heads(const InferContext& c, int first) {
   c.require_float(first);
@@ -75,7 +75,7 @@ void check_mask(const InferContext& c, int mask, int q, const Shape& scores) {
 }
 
 // --- scores
-// ------------------------------------------------------------------------------------------------------------
+
 // Whether a query sees a key that lies `distance` positions before it.
 Tensor in_sight(const Tensor& distance, const AttentionAttrs& a) {
   // No distance is as large as 2^53, up to which plain numbers are exact.
@@ -128,7 +128,7 @@ ScoreGradient score_gradient(const Saved& s, const Tensor* mask, const Attention
 }
 
 // --- attention
-// ---------------------------------------------------------------------------------------------------------
+
 SampleInput bools(Shape shape) { return ints(std::move(shape), 0, 2, boolean); }
 
 struct AttentionGrad : op::AttentionGrad, Family {
@@ -268,7 +268,7 @@ struct AttentionCached : op::AttentionCached, Family {
 };
 
 // --- rotary positions
-// ----------------------------------------------------------------------------------------------------
+
 struct Rope : Family {
   struct Attrs {
     double theta = 10000;

@@ -11,9 +11,9 @@ namespace {
 using Family = LossFamily;
 
 // --- classes by number
-// -----------------------------------------------------------------------------------------------
-constexpr std::int64_t kLargestIgnoreIndex =
-    std::int64_t{1} << 53;  // exact as a double, which constants are given in
+
+// Exact as a double, which constants are given in.
+constexpr std::int64_t kLargestIgnoreIndex = std::int64_t{1} << 53;
 
 int class_axis(const Shape& logits) { return logits.rank() == 1 ? 0 : 1; }
 
@@ -52,11 +52,12 @@ void check_ignore_index(const InferContext& c, std::int64_t index) {
 
 // Class targets of which some are ignored.
 struct ClassRows {
-  Tensor target;  // as given, but 0 in ignored rows: every class is looked up, so one that is out
-                  // of range is found
+  // As given, but 0 in ignored rows: every class is looked up, so one that is out of range is
+  // found.
+  Tensor target;
   std::optional<Tensor> ignored;  // none if the dtype cannot hold ignore_index
 
-  // Bytes are widened: they are no indices, and cannot count all classes.
+  // Bytes are widened: they cannot be indices, nor count all classes.
   ClassRows(const Tensor& given, std::int64_t ignore_index)
       : target(given.dtype() == u8 ? cast(given, i32) : given) {
     if (wrap_to(target.dtype(), ignore_index) != ignore_index) return;
@@ -316,7 +317,7 @@ struct NllLoss : Family {
 };
 
 // --- classes by probability
-// ------------------------------------------------------------------------------------------
+
 struct CrossEntropyProbabilities : Family {
   struct Attrs {
     Reduction reduction = Reduction::mean;

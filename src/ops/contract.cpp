@@ -95,10 +95,9 @@ struct Contract : op::Contract, Family {
     const std::int64_t batch = Shape(sizes_at(sa, at.batch_a)).numel(),
                        m = Shape(sizes_at(sa, fa)).numel(), n = Shape(sizes_at(sb, fb)).numel(),
                        k = Shape(sizes_at(sa, at.contract_a)).numel();
-    const std::vector<double> a =
-        permuted(c.in(0), joined({at.batch_a, fa, at.contract_a}));  // [batch, m, k]
-    const std::vector<double> b =
-        permuted(c.in(1), joined({at.batch_b, at.contract_b, fb}));  // [batch, k, n]
+    // [batch, m, k] and [batch, k, n].
+    const std::vector<double> a = permuted(c.in(0), joined({at.batch_a, fa, at.contract_a}));
+    const std::vector<double> b = permuted(c.in(1), joined({at.batch_b, at.contract_b, fb}));
     Literal out(Type{c.in(0).dtype(), Shape(joined({sizes_at(sa, at.batch_a), sizes_at(sa, fa),
                                                     sizes_at(sb, fb)}))});
     double* y = out.f().data();

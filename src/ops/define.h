@@ -2,21 +2,21 @@
 // type-erased table entry from what the struct has.
 //
 // Always:
-//   info: name, signature, one line of documentation, ONNX name
-//   infer: the shape rule; pointwise ops inherit one from `Pointwise`
-//   samples: examples for the generated tests
+//  - info: name, signature, one line of documentation, ONNX name.
+//  - infer: the shape rule; pointwise ops inherit one from `Pointwise`.
+//  - samples: examples for the generated tests.
 //
-// At least one of these four:
-//   scalar: the meaning of a primitive pointwise op, on Number
-//   body: the meaning of a composite pointwise op, generic: evaluated on Number, expanded on Tensor
-//   eval: the meaning of a primitive op on whole tensors
-//   expand: the meaning of a composite op, in terms of other ops
+// At least one of these four, which say what the op means:
+//  - scalar: a primitive pointwise op, on Number.
+//  - body: a composite pointwise op, generic: on Number it is evaluated, on Tensor expanded.
+//  - eval: a primitive op on whole tensors.
+//  - expand: a composite op, in terms of other ops.
 //
-// Where the op has them:
-//   a face as its base (ir/face.h): its name and attributes, if others speak of the op
-//   Attrs: a struct of compile-time arguments with a `fields` function
-//   grad: the gradient rule; without one the expansion is differentiated
-//   kSugar, kIndexInputs, kGradResults: see OpDef
+// Optional:
+//  - a face as its base (ir/face.h): its name and attributes, if others speak of the op.
+//  - Attrs: a struct of compile-time arguments with a `fields` function.
+//  - grad: the gradient rule; without one the expansion is differentiated.
+//  - kSugar, kIndexInputs, kGradResults: see OpDef.
 //
 // These templates are instantiated in the family's .cpp only.
 #pragma once

@@ -18,7 +18,7 @@ ir::Rewriter::Rule expand_unless(KeepsOp keeps, ir::Rewriter::Rule kept = {});
 // Builds the definition of a node's op in a graph of its own, over inputs of its own: in the graph
 // of the node, one value given twice could not be told apart.
 struct Definition {
-  explicit Definition(const ir::Node& node, std::span<const Tensor> inputs);
+  Definition(const ir::Node& node, std::span<const Tensor> given);
   Graph graph;
   std::vector<Tensor> inputs, results;
 };

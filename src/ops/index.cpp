@@ -1,8 +1,9 @@
 // Reading and writing by index. There are three addressing forms, each a pair of a reading and a
 // writing op that are adjoint to each other:
-//   slices along an axis        take           <-> scatter_add
-//   single elements             gather         <-> scatter_add_elements   (and scatter, which
-//   replaces) a window at a run-time place dynamic_slice <-> update_slice
+//  - slices along an axis: take and scatter_add;
+//  - single elements: gather and scatter_add_elements (and scatter, which replaces);
+//  - a window at a run-time place: dynamic_slice and update_slice.
+//
 // Indices are never negative; all of them are checked before anything is read or written.
 #include "ops/index.h"
 
@@ -56,7 +57,9 @@ void add_element(Literal& to, std::int64_t at, const Literal& from, std::int64_t
     to.i()[at] = wrap_to(to.dtype(), (Number::of(to.i()[at]) + Number::of(from.i()[k])).i);
 }
 
-// ---- Slices along an axis: the index has any shape, and stands in the place of the axis.
+// --- slices along an axis
+
+// The index has any shape, and stands in the place of the axis.
 
 Shape slices_shape(const Shape& x, const Shape& index, std::int64_t axis) {
   Ints sizes(x.begin(), x.begin() + axis);
@@ -166,8 +169,9 @@ struct ScatterAdd : op::ScatterAdd, Family {
   }
 };
 
-// ---- Single elements: the index has the rank of x, and every other coordinate is that of the
-// index element itself.
+// --- single elements
+
+// The index has the rank of x, and every other coordinate is that of the index element itself.
 
 void check_elements(InferContext& c, AxisAttrs& a) {
   require_index(c, 1);
@@ -322,7 +326,7 @@ struct OneHot : op::OneHot, Family {
   }
 };
 
-// ---- A window whose place is known at run time.
+// --- a window whose place is known at run time
 
 void require_position(const InferContext& c, int i) {
   require_index(c, i);

@@ -15,7 +15,7 @@ namespace {
 using Family = LossFamily;
 
 // --- any numbers
-// -------------------------------------------------------------------------------------------------------
+
 // Prediction and target broadcast against each other; weights broadcast to their common shape but
 // do not widen it.
 void infer_elements(InferContext& c, Reduction reduction) {
@@ -164,7 +164,7 @@ struct SmoothL1Loss : Family {
 };
 
 // --- binary classes
-// --------------------------------------------------------------------------------------------------
+
 // A weight of 1 for all stands in for "none" where a later optional input is given.
 bool is_one(const Tensor& x) {
   return ir::splat_value(x.graph()->node(x.id().node)) == std::optional(1.0);

@@ -22,7 +22,6 @@ struct Family {
 };
 
 // --- softmax
-// -----------------------------------------------------------------------------------------------------------
 
 void infer_softmax(InferContext& c, SoftmaxAttrs& a) {
   c.require_float(0);
@@ -78,9 +77,9 @@ struct LogSoftmax : op::LogSoftmax, Family {
 };
 
 // --- what the normalisations share
-// --------------------------------------------------------------------------------------- How a
-// norm sees x, and along which axes its numbers are shared. Statistics have the sizes of the view
-// without `over`.
+
+// How a norm sees x, and along which axes its numbers are shared. Statistics have the sizes of the
+// view without `over`.
 struct Layout {
   Ints view;              // the same elements as x
   Ints over;              // axes that one mean is taken over; never empty
@@ -190,7 +189,7 @@ std::vector<Operand> norm_grad_inputs(const GradContext& g, int mean_result) {
 }
 
 // --- shape rules
-// -----------------------------------------------------------------------------------------------------
+
 void check_eps(const InferContext& c, double eps) {
   if (!std::isfinite(eps) || eps < 0)
     c.fail(fmt::format("eps must be finite and not negative, got {}", eps));
@@ -248,7 +247,6 @@ void infer_norm_grad(InferContext& c, const Layout& l) {
 }
 
 // --- layer norm
-// --------------------------------------------------------------------------------------------------------
 
 struct LayerNormGrad : Family {
   static constexpr OpInfo info{"layer_norm_grad",
@@ -301,7 +299,7 @@ struct LayerNorm : op::LayerNorm, Family {
 };
 
 // --- rms norm
-// ----------------------------------------------------------------------------------------------------------
+
 struct RmsNormGrad : Family {
   static constexpr OpInfo info{"rms_norm_grad", "(dy, x, rstd, weight?) -> (dx, dweight)",
                                "The gradients of rms_norm from its saved statistics."};
@@ -365,7 +363,7 @@ struct RmsNorm : Family {
 };
 
 // --- group norm
-// --------------------------------------------------------------------------------------------------------
+
 struct GroupNormGrad : Family {
   struct Attrs {
     std::int64_t groups = 1;
@@ -426,7 +424,7 @@ struct GroupNorm : Family {
 };
 
 // --- batch norm
-// --------------------------------------------------------------------------------------------------------
+
 struct BatchNormGrad : Family {
   static constexpr OpInfo info{"batch_norm_grad",
                                "(dy, x, mean, rstd, weight) -> (dx, dweight, dbias)",

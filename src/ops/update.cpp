@@ -110,7 +110,7 @@ void add_samples(std::vector<Sample>& all, const Layout& layout, const Attrs& at
 }
 
 // --- SGD
-// ---------------------------------------------------------------------------------------------------------------
+
 struct SgdUpdate : Family {
   struct Attrs {
     bool momentum = false, nesterov = false;
@@ -148,7 +148,7 @@ struct SgdUpdate : Family {
 };
 
 // --- the Adam family
-// -----------------------------------------------------------------------------------------------------
+
 Layout adam_layout(const Layout& corrections) {
   return with({state("m"), state("v"), scalar("lr"), scalar("beta1"), scalar("beta2"),
                scalar("eps"), scalar("weight_decay")},
@@ -336,7 +336,7 @@ struct LionUpdate : Family {
 };
 
 // --- others with squared gradients
-// -----------------------------------------------------------------------------------------
+
 struct RmspropUpdate : Family {
   struct Attrs {
     bool centered = false, momentum = false;

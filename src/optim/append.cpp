@@ -144,6 +144,7 @@ class Appender {
   }
 
   // --- gradients
+
   // Squares are summed per tensor in its own dtype, over tensors in f64.
   static Tensor squared_norm(const Tensor& g) { return cast(sum(square(g)), f64); }
   static Tensor total_norm(const std::vector<Tensor>& gradients) {
@@ -170,6 +171,7 @@ class Appender {
   }
 
   // --- scalars that depend on the step
+
   // 1 - beta^t.
   Tensor correction(std::string_view beta) const { return 1.0 - pow(scalar(beta), t_); }
 

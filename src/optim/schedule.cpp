@@ -114,7 +114,7 @@ struct About<PlateauOptions> {
 };
 
 // --- ranges
-// --------------------------------------------------------------------------------------------------------------
+
 void need_count(std::string_view owner, std::string_view name, std::int64_t value,
                 std::int64_t least) {
   if (value < least)
@@ -198,7 +198,7 @@ void check(PlateauOptions& o) {
 }
 
 // --- rates
-// ---------------------------------------------------------------------------------------------------------------
+
 double real(std::int64_t n) { return static_cast<double>(n); }
 // From `start` to `end` on half a cosine, or on a line.
 double cosine_between(double start, double end, double part) {
@@ -273,7 +273,7 @@ double rate(const CyclicSchedule& s, std::int64_t step, double) {
 }
 
 // --- text and options
-// ------------------------------------------------------------------------------------------------------
+
 std::string field_text(double value) { return exact(value); }
 std::string field_text(std::int64_t value) { return fmt::format("{}", value); }
 std::string field_text(bool value) { return value ? "true" : "false"; }

@@ -209,8 +209,8 @@ class Planner {
   std::vector<int> phases_;
   std::vector<Life> lives_;
   std::vector<std::vector<std::uint32_t>> groups_;
-  std::vector<std::pair<std::int64_t, std::int64_t>>
-      forbidden_;  // offsets that would collide: [begin, end)
+  // Offsets that would collide: [begin, end).
+  std::vector<std::pair<std::int64_t, std::int64_t>> forbidden_;
   MemoryPlan plan_;
 };
 

@@ -118,8 +118,8 @@ struct ArgumentSet {
 struct Launch {
   std::string name;  // for lists and traces
   std::uint32_t unit = 0;
-  std::vector<ArgumentSet>
-      sets;  // the launch's items are those of the first set, then those of the second, ...
+  // The launch's items are those of the first set, then those of the second, ...
+  std::vector<ArgumentSet> sets;
   std::vector<std::uint32_t> after = {};  // earlier launches that must have finished, ascending
   bool serial = false;                    // too small to share out: one worker runs it
   std::int64_t items() const;
@@ -131,8 +131,8 @@ struct Port {
   std::string name;
   std::uint32_t buffer = 0;
   Shape shape = {};
-  std::int64_t limit =
-      0;  // of an integer input: its readers need 0 <= value < limit; 0 if they take any
+  // Of an integer input: its readers need 0 <= value < limit; 0 if they take any.
+  std::int64_t limit = 0;
   std::int64_t exempt = 0;  // a value that they take beside these; 0: none
   friend bool operator==(const Port&, const Port&) = default;
 };

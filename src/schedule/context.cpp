@@ -7,8 +7,8 @@
 
 #include "ir/memory.h"
 #include "pantala/error.h"
+#include "schedule/archetype.h"
 #include "schedule/attributes.h"
-#include "schedule/lowering.h"
 #include "schedule/scalar_ops.h"
 
 namespace pantala::schedule {
@@ -33,51 +33,58 @@ bool keeps_numbers(const ir::Node& node) {
 
 }  // namespace
 
-Context::Context(const Graph& lowered, const Target& on, const ScheduleOptions& with)
-    : target(on), options(with), graph_(lowered.data().get()) {
-  program.graph = lowered;
-  graph_ = program.graph.data().get();
+Context::Context(const Graph& lowered, const Machine& machine, const ScheduleOptions& with)
+    : Context(Decisions{.graph = lowered}, machine, with) {
   find_host_values();
+  add_leaves();
+}
+
+Context::Context(Decisions decisions, const Machine& machine, const ScheduleOptions& with)
+    : archetypes(machine.archetypes),
+      target(machine.target),
+      options(with),
+      decisions_(std::move(decisions)),
+      graph_(decisions_.graph.data().get()) {
   info_.graph = graph_;
   info_.is_stored = [this](ValueId id) { return is_stored(id); };
   info_.is_host = [this](ValueId id) { return is_host(id); };
   info_.strides = [this](ValueId id) {
-    const auto it = buffers_.find(id);
-    return it != buffers_.end() ? strides(it->second) : type(id).shape.strides();
+    const auto it = decisions_.places.find(id);
+    return it != decisions_.places.end() ? strides(it->second) : type(id).shape.strides();
   };
   info_.in_range = [this](ValueId index, std::int64_t limit) { return in_range(index, limit); };
   info_.report_code = [this](std::uint32_t id, std::int64_t limit) {
     return report_code(id, limit);
   };
-  add_leaves();
 }
 
 // Scalars are the host's if all that they depend on is; a counter only if its next value is, too.
 void Context::find_host_values() {
   const std::size_t count = graph_->nodes().size();
+  std::vector<bool>& host = decisions_.host;
   std::vector<bool> refused(count);
   for (bool changed = true; changed;) {
     changed = false;
-    host_.assign(count, false);
+    host.assign(count, false);
     for (std::uint32_t id = 0; id < count; ++id) {
       const ir::Node& n = graph_->node(id);
       if (refused[id] || n.results.size() != 1 || n.results[0].shape.rank() != 0) continue;
       const auto kind = ir::leaf_kind(*n.op);
-      if (kind == LeafKind::scalar) host_[id] = true;
+      if (kind == LeafKind::scalar) host[id] = true;
       if (kind == LeafKind::state)
-        host_[id] = n.results[0].dtype == DType::f64 || is_integer(n.results[0].dtype);
+        host[id] = n.results[0].dtype == DType::f64 || is_integer(n.results[0].dtype);
       if (is_leaf(*n.op) || !is_scalar_op(*n.op)) continue;
       bool all = true, some = false;
       for (const ValueId input : n.inputs) {
         const bool constant = ir::splat_value(graph_->node(input.node)).has_value();
-        all = all && (constant || host_[input.node]);
-        some = some || host_[input.node];
+        all = all && (constant || host[input.node]);
+        some = some || host[input.node];
       }
-      host_[id] = all && some;
+      host[id] = all && some;
     }
     for (const auto& [leaf, value] : graph_->updates) {
       const bool constant = ir::splat_value(graph_->node(value.node)).has_value();
-      if (host_[leaf] && !host_[value.node] && !constant) refused[leaf] = changed = true;
+      if (host[leaf] && !host[value.node] && !constant) refused[leaf] = changed = true;
     }
   }
 }
@@ -85,7 +92,7 @@ void Context::find_host_values() {
 void Context::add_leaves() {
   for (std::uint32_t id = 0; id < graph_->nodes().size(); ++id) {
     const ir::Node& n = graph_->node(id);
-    if (!is_leaf(*n.op) || host_[id] || ir::splat_value(n)) continue;
+    if (!is_leaf(*n.op) || is_host({id, 0}) || ir::splat_value(n)) continue;
     ProgramBuffer buffer;
     buffer.dtype = n.results[0].dtype;
     buffer.shape = n.results[0].shape;
@@ -106,8 +113,8 @@ void Context::add_leaves() {
 
 std::uint32_t Context::add_buffer(ProgramBuffer buffer) {
   if (buffer.order.empty()) buffer.order = row_major(buffer.shape.rank());
-  program.buffers.push_back(std::move(buffer));
-  return static_cast<std::uint32_t>(program.buffers.size() - 1);
+  decisions_.buffers.push_back(std::move(buffer));
+  return static_cast<std::uint32_t>(decisions_.buffers.size() - 1);
 }
 
 std::uint32_t Context::add_temporary(ValueId id, std::vector<int> order) {
@@ -120,21 +127,8 @@ std::uint32_t Context::add_temporary(ValueId id, std::vector<int> order) {
   return add_buffer(std::move(buffer));
 }
 
-std::uint32_t Context::add_scratch_tensor(const std::string& name, DType dtype,
-                                          const Shape& shape) {
-  ProgramBuffer buffer;
-  buffer.name = name;
-  buffer.dtype = dtype;
-  buffer.shape = shape;
-  return add_buffer(std::move(buffer));
-}
-
-ParamValue Context::uniform(ValueId value, DType dtype) {
-  return ParamValue::of_uniform(uniform_index(program.uniforms, value, dtype));
-}
-
 std::vector<std::int64_t> Context::strides(std::uint32_t id) const {
-  const ProgramBuffer& b = program.buffers[id];
+  const ProgramBuffer& b = decisions_.buffers[id];
   std::vector<std::int64_t> result(b.order.size());
   std::int64_t stride = 1;
   for (std::size_t k = b.order.size(); k-- > 0;) {
@@ -180,7 +174,7 @@ bool Context::in_range(ValueId index, std::int64_t limit) {
   }
   if (ir::leaf_kind(*node(index.node).op) != LeafKind::input || !is_integer(type(index).dtype))
     return false;
-  ProgramBuffer& b = program.buffers[buffer_of(index)];
+  ProgramBuffer& b = decisions_.buffers[buffer_of(index)];
   // A number that one reader replaces may be out of range for another.
   if (b.exempt != 0 && b.exempt != exempt) return false;
   if (b.limit == 0) b.exempt = exempt;
@@ -192,10 +186,10 @@ std::int64_t Context::report_code(std::uint32_t id, std::int64_t limit) {
   const ir::Node& n = node(id);
   const std::string text = fmt::format("{}an index is out of range [0, {})",
                                        ir::message_prefix(n.op->name, n.where), limit);
-  for (const StatusMessage& message : program.messages)
+  for (const StatusMessage& message : decisions_.messages)
     if (message.text == text) return message.code;
-  const auto code = static_cast<std::int64_t>(program.messages.size() + 1);
-  program.messages.push_back({code, text});
+  const auto code = static_cast<std::int64_t>(decisions_.messages.size() + 1);
+  decisions_.messages.push_back({code, text});
   return code;
 }
 

@@ -1,41 +1,26 @@
-// What the builders of kernels share while a graph is scheduled: which values are stored, where and
-// in which order of axes, which the host computes, and the program that grows.
+// A lowered graph with the decisions about it, as they stand: what groups are made with, and what
+// kernels are built from. Which values are stored, where and in which order of axes, which the host
+// computes, and what is known about the numbers of index tensors.
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "ir/graph_data.h"
+#include "schedule/decisions.h"
 #include "schedule/emitter.h"
-#include "schedule/program.h"
-#include "schedule/schedule.h"
-#include "schedule/target.h"
+#include "schedule/machine.h"
 
 namespace pantala::schedule {
 
-// A kernel and one launch of it; buffers are those of the program.
-struct KernelDraft {
-  std::string name;
-  kir::Kernel kernel;
-  ProgramLaunch::Set set;
-  bool serial = false;
-  double flops = 0;
-};
-
-// Where a group leaves a value.
-constexpr std::uint32_t kNoBuffer = UINT32_MAX;  // not decided yet: row-major
-struct GroupOutput {
-  ValueId value;
-  std::uint32_t buffer = kNoBuffer;
-};
-
 class Context {
  public:
-  Context(const Graph& lowered, const Target& target, const ScheduleOptions& options);
+  // With nothing decided but where leaves lie and what the host computes.
+  Context(const Graph& lowered, const Machine& machine, const ScheduleOptions& options);
+  Context(Decisions decisions, const Machine& machine, const ScheduleOptions& options);
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
@@ -43,36 +28,34 @@ class Context {
   const ir::Node& node(std::uint32_t id) const { return graph_->node(id); }
   const Type& type(ValueId id) const { return graph_->type(id); }
   const ValueInfo& info() const { return info_; }
+  const Decisions& decisions() const { return decisions_; }
+  Decisions take_decisions() { return std::move(decisions_); }
 
-  bool is_host(ValueId id) const { return host_[id.node]; }
+  bool is_host(ValueId id) const { return decisions_.host[id.node]; }
   // Leaves and constants with data have buffers from the start; other values get one when they are
   // stored.
   bool is_stored(ValueId id) const {
-    return (buffers_.contains(id) || (planned_ != nullptr && planned_->contains(id))) &&
+    return (decisions_.places.contains(id) || (planned_ != nullptr && planned_->contains(id))) &&
            !making_.contains(id);
   }
-  std::uint32_t buffer_of(ValueId id) const { return buffers_.at(id); }
-  void store(ValueId id, std::uint32_t buffer) { buffers_.insert_or_assign(id, buffer); }
+  std::uint32_t buffer_of(ValueId id) const { return decisions_.places.at(id); }
+  void store(ValueId id, std::uint32_t buffer) { decisions_.places.insert_or_assign(id, buffer); }
   std::uint32_t add_temporary(ValueId id, std::vector<int> order = {});
-  std::uint32_t add_scratch_tensor(const std::string& name, DType dtype, const Shape& shape);
   std::uint32_t add_buffer(ProgramBuffer buffer);
 
   // While groups are made: values that will be stored.
   void plan_to_store(const std::set<ValueId>* values) { planned_ = values; }
-
-  // A value of the host as a parameter.
-  ParamValue uniform(ValueId value, DType dtype);
 
   // Element strides of the axes of a buffer, or of a value whose buffer is not decided.
   std::vector<std::int64_t> strides(std::uint32_t buffer) const;
   std::vector<std::int64_t> strides(const GroupOutput& output) const {
     return output.buffer == kNoBuffer ? type(output.value).shape.strides() : strides(output.buffer);
   }
-  const ProgramBuffer& buffer(std::uint32_t id) const { return program.buffers[id]; }
+  const ProgramBuffer& buffer(std::uint32_t id) const { return decisions_.buffers[id]; }
 
-  Target target;
-  ScheduleOptions options;
-  Program program;
+  const ArchetypeTable& archetypes;
+  const Target target;
+  const ScheduleOptions options;
 
  private:
   void find_host_values();
@@ -88,11 +71,10 @@ class Context {
 
   friend class MakingScope;
 
+  Decisions decisions_;
   const ir::GraphData* graph_;
-  std::vector<bool> host_;
   const std::set<ValueId>* planned_ = nullptr;
   mutable std::set<ValueId> making_;  // by the kernel that is being built: they cannot be read yet
-  std::map<ValueId, std::uint32_t> buffers_;
   ValueInfo info_;
 };
 

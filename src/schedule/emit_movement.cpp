@@ -1,9 +1,9 @@
 // The emitter's ops that choose elements: movement by affine maps, padding and joining under
 // conditions, and reading at indices that come from memory.
-#include <fmt/format.h>
+#include <string_view>
+#include <unordered_map>
 
 #include "ops/table.h"
-#include "pantala/error.h"
 #include "schedule/attributes.h"
 #include "schedule/emitter.h"
 #include "schedule/scalar_ops.h"
@@ -13,56 +13,90 @@ namespace pantala::schedule {
 using ir::Ints;
 using kir::Var;
 
-Var Emitter::movement(ValueId id, const ir::Node& node, const Indices& at) {
-  const std::string& op = node.op->name;
-  const Shape& in =
-      node.inputs.empty() ? node.results[0].shape : info_.graph->type(node.inputs[0]).shape;
-  if (op == "reshape") return value(node.inputs[0], reshaped(node, at));
-  if (op == "permute") {
-    Indices source(at.size());
-    const Ints& axes = attribute<Ints>(node, "axes");
-    for (std::size_t k = 0; k < at.size(); ++k) source[static_cast<std::size_t>(axes[k])] = at[k];
-    return value(node.inputs[0], source);
+const Emitter::Rule* Emitter::rule_of(const ir::OpDef& op) {
+  static const std::unordered_map<const ir::OpDef*, Rule> rules = [] {
+    struct Row {
+      std::string_view op;
+      Rule rule;
+    };
+    const Row rows[] = {
+        {"reshape", {Choice::movement, &Emitter::reshape}},
+        {"permute", {Choice::movement, &Emitter::permute}},
+        {"broadcast_to", {Choice::movement, &Emitter::broadcast}},
+        {"slice", {Choice::movement, &Emitter::slice}},
+        {"flip", {Choice::movement, &Emitter::flip}},
+        {"pad", {Choice::choosing, &Emitter::pad}},
+        {"concat", {Choice::choosing, &Emitter::concat}},
+        {"take", {Choice::choosing, &Emitter::take}},
+        {"gather", {Choice::choosing, &Emitter::gather}},
+        {"one_hot", {Choice::choosing, &Emitter::one_hot}},
+        {"dynamic_slice", {Choice::choosing, &Emitter::dynamic_slice}},
+        {"update_slice", {Choice::choosing, &Emitter::update_slice}},
+        {"random_bits", {Choice::choosing, &Emitter::random_bits}},
+        {"iota", {Choice::choosing, &Emitter::iota}},
+        {"max_pool2d", {Choice::window, &Emitter::max_pool}},
+        {"max_pool2d_grad", {Choice::window, &Emitter::max_pool_grad}},
+        {"avg_pool2d", {Choice::window, &Emitter::average_pool}},
+        {"avg_pool2d_grad", {Choice::window, &Emitter::average_pool_grad}},
+    };
+    std::unordered_map<const ir::OpDef*, Rule> found;
+    for (const Row& row : rows) found.emplace(&ops::table().get(row.op), row.rule);
+    return found;
+  }();
+  const auto it = rules.find(&op);
+  return it == rules.end() ? nullptr : &it->second;
+}
+
+bool is_movement(const ir::OpDef& op) {
+  const Emitter::Rule* rule = Emitter::rule_of(op);
+  return rule != nullptr && rule->choice == Emitter::Choice::movement;
+}
+
+bool is_window(const ir::OpDef& op) {
+  const Emitter::Rule* rule = Emitter::rule_of(op);
+  return rule != nullptr && rule->choice == Emitter::Choice::window;
+}
+
+Var Emitter::reshape(ValueId, const ir::Node& node, const Indices& at) {
+  return value(node.inputs[0], reshaped(node, at));
+}
+
+Var Emitter::permute(ValueId, const ir::Node& node, const Indices& at) {
+  Indices source(at.size());
+  const Ints& axes = attribute<Ints>(node, "axes");
+  for (std::size_t k = 0; k < at.size(); ++k) source[static_cast<std::size_t>(axes[k])] = at[k];
+  return value(node.inputs[0], source);
+}
+
+Var Emitter::broadcast(ValueId, const ir::Node& node, const Indices& at) {
+  const Shape& in = info_.graph->type(node.inputs[0]).shape;
+  Indices source(at.end() - in.rank(), at.end());
+  for (int k = 0; k < in.rank(); ++k)
+    if (in[k] == 1) source[static_cast<std::size_t>(k)] = Index::of(0);
+  return value(node.inputs[0], source);
+}
+
+Var Emitter::slice(ValueId, const ir::Node& node, const Indices& at) {
+  Indices source;
+  for (std::size_t k = 0; k < at.size(); ++k)
+    source.push_back(at[k] * attribute<Ints>(node, "steps")[k] +
+                     attribute<Ints>(node, "starts")[k]);
+  return value(node.inputs[0], source);
+}
+
+Var Emitter::flip(ValueId, const ir::Node& node, const Indices& at) {
+  const Shape& in = info_.graph->type(node.inputs[0]).shape;
+  Indices source = at;
+  for (const std::int64_t axis : attribute<Ints>(node, "axes")) {
+    Index& index = source[static_cast<std::size_t>(axis)];
+    index = index * -1 + (in[static_cast<int>(axis)] - 1);
   }
-  if (op == "broadcast_to") {
-    Indices source(at.end() - in.rank(), at.end());
-    for (int k = 0; k < in.rank(); ++k)
-      if (in[k] == 1) source[static_cast<std::size_t>(k)] = Index::of(0);
-    return value(node.inputs[0], source);
-  }
-  if (op == "slice") {
-    Indices source;
-    for (std::size_t k = 0; k < at.size(); ++k)
-      source.push_back(at[k] * attribute<Ints>(node, "steps")[k] +
-                       attribute<Ints>(node, "starts")[k]);
-    return value(node.inputs[0], source);
-  }
-  if (op == "flip") {
-    Indices source = at;
-    for (const std::int64_t axis : attribute<Ints>(node, "axes")) {
-      Index& index = source[static_cast<std::size_t>(axis)];
-      index = index * -1 + (in[static_cast<int>(axis)] - 1);
-    }
-    return value(node.inputs[0], source);
-  }
-  if (op == "pad") return pad(node, at);
-  if (op == "concat") return concat(node, at);
-  if (op == "take") return take(id, node, at);
-  if (op == "gather") return gather(id, node, at);
-  if (op == "one_hot") return one_hot(id, node, at);
-  if (op == "dynamic_slice") return dynamic_slice(id, node, at);
-  if (op == "update_slice") return update_slice(id, node, at);
-  if (op == "random_bits") return random_bits(node, at);
-  if (op == "max_pool2d") return max_pool(id, node, at);
-  const DType dtype = node.results[0].dtype;
-  if (op == "max_pool2d_grad") return emit_fit(b_, max_pool_grad(node, at), dtype);
-  if (op == "avg_pool2d") return emit_fit(b_, average_pool(node, at), dtype);
-  if (op == "avg_pool2d_grad") return emit_fit(b_, average_pool_grad(node, at), dtype);
-  if (op == "iota") {
-    const Var n = number(at[static_cast<std::size_t>(attribute<std::int64_t>(node, "axis"))]);
-    return converted(n, dtype);
-  }
-  throw InternalError(fmt::format("schedule: no element of '{}' can be emitted", op));
+  return value(node.inputs[0], source);
+}
+
+Var Emitter::iota(ValueId, const ir::Node& node, const Indices& at) {
+  const Var n = number(at[static_cast<std::size_t>(attribute<std::int64_t>(node, "axis"))]);
+  return converted(n, node.results[0].dtype);
 }
 
 // An i64 as another dtype, as the op cast does it.
@@ -91,7 +125,7 @@ Indices Emitter::reshaped(const ir::Node& node, const Indices& at) {
   return source;
 }
 
-Var Emitter::pad(const ir::Node& node, const Indices& at) {
+Var Emitter::pad(ValueId, const ir::Node& node, const Indices& at) {
   const Shape& in = info_.graph->type(node.inputs[0]).shape;
   Indices source;
   Var inside;
@@ -115,7 +149,7 @@ Var Emitter::pad(const ir::Node& node, const Indices& at) {
   return b_.select(inside, x, other);
 }
 
-Var Emitter::concat(const ir::Node& node, const Indices& at) {
+Var Emitter::concat(ValueId, const ir::Node& node, const Indices& at) {
   const auto axis = static_cast<std::size_t>(attribute<std::int64_t>(node, "axis"));
   std::int64_t end = node.results[0].shape[static_cast<int>(axis)];
   Var result;
@@ -222,7 +256,7 @@ Var Emitter::update_slice(ValueId id, const ir::Node& node, const Indices& at) {
   return inside.valid() ? b_.select(inside, fresh, old) : fresh;
 }
 
-Var Emitter::random_bits(const ir::Node& node, const Indices& at) {
+Var Emitter::random_bits(ValueId, const ir::Node& node, const Indices& at) {
   const Var seed = value(node.inputs[0], {}), draw = value(node.inputs[1], {});
   if (trace_) trace_->cost += scalar_op_cost(*node.op);
   return emit_random_bits(b_, seed, draw, attribute<std::int64_t>(node, "stream"),

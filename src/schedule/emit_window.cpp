@@ -4,6 +4,7 @@
 
 #include "schedule/attributes.h"
 #include "schedule/emitter.h"
+#include "schedule/scalar_ops.h"
 
 namespace pantala::schedule {
 
@@ -87,7 +88,7 @@ Var Emitter::max_pool(ValueId id, const ir::Node& node, const Indices& at) {
   return id.result == 0 ? best[0] : indices;
 }
 
-Var Emitter::max_pool_grad(const ir::Node& node, const Indices& at) {
+Var Emitter::max_pool_grad(ValueId, const ir::Node& node, const Indices& at) {
   const Shape& dy = info_.graph->type(node.inputs[0]).shape;
   const Pool pool(node, node.results[0].shape);
   // Outputs are visited from the last to the first along both axes; the same order for every input.
@@ -108,7 +109,7 @@ Var Emitter::max_pool_grad(const ir::Node& node, const Indices& at) {
         const Var gradient = under(exists, [&] { return value(node.inputs[0], source); });
         return {now[0] + b_.select(chosen, wide(gradient), wide(zero))};
       });
-  return sum[0];
+  return emit_fit(b_, sum[0], node.results[0].dtype);
 }
 
 // How many positions a window counts along one axis: with the padding, but not what sticks out
@@ -127,7 +128,7 @@ Var Emitter::window_count(const ir::Node& node, const Pool& pool, const Index& t
   return b_.cast(rows * columns, dtype);
 }
 
-Var Emitter::average_pool(const ir::Node& node, const Indices& at) {
+Var Emitter::average_pool(ValueId, const ir::Node& node, const Indices& at) {
   const Shape& in = info_.graph->type(node.inputs[0]).shape;
   const Pool pool(node, in);
   const Index top = pool.origin(at, 0), left = pool.origin(at, 1);
@@ -143,10 +144,11 @@ Var Emitter::average_pool(const ir::Node& node, const Indices& at) {
         const Var x = under(inside, [&] { return value(node.inputs[0], source); });
         return {inside.valid() ? b_.select(wide(inside), now[0] + x, now[0]) : now[0] + x};
       });
-  return sum[0] / wide(window_count(node, pool, top, left, dtype));
+  return emit_fit(b_, sum[0] / wide(window_count(node, pool, top, left, dtype)),
+                  node.results[0].dtype);
 }
 
-Var Emitter::average_pool_grad(const ir::Node& node, const Indices& at) {
+Var Emitter::average_pool_grad(ValueId, const ir::Node& node, const Indices& at) {
   const Shape& dy = info_.graph->type(node.inputs[0]).shape;
   const Pool pool(node, node.results[0].shape);
   const Index bottom = quotient(at[2] + pool.padding[0], pool.stride[0], nullptr),
@@ -168,7 +170,7 @@ Var Emitter::average_pool_grad(const ir::Node& node, const Indices& at) {
         const Var share = wide(gradient) / wide(window_count(node, pool, top, left, dtype));
         return {holds.valid() ? b_.select(wide(holds), now[0] + share, now[0]) : now[0] + share};
       });
-  return sum[0];
+  return emit_fit(b_, sum[0], node.results[0].dtype);
 }
 
 }  // namespace pantala::schedule

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "base/hash.h"
 #include "pantala/error.h"
@@ -14,33 +13,6 @@ namespace pantala::schedule {
 using kir::Var;
 
 namespace {
-
-const std::set<std::string, std::less<>>& movement_ops() {
-  static const std::set<std::string, std::less<>> names{
-      "reshape", "permute", "broadcast_to", "slice", "flip",
-  };
-  return names;
-}
-
-// Ops that choose elements, by more than an affine map.
-const std::set<std::string, std::less<>>& choosing_ops() {
-  static const std::set<std::string, std::less<>> names{
-      "pad",
-      "concat",
-      "take",
-      "gather",
-      "one_hot",
-      "dynamic_slice",
-      "update_slice",
-      "random_bits",
-      "iota",
-      "max_pool2d",
-      "max_pool2d_grad",
-      "avg_pool2d",
-      "avg_pool2d_grad",
-  };
-  return names;
-}
 
 std::uint64_t key_of(ValueId id) { return (std::uint64_t{id.node} << 8) | id.result; }
 
@@ -57,9 +29,8 @@ std::uint64_t hash_of(ValueId id, const Indices& at) {
 
 }  // namespace
 
-bool is_movement(const ir::OpDef& op) { return movement_ops().contains(op.name); }
 bool is_elemental(const ir::OpDef& op) {
-  return is_movement(op) || choosing_ops().contains(op.name) || is_scalar_op(op);
+  return Emitter::rule_of(op) != nullptr || is_scalar_op(op);
 }
 
 bool Footprint::reads(ValueId value) const {
@@ -114,11 +85,8 @@ void Emitter::provide(ValueId value, const Indices& at, Var known) {
   provided_.insert_or_assign(key_of(value), Provided{normalised(at), known});
 }
 
-// Loops of one iteration stay at 0, whoever counts them.
 Indices Emitter::normalised(Indices at) const {
-  for (Index& index : at)
-    for (std::size_t d = 0; d < domain_.sizes.size(); ++d)
-      if (domain_.sizes[d] == 1) index.affine.coef[d] = 0;
+  for (Index& index : at) index.affine = schedule::normalised(index.affine, domain_);
   return at;
 }
 
@@ -157,7 +125,10 @@ Var Emitter::compute(ValueId id, const Indices& at) {
   if (info_.is_host(id)) return uniform(id);
   if (info_.is_stored(id)) return load(id, at);
   if (is_scalar_op(*node.op)) return pointwise(node, at);
-  return movement(id, node, at);
+  const Rule* rule = rule_of(*node.op);
+  if (rule == nullptr)
+    throw InternalError(fmt::format("schedule: no element of '{}' can be emitted", node.op->name));
+  return (this->*rule->emit)(id, node, at);
 }
 
 Var Emitter::leaf_constant(const ir::Node& node) const {

@@ -132,11 +132,31 @@ class Emitter {
   kir::Var load_at(const DeclaredAccess& access, kir::Var base,
                    const std::vector<kir::Var>& offsets);
 
+  // Ops that choose elements, a row each in the table of emit_movement.cpp.
+  enum class Choice : std::uint8_t {
+    movement,  // by an affine map
+    choosing,  // by more than that
+    window,    // over a window of the input
+  };
+  struct Rule {
+    Choice choice;
+    kir::Var (Emitter::*emit)(ValueId id, const ir::Node& node, const Indices& at);
+  };
+  static const Rule* rule_of(const ir::OpDef& op);  // nullptr: there is none
+  friend bool is_elemental(const ir::OpDef& op);
+  friend bool is_movement(const ir::OpDef& op);
+  friend bool is_window(const ir::OpDef& op);
+
   // Movement (emit_movement.cpp).
-  kir::Var movement(ValueId id, const ir::Node& node, const Indices& at);
+  kir::Var reshape(ValueId id, const ir::Node& node, const Indices& at);
+  kir::Var permute(ValueId id, const ir::Node& node, const Indices& at);
+  kir::Var broadcast(ValueId id, const ir::Node& node, const Indices& at);
+  kir::Var slice(ValueId id, const ir::Node& node, const Indices& at);
+  kir::Var flip(ValueId id, const ir::Node& node, const Indices& at);
+  kir::Var iota(ValueId id, const ir::Node& node, const Indices& at);
   Indices reshaped(const ir::Node& node, const Indices& at);
-  kir::Var pad(const ir::Node& node, const Indices& at);
-  kir::Var concat(const ir::Node& node, const Indices& at);
+  kir::Var pad(ValueId id, const ir::Node& node, const Indices& at);
+  kir::Var concat(ValueId id, const ir::Node& node, const Indices& at);
   kir::Var of_empty_axis(ValueId id, ValueId index, const Indices& at);
   kir::Var no_element(DType dtype);
   kir::Var take(ValueId id, const ir::Node& node, const Indices& at);
@@ -144,7 +164,7 @@ class Emitter {
   kir::Var one_hot(ValueId id, const ir::Node& node, const Indices& at);
   kir::Var dynamic_slice(ValueId id, const ir::Node& node, const Indices& at);
   kir::Var update_slice(ValueId id, const ir::Node& node, const Indices& at);
-  kir::Var random_bits(const ir::Node& node, const Indices& at);
+  kir::Var random_bits(ValueId id, const ir::Node& node, const Indices& at);
   kir::Var converted(kir::Var n, DType dtype);
   // The same, moved into [0, limit).
   kir::Var checked_index(std::uint32_t node, ValueId index, const Indices& at, std::int64_t limit);
@@ -160,9 +180,9 @@ class Emitter {
   kir::Var window_count(const ir::Node& node, const Pool& pool, const Index& top, const Index& left,
                         DType dtype);
   kir::Var max_pool(ValueId id, const ir::Node& node, const Indices& at);
-  kir::Var max_pool_grad(const ir::Node& node, const Indices& at);
-  kir::Var average_pool(const ir::Node& node, const Indices& at);
-  kir::Var average_pool_grad(const ir::Node& node, const Indices& at);
+  kir::Var max_pool_grad(ValueId id, const ir::Node& node, const Indices& at);
+  kir::Var average_pool(ValueId id, const ir::Node& node, const Indices& at);
+  kir::Var average_pool_grad(ValueId id, const ir::Node& node, const Indices& at);
 
   // Arithmetic on indices.
   kir::Var number(const Index& index);  // as an i64, scalar or one per lane
@@ -197,6 +217,8 @@ class Emitter {
 bool is_elemental(const ir::OpDef& op);
 // Ops that only move elements: a load through them costs nothing.
 bool is_movement(const ir::OpDef& op);
+// Ops whose element is made of a window of their input: pools.
+bool is_window(const ir::OpDef& op);
 
 // What the elements of `values` at `at` read, in `lanes` lanes along `lane_loop`. Values for which
 // `provided` holds are not entered.

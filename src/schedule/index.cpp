@@ -99,4 +99,14 @@ Index flatten(const Indices& at, std::span<const std::int64_t> strides) {
   return flat;
 }
 
+Affine normalised(Affine form, const Domain& domain) {
+  for (std::size_t d = 0; d < domain.sizes.size(); ++d)
+    if (domain.sizes[d] == 1) form.coef[d] = 0;
+  return form;
+}
+
+Affine element_number(const Shape& shape) {
+  return normalised(flatten(loop_indices(shape.rank()), shape.strides()).affine, {shape.vec()});
+}
+
 }  // namespace pantala::schedule

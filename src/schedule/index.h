@@ -78,4 +78,10 @@ bool all_affine(const Indices& at);
 // Where an element lies: sum of at[k] * strides[k].
 Index flatten(const Indices& at, std::span<const std::int64_t> strides);
 
+// The form without loops of one iteration, which stay at 0 whoever counts them: two forms that mean
+// the same elements are then equal.
+Affine normalised(Affine form, const Domain& domain);
+// The row-major number of the element at the loops of a tensor's axes, normalised.
+Affine element_number(const Shape& shape);
+
 }  // namespace pantala::schedule

@@ -6,21 +6,20 @@
 #include <set>
 #include <vector>
 
-#include "schedule/pieces.h"
+#include "schedule/fusion.h"
 
 namespace pantala::schedule {
 
 class Layouts {
  public:
-  // `members` lists the pieces of each group.
-  Layouts(const Context& context, const Pieces& pieces,
-          const std::vector<std::vector<int>>& members);
+  Layouts(const Context& context, const Pieces& pieces, const Members& members);
   // Outermost axis first; empty: row-major.
   std::vector<int> order_of(ValueId value) const;
 
  private:
   void spread(const Context& context, const Pieces& pieces);
-  void keep_row_major(const Context& context, const Pieces& pieces, const std::vector<int>& group);
+  void keep_row_major(const Context& context, const Pieces& pieces,
+                      const std::vector<PieceId>& group);
 
   const Context& context_;
   std::set<ValueId> channels_last_;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "schedule/cpu/product.h"
+#include "schedule/archetype.h"
 #include "schedule/scalar_ops.h"
 
 namespace pantala::schedule {
@@ -16,7 +16,7 @@ constexpr double kRecomputed = 5;
 class Finder {
  public:
   explicit Finder(const Context& context) : c_(context), graph_(context.graph()) {
-    pieces_.of_node.assign(graph_.nodes().size(), -1);
+    pieces_.of_node.resize(graph_.nodes().size());
     stored_.assign(graph_.nodes().size(), false);
     users_.resize(graph_.nodes().size());
     cost_.assign(graph_.nodes().size(), 0);
@@ -54,8 +54,7 @@ class Finder {
     if (skip(id)) return;
     const ir::Node& n = graph_.node(id);
     if (n.op->name == "update_slice") store_update(n);
-    const Archetype kind = archetype(*n.op);
-    if (kind != Archetype::elemental || results_.contains(id) || !c_.options.fuse) {
+    if (is_anchor(n) || results_.contains(id) || !c_.options.fuse) {
       stored_[id] = true;
       return;
     }
@@ -76,24 +75,14 @@ class Finder {
       stored_[update.node] = true;
   }
 
-  // Products read their operands where they lie, through movement; other anchors need them stored
-  // as they are.
   void lay_out_operands(std::uint32_t id) {
     if (skip(id)) return;
     const ir::Node& n = graph_.node(id);
-    const Archetype kind = archetype(*n.op);
-    if (kind != Archetype::contract && kind != Archetype::convolution &&
-        kind != Archetype::attention)
-      return;
-    for (std::size_t side = 0; side < n.inputs.size(); ++side) {
-      const ValueId input = n.inputs[side];
-      if (kind == Archetype::contract &&
-          operand_of(c_, id, static_cast<int>(side), [&](ValueId v) { return held(v); }))
-        continue;
-      // A number of the host, such as the length of a cache, is a parameter.
-      if (!held(input) && !(c_.is_host(input) && kind == Archetype::attention))
-        stored_[input.node] = true;
-    }
+    const Archetype& archetype = archetype_of(n);
+    if (archetype.must_store == nullptr) return;
+    for (std::size_t k = 0; k < n.inputs.size(); ++k)
+      if (archetype.must_store(c_, id, k, [&](ValueId v) { return held(v); }))
+        stored_[n.inputs[k].node] = true;
   }
 
   bool held(ValueId v) const {
@@ -102,52 +91,22 @@ class Finder {
     return is_leaf(*n.op) && !c_.is_host(v) && !ir::splat_value(n);
   }
 
+  // A leaf that must be stored (a constant, a number of the host) is written by a map.
+  const Archetype& archetype_of(const ir::Node& n) const {
+    return is_leaf(*n.op) ? c_.archetypes.map() : *c_.archetypes.find(*n.op);
+  }
+  bool is_anchor(const ir::Node& n) const { return &archetype_of(n) != &c_.archetypes.map(); }
+
   void add(std::uint32_t id) {
     const ir::Node& n = graph_.node(id);
-    Piece piece;
-    piece.node = id;
-    piece.kind = is_leaf(*n.op) ? Archetype::elemental : archetype(*n.op);
     for (std::uint32_t k = 0; k < n.results.size(); ++k) pieces_.stored.insert({id, k});
     ValueInfo info = c_.info();
     info.strides = [&](ValueId v) { return c_.type(v).shape.strides(); };
     info.is_stored = [&](ValueId v) { return v.node != id && held(v); };
-    const auto read = [&](ValueId value, const Shape& shape) {
-      piece.domain.sizes = shape.vec();
-      return trace(info, piece.domain, {value}, loop_indices(shape.rank())).accesses;
-    };
-    switch (piece.kind) {
-      case Archetype::elemental:
-        piece.reads = read({id, 0}, n.results[0].shape);
-        break;
-      case Archetype::reduce:
-      case Archetype::search:
-      case Archetype::scan:
-        piece.reads = read(n.inputs[0], c_.type(n.inputs[0]).shape);
-        break;
-      case Archetype::scatter:
-        piece.domain.sizes = n.results[0].shape.vec();
-        for (const ValueId input : n.inputs)
-          for (const Access& access : elements_read(info, input))
-            piece.reads.push_back({access.value, {}, {}});
-        break;
-      case Archetype::contract:
-        piece.domain.sizes = n.results[0].shape.vec();
-        for (int side = 0; side < 2; ++side)
-          piece.reads.push_back(
-              {operand_of(c_, id, side, [&](ValueId v) { return held(v); })->source, {}, {}});
-        break;
-      default:
-        piece.domain.sizes = n.results[0].shape.vec();
-        for (const ValueId input : n.inputs)
-          if (held(input)) piece.reads.push_back({input, {}, {}});
-    }
-    pieces_.of_node[id] = static_cast<int>(pieces_.list.size());
-    pieces_.list.push_back(std::move(piece));
-  }
-
-  std::vector<Access> elements_read(const ValueInfo& info, ValueId value) const {
-    const Shape& shape = c_.type(value).shape;
-    return trace(info, {shape.vec()}, {value}, loop_indices(shape.rank())).accesses;
+    const Archetype& archetype = archetype_of(n);
+    Reads reads = archetype.reads(c_, info, id);
+    pieces_.of_node[id] = pieces_.list.push_back(
+        {id, &archetype, is_anchor(n), std::move(reads.domain), std::move(reads.accesses)});
   }
 
   const Context& c_;

@@ -3,30 +3,29 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <set>
 #include <vector>
 
+#include "base/id.h"
 #include "schedule/context.h"
-#include "schedule/lowering.h"
 
 namespace pantala::schedule {
 
 struct Piece {
   std::uint32_t node = 0;
-  Archetype kind = Archetype::elemental;
+  const Archetype* archetype = nullptr;
+  bool is_anchor = false;     // or computed element by element
   Domain domain;              // of its code: the result's shape, for reductions that of the operand
   std::vector<Access> reads;  // of values that other pieces or leaves hold, as if stored row-major
 };
+using PieceId = Id<Piece>;
 
 struct Pieces {
-  std::vector<Piece> list;   // in the order of the graph
-  std::vector<int> of_node;  // -1: none
-  std::set<ValueId> stored;  // values that pieces make and that someone else may read
-  const Piece* maker(ValueId value) const {
-    const int k = of_node[value.node];
-    return k < 0 ? nullptr : &list[static_cast<std::size_t>(k)];
-  }
+  IdVector<PieceId, Piece> list;  // in the order of the graph
+  std::vector<PieceId> of_node;   // none: it is no piece
+  std::set<ValueId> stored;       // values that pieces make and that someone else may read
+  PieceId maker(ValueId value) const { return of_node[value.node]; }
+  const Piece& operator[](PieceId id) const { return list[id]; }
 };
 
 Pieces find_pieces(const Context& context);

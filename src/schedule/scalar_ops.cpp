@@ -62,8 +62,9 @@ Var sign(const Use& u) {
   return select(lt(zero, x), like(x, 1), select(lt(x, zero), like(x, -1), zero));
 }
 
-// --- powers: where a few instructions are at least as exact as pow, which is not quite correctly
-// rounded
+// --- powers
+
+// A few instructions where they are at least as exact as pow, which is not quite correctly rounded.
 
 // pow knows no negative zero and takes -infinity for a number.
 Var square_root(Var x) {
@@ -71,8 +72,8 @@ Var square_root(Var x) {
   return select(eq(x, like(x, -kInfinity)), like(x, kInfinity), root);
 }
 
-// The square as a sum of two floats, so that only the last step rounds; where the cube is out of
-// range, the lower part's share may be so with another sign.
+// The square as a sum of two floats, so that only the last step rounds. Where the cube is out of
+// range, the product of the lower part may be so too, with the other sign.
 Var cube(Var x) {
   Builder& b = x.builder();
   const Var square = x * x, plain = square * x;

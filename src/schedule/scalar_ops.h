@@ -3,15 +3,15 @@
 // Whoever emits an element of a fused expression comes here; composites are expanded before.
 //
 // The meaning is that of the op on ir::Number, computed in the dtype:
-//   floats     the correctly rounded instruction, or kir/math.h; an attribute is rounded to the
-//              dtype first. NaN, infinities and signed zeros come out as the interpreter's.
-//   f16, bf16  are computed in f32 and rounded to the dtype, so that a value has the same bits
-//              whether it stays in a register or goes through memory. Operands must be such
-//              numbers.
-//   integers   wrap to the dtype. u8 is held as an i32 from 0 to 255, on the way in and out.
-//   mod        of integers by zero, an error in the interpreter, is 0.
-//   cast       of floats to integers truncates to i64 (saturating; NaN is 0) and then wraps, as the
-//              interpreter's does: kir's own cast to i32 would saturate there.
+//  - floats: the correctly rounded instruction, or kir/math.h. An attribute is rounded to the dtype
+//    first. NaN, infinities and signed zeros come out as the interpreter's.
+//  - f16, bf16: computed in f32 and rounded to the dtype, so that a value has the same bits whether
+//    it stays in a register or goes through memory. Operands must be such numbers.
+//  - integers: wrap to the dtype. u8 is held as an i32 from 0 to 255, on the way in and out.
+//  - mod of integers by zero, an error in the interpreter, is 0.
+//  - cast of floats to integers truncates to i64 (saturating; NaN is 0) and then wraps, as the
+//    interpreter's does: kir's own cast to i32 would saturate there.
+//
 // An element's bits depend on its operands alone, not on lanes or neighbours.
 #pragma once
 

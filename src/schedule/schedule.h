@@ -1,24 +1,25 @@
-// The scheduler's face: a training step (or any graph) becomes a Program.
+// The scheduler's face: a training step (or any graph) becomes a Program in three stages. Lowering
+// leaves only ops that the device has kernels for; deciding settles groups, storage and layouts
+// without building anything; building makes the kernels.
 #pragma once
 
-#include <vector>
-
 #include "pantala/graph.h"
+#include "schedule/archetype.h"
+#include "schedule/decisions.h"
+#include "schedule/machine.h"
 #include "schedule/program.h"
-#include "schedule/target.h"
 
 namespace pantala::schedule {
 
-struct ScheduleOptions {
-  bool fuse = true;  // false: a kernel per op, the same bits
-  int workers = 1;   // that will share the launches; changes the split of work, never a result
-};
-
 // The graph with every composite that has no kernel of its own replaced by its definition, and
 // without what no output or update needs. Its outputs and updates are those of the given graph.
-Graph lower(const Graph& graph);
+Graph lower(const Graph& graph, const ArchetypeTable& archetypes);
 
-// Schedules a lowered graph.
-Program schedule(const Graph& lowered, const Target& target, const ScheduleOptions& options = {});
+Decisions decide(const Graph& lowered, const Machine& machine, const ScheduleOptions& options = {});
+
+Program build(Decisions decisions, const Machine& machine, const ScheduleOptions& options = {});
+
+// Decides and builds.
+Program schedule(const Graph& lowered, const Machine& machine, const ScheduleOptions& options = {});
 
 }  // namespace pantala::schedule

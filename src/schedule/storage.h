@@ -5,13 +5,10 @@
 
 #include <vector>
 
-#include "schedule/groups.h"
-#include "schedule/pieces.h"
+#include "schedule/fusion.h"
 
 namespace pantala::schedule {
 
-// `members` lists the pieces of each group.
-std::vector<Group> assign_storage(Context& context, const Pieces& pieces,
-                                  const std::vector<std::vector<int>>& members);
+std::vector<Group> assign_storage(Context& context, const Pieces& pieces, const Members& members);
 
 }  // namespace pantala::schedule

@@ -1,7 +1,7 @@
 // The files of checkpoints, whatever they hold. A checkpoint is a folder NAME; it is written as
 // `.tmp-NAME` beside it and renamed, and one that it replaces is called `.old-NAME` for the moment
-// between. Whatever a crash leaves behind is put right by the next one that writes; who reads
-// changes nothing, since a run may be writing beside him.
+// between. Whatever a crash leaves behind is put right by the next one that writes; a reader
+// changes nothing, since a run may be writing at the same time.
 //
 // state.json begins with the SHA-256 of all that follows: {"checksum": "...", <rest>}.
 #pragma once

@@ -28,7 +28,7 @@ void check_scale(const MlpConfig& config, const Where& where) {
                       k, scale.mean[k], scale.deviation[k]));
 }
 
-// Closes a regressor whose last layer gives `scaled`: both ends of the model speak the labels'
+// Closes a regressor whose last layer gives `scaled`: labels and predictions are in the labels'
 // units, only the loss is of scaled numbers.
 void add_regression_loss(Model& model, const Tensor& scaled, const TargetScale& scale,
                          const Where& where) {

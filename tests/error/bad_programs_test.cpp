@@ -1,4 +1,4 @@
-// clang-format off: expected messages name the line of a call, which must therefore stay on its line.
+// clang-format off: expected messages name the line of a call, which must not move.
 // Mistakes in C++ programs and the exact messages that answer them, with the line on which they
 // were made.
 #include <fmt/format.h>

@@ -45,7 +45,7 @@ const BadConfig kBadConfigs[] = {
     {"model.name = \"mlp\n",
      "run.toml:1:18: Error while parsing string: unescaped control characters other than TAB "
      "(U+0009) are explicitly prohibited"},
-    // --- keys that there are not
+    // --- keys that do not exist
     {"epoch = 5\n", "run.toml:1:1: unknown key 'epoch'; did you mean 'epochs'?"},
     {"\n\n  batchsize = 5\n", "run.toml:3:3: unknown key 'batchsize'; did you mean 'batch_size'?"},
     {"lr = 0.1\n", "run.toml:1:1: unknown key 'lr'; did you mean 'optimizer.lr'?"},
@@ -103,7 +103,7 @@ const BadConfig kBadConfigs[] = {
     {"[data]\nvalidation = 1.5\n",
      "run.toml:2:1: data.validation must be auto, test, none or a share above 0 and below 1, got "
      "1.5"},
-    // --- names that there are not
+    // --- names that do not exist
     {"device = \"cup\"\n",
      "run.toml:1:1: device must be cpu or kir, got \"cup\"; did you mean 'cpu'?"},
     {"[model]\ntask = \"regresion\"\n",

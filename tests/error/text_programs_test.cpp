@@ -1,6 +1,8 @@
 // Every file of tests/error/programs is a text that must be refused. Its first line states the
 // error and the exact message,
+//
 //   # error: TypeError: sum (name.pn:4): axis 3 is out of range [-1, 1) (x f32[2])
+//
 // and the second may ask for a differentiation, `# differentiate LOSS wrt LEAF`, which is then what
 // must fail (LOSS is an output).
 #include <fmt/format.h>

@@ -1,10 +1,10 @@
 // Random graphs, forward and backward, through the whole compiler. What must hold for any graph:
-//   f64    machine code agrees with the interpreter to 1e-11 of a result's largest magnitude;
-//   exact  small integers through sums, products, convolutions and gathers: equal in f32;
-//   f32    real numbers: within kMultiple times the interpreter's own error in float
-//          (support/float_error.h), result by result;
-//   bits   the same from interpreted kernels, from machine code, op by op and for any threads;
-//   plans  no temporary is written over while it is needed (support/plan_overlap.h).
+//  - f64: machine code agrees with the interpreter to 1e-11 of a result's largest magnitude.
+//  - exact: small integers through sums, products, convolutions and gathers are equal in f32.
+//  - f32: real numbers are within kMultiple times the interpreter's own error in float
+//    (support/float_error.h), result by result.
+//  - bits: the same from interpreted kernels, from machine code, op by op and for any threads.
+//  - plans: no temporary is written over while it is needed (support/plan_overlap.h).
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

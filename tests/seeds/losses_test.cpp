@@ -1,4 +1,4 @@
-// clang-format off: expected messages name the line of a call, which must therefore stay on its line.
+// clang-format off: expected messages name the line of a call, which must not move.
 // Section 5 of the checklist: losses.
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -171,8 +171,8 @@ TEST(Resnet, R24_the_folded_twin) {
 }
 
 TEST(Resnet, R25_nothing_in_gives_the_last_bias) {
-  Session session =
-      session_of(zoo::resnet18(2, small(ResnetForm::folded)).graph);  // biases begin at 0
+  // Biases begin at 0.
+  Session session = session_of(zoo::resnet18(2, small(ResnetForm::folded)).graph);
   session.set_parameter("fc.bias", fill("fc.bias", {12}));
   const Literal logits = run(session, Literal({f32, images(2).shape()}));
   for (std::int64_t k = 0; k < logits.numel(); ++k)

@@ -427,6 +427,7 @@ TEST(Trainer, T28_a_loss_that_is_not_finite_stops_before_the_weights_change) {
 }
 
 // --- accumulation, compiled
+
 // The gradient of w is the mean of x.
 Graph gradient_graph(std::int64_t batch, Phase) { return mean_graph(batch, Phase::training); }
 

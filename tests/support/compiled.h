@@ -22,8 +22,8 @@ compiler::Compiled compile_graph(const Graph& graph, const CompiledRun& how = {}
 std::vector<Tensor> results_of(const Graph& graph);
 
 // The results of the graph (updates: what the leaf holds afterwards; it must live on the device).
-// Leaves that are not bound take their first value. Machine
-// code of the last runs stays in the process: graphs that are made of the same kernels share it.
+// Leaves that are not bound take their first value. Machine code of the last runs stays in the
+// process: graphs that are made of the same kernels share it.
 std::vector<Literal> run_compiled(const Graph& graph, const compiler::Compiled& compiled,
                                   const ref::Bindings& bindings, const CompiledRun& how = {});
 std::vector<Literal> run_compiled(const Graph& graph, const ref::Bindings& bindings,

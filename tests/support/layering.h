@@ -24,9 +24,9 @@ struct SourceFile {
 
 // One line "path:line: what" per violation:
 //  - a file of src/<module>/ includes a module or a public header that is not in the closure of the
-//  module's dependencies,
+//    module's dependencies,
 //  - a public header includes something of src/, or a public header of a module that its own does
-//  not depend on (pantala.h gathers all),
+//    not depend on (pantala.h gathers all),
 //  - a file, a folder or a public header belongs to no module,
 //  - LLVM is included outside of src/codegen/llvm.
 std::vector<std::string> layering_violations(const std::vector<Module>& modules,

@@ -21,9 +21,8 @@ class Random {
   std::int64_t below(std::int64_t count) {
     return static_cast<std::int64_t>(next() % static_cast<std::uint64_t>(count));
   }
-  std::int64_t between(std::int64_t low, std::int64_t high) {
-    return low + below(high - low + 1);
-  }  // both included
+  // Both included.
+  std::int64_t between(std::int64_t low, std::int64_t high) { return low + below(high - low + 1); }
   bool chance(double probability) {
     return static_cast<double>(next() >> 11) * 0x1p-53 < probability;
   }
@@ -37,10 +36,10 @@ class Random {
 };
 
 struct RandomGraphOptions {
-  int steps = 12;              // ops to draw; each may bring leaves and small adapters with it
-  bool differentiable = true;  // the loss can be differentiated: no float result comes from an op
-                               // without a derivative
-  DType dtype = f32;           // of all floats: the same graph in f32 and in f64
+  int steps = 12;  // ops to draw; each may bring leaves and small adapters with it
+  // The loss can be differentiated: no float result comes from an op without a derivative.
+  bool differentiable = true;
+  DType dtype = f32;  // of all floats: the same graph in f32 and in f64
   // Leaves are small integers, and ops that of small integers make small integers: what a device
   // computes of them in f32 is exact, in whatever order. Gradients of deep graphs may outgrow f32.
   bool exact = false;
@@ -50,8 +49,8 @@ struct RandomGraph {
   Graph graph;              // outputs y0, y1, ... and "loss"; some parameters have updates
   Tensor loss;              // a scalar, finite for the given bindings
   std::vector<Tensor> wrt;  // all float parameters
-  ref::Bindings
-      bindings;  // values of all inputs and parameters, in the ranges that the ops ask for
+  // Values of all inputs and parameters, in the ranges that the ops ask for.
+  ref::Bindings bindings;
 };
 RandomGraph random_graph(std::uint64_t seed, const RandomGraphOptions& options = {});
 

@@ -55,8 +55,8 @@ class DamagedRun : public RichRun {
 
 TEST_F(DamagedRun, TheNewestCheckpointIsSkippedLoudlyAndTheSameBitsComeOut) {
   const RunRecord expected = whole();
-  ASSERT_NO_FATAL_FAILURE(
-      kill_after_checkpoints("killed", 10));  // past an epoch: there are weights to go back to
+  // Past an epoch: there are weights to go back to.
+  ASSERT_NO_FATAL_FAILURE(kill_after_checkpoints("killed", 10));
   const std::vector<std::string> checkpoints = checkpoints_of(file("killed"));
   const std::string newest = checkpoints.back(), before = checkpoints[checkpoints.size() - 2];
   for (const Damage& damage : damages())

@@ -1,4 +1,4 @@
-// clang-format off: expected places name the line of an op, which must therefore stay on its line.
+// clang-format off: expected places name the line of an op, which must not move.
 // Numbers that are not finite, put in at a chosen op and step: the op is named, and weights in
 // memory and on disk are those before the step.
 #include <fmt/format.h>

@@ -56,7 +56,7 @@ class RichRun : public TrainingTest {
 // The command, once it has made n checkpoints, or has ended.
 std::unique_ptr<Running> run_until(const std::vector<std::string>& words,
                                    const std::filesystem::path& run, std::size_t checkpoints);
-// Does not spin: on a busy machine who sleeps a little is soon awake again.
+// Does not spin: on a busy machine a process that sleeps a little is soon awake again.
 void pause_briefly();
 
 }  // namespace pantala::tests

@@ -31,7 +31,7 @@ std::string last_part(std::string_view name) {
   return std::string(name.substr(name.find_last_of('.') + 1));
 }
 
-// What somebody may have meant by a key that there is not.
+// What somebody may have meant by a key that does not exist.
 std::string key_hint(const std::string& name) {
   std::vector<std::string> names, in_section;
   for (const Key& key : config_keys()) {

@@ -76,7 +76,7 @@ Key field_key(std::string name, auto field, std::string rule, std::string help, 
 Key whole(std::string name, auto field, std::int64_t low, std::int64_t high, std::string help,
           Effect effect = Effect::numbers) {
   const std::string range = fmt::format("a whole number from {} to {}", low, high);
-  // Where the limit is so large that nobody meets it, only who does is told.
+  // A limit that hardly anybody meets is only named to those who do.
   std::string rule = high == kMany ? fmt::format("a whole number from {}", low) : range;
   return field_key(std::move(name), field, std::move(rule), std::move(help), effect,
                    [=](const Given& given) {

@@ -21,13 +21,13 @@ zoo::Task task_of(const std::string& wanted, const data::Dataset& train);
 void check_classes(const data::Dataset& set, std::int64_t positions);
 // TypeError for a class from `classes` on.
 void check_classes_below(const data::Dataset& set, std::int64_t classes);
-// So many are told apart: one more than the largest label, or as many as have names.
+// How many classes there are: one more than the largest label, or as many as have names.
 std::int64_t count_classes(const Source& source);
 // Labels by the class names of another data set. TypeError with the nearest one.
 data::Dataset with_classes(const data::Dataset& set, const std::vector<std::string>& names);
 
-// TypeError if the names of classes, or of rows of a table their numbers, are the set's own:
-// whoever made the model numbered them another way.
+// TypeError if only one of the two, the set or the model's data, has names for its classes: which
+// name is which number is not known.
 void check_same_naming(const data::Dataset& set, const DataProfile& profile);
 
 // Labels as what a regression learns: f32 [items, targets], all finite.

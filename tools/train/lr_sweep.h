@@ -28,6 +28,7 @@ struct Sweep {
 Sweep sweep_learning_rates(const RunConfig& config, const SweepOptions& options);
 
 // --- the judgement
+
 // Each loss becomes a mean of its neighbourhood on the axis of log(lr), weighted by a bell.
 std::vector<SweepPoint> smooth(const std::vector<SweepPoint>& points);
 // The rate where the slope of the loss over log(lr), fitted to a neighbourhood, is most negative,

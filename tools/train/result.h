@@ -14,9 +14,9 @@ namespace pantala::tools {
 using io::OrderedJson;
 
 OrderedJson evaluation_json(const Evaluation& evaluation, const DataProfile& profile);
-// "accuracy 91.62 %, loss 0.2345 over 10000 items", the confusion matrix and the F1 per class; of
-// numbers r2, rmse and mae.
-// ParseError if the object is none of evaluation_json(); `where` is its file.
+// "accuracy 91.62 %, loss 0.2345 over 10000 items", the confusion matrix and the F1 per class; for
+// numbers r2, rmse and mae. ParseError if the object is not one of evaluation_json(); `where` is
+// its file.
 std::string evaluation_text(const OrderedJson& evaluation, const std::string& where);
 
 struct RunSummary {

@@ -90,7 +90,7 @@ void add_scale(const data::Array& array, const std::string& name, double factor,
   }
 }
 
-// What images are normalised with that the models of torchvision were trained on.
+// The mean and deviation by which torchvision's models have their images normalised.
 void add_imagenet(const data::Dataset& train, DataProfile& profile) {
   if (train.item_form().dtype != u8 || profile.item.rank() != 3 || profile.item[0] != 3)
     throw TypeError(fmt::format(

@@ -57,8 +57,8 @@ RunData open_run_data(const RunConfig& config);
 // not fit.
 data::Dataset open_for_model(const std::string& source, const RunConfig& config,
                              const DataProfile& profile);
-// The same without a look at labels, which may lack and are all 0; also the .npy file of items
-// alone, an image, and any folder of images.
+// The same without a look at labels, which may be missing and are all 0; also the .npy file of
+// items alone, an image, and any folder of images.
 data::Dataset open_items_for_model(const std::string& source, const RunConfig& config,
                                    const DataProfile& profile);
 

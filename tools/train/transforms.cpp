@@ -11,8 +11,9 @@ namespace pantala::tools {
 
 namespace {
 
-constexpr std::int64_t kEvaluationBatch = 256;                // at most,
-constexpr std::int64_t kEvaluationElements = 1 << 22;         // if the items are not so large
+// A batch of evaluation has at most so many items, and fewer where these have many elements.
+constexpr std::int64_t kEvaluationBatch = 256;
+constexpr std::int64_t kEvaluationElements = 1 << 22;
 constexpr std::int64_t kImageResize = 256, kImageCrop = 224;  // of folders, if nothing is said
 
 // The side that images are resized to, and that of the window; 0: neither.

@@ -16,8 +16,8 @@ struct VarOptions {
   bool unbiased = true, keepdims = false;
 };
 Tensor var(Operand x, const IntList& axes = {}, const VarOptions& options = {});
-Tensor argmax(Operand x, std::int64_t axis = -1,
-              bool keepdims = false);  // the first of equals, as i64
+// Positions as i64; of equals the first.
+Tensor argmax(Operand x, std::int64_t axis = -1, bool keepdims = false);
 Tensor argmin(Operand x, std::int64_t axis = -1, bool keepdims = false);
 Tensor cumsum(Operand x, std::int64_t axis = -1, bool reverse = false);
 

@@ -1,9 +1,10 @@
 // ResNet-18 and ResNet-50 as torchvision defines them, for any batch, image size and number of
 // classes, in two forms:
-//   folded      every batch norm is one bias per channel (bn1.bias, layer2.0.downsample.1.bias,
-//               ...), its scale is in the convolution in front of it: for inference, and for what
-//               was trained elsewhere;
-//   batch_norm  torchvision's own, with weight, bias and running statistics: for training.
+//  - folded: every batch norm is one bias per channel (bn1.bias, layer2.0.downsample.1.bias, ...),
+//    and its scale is in the convolution in front of it: for inference, and for weights that were
+//    trained elsewhere.
+//  - batch_norm: torchvision's own, with weight, bias and running statistics: for training.
+//
 // Names, order, layouts and first values are torchvision's, so that its files load as they are;
 // fold_resnet() turns such a file into the folded form.
 #pragma once
@@ -56,12 +57,13 @@ struct FoldedBatchNorm {
 FoldedBatchNorm fold_batch_norm(const Literal& weight, const Literal& gamma, const Literal& beta,
                                 const Literal& mean, const Literal& var, double eps = 1e-5);
 
-// How a folded bias is called, given the name of its batch norm ("layer1.0.bn2"): unless told, with
-// ".bias" behind it, as in the graphs above.
+// What a folded bias is called, given the name of its batch norm ("layer1.0.bn2"). By default that
+// name with ".bias" behind it, as in the graphs above.
 using BiasName = std::function<std::string(std::string_view batch_norm)>;
 // torchvision's tensors of any network whose batch norms follow their convolutions by the names
 // of ResNet (bn1 behind conv1, downsample.1 behind downsample.0), folded; everything else is passed
-// on, and num_batches_tracked is left out. TypeError naming the tensor that lacks or does not fit.
+// on, and num_batches_tracked is left out. TypeError naming the tensor that is missing or does not
+// fit.
 Weights fold_resnet(const Weights& torchvision, double eps = 1e-5, const BiasName& name = {});
 
 }  // namespace pantala::zoo

@@ -157,8 +157,8 @@ CodePtr CodeCache::adopt(const CompiledUnit& unit, const kir::Kernel* kernel,
   if (!kernel) return code;
   const std::lock_guard lock(mutex_);
   Entry* entry = find(*kernel, target, key);
-  if (entry && (entry->coming.valid() || !entry->code.expired()))
-    return code;  // somebody was faster
+  // Somebody was faster.
+  if (entry && (entry->coming.valid() || !entry->code.expired())) return code;
   if (!entry) entry = &entries_.emplace(key, Entry{0, target, *kernel})->second;
   entry->number = number;
   entry->code = code;

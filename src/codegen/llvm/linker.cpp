@@ -50,8 +50,8 @@ llvm::orc::SymbolMap fallbacks(llvm::orc::ExecutionSession& session) {
       {"floorf", symbol(static_cast<Real32*>(::floorf))},
       {"ceil", symbol(static_cast<Real*>(::ceil))},
       {"ceilf", symbol(static_cast<Real32*>(::ceilf))},
-      {"roundeven", symbol(static_cast<Real*>(
-                        ::nearbyint))},  // the same while the rounding mode is nearest even
+      // The same while the rounding mode is nearest even.
+      {"roundeven", symbol(static_cast<Real*>(::nearbyint))},
       {"roundevenf", symbol(static_cast<Real32*>(::nearbyintf))},
       {"memcpy", symbol(::memcpy)},
       {"memmove", symbol(::memmove)},

@@ -7,7 +7,7 @@
 #include "pantala/error.h"
 #include "schedule/attributes.h"
 
-namespace pantala::schedule {
+namespace pantala::schedule::cpu {
 
 using kir::Var;
 
@@ -25,10 +25,7 @@ ElementwiseBody traced_body(const Context& context, ValueInfo info,
   std::vector<ValueId> values;
   for (const GroupOutput& output : body.outputs) {
     values.push_back(output.value);
-    Index flat = flatten(body.at, context.strides(output));
-    for (std::size_t d = 0; d < domain.sizes.size(); ++d)
-      if (domain.sizes[d] == 1) flat.affine.coef[d] = 0;
-    body.writes.push_back(flat.affine);
+    body.writes.push_back(normalised(flatten(body.at, context.strides(output)).affine, domain));
   }
   body.footprint = trace(body.info, domain, values, body.at, provided);
   return body;
@@ -126,4 +123,4 @@ void store_output(kir::Builder& b, const DeclaredAccess& write, const Site& site
     b.store(write.buffer, address, value, site.mask);
 }
 
-}  // namespace pantala::schedule
+}  // namespace pantala::schedule::cpu

@@ -8,7 +8,7 @@
 #include "schedule/context.h"
 #include "schedule/loops.h"
 
-namespace pantala::schedule {
+namespace pantala::schedule::cpu {
 
 // Values to be computed at one element of a domain, and where they go.
 struct ElementwiseBody {
@@ -59,6 +59,4 @@ class BodyEmitter {
   Emitter emitter_;
 };
 
-KernelDraft build_map(Context& context, const std::vector<GroupOutput>& outputs);
-
-}  // namespace pantala::schedule
+}  // namespace pantala::schedule::cpu

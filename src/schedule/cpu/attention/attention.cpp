@@ -1,0 +1,240 @@
+#include "schedule/cpu/attention/attention.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <optional>
+
+#include "ops/table.h"
+#include "pantala/error.h"
+#include "schedule/append.h"
+#include "schedule/attributes.h"
+#include "schedule/building.h"
+#include "schedule/cpu/attention/kernel.h"
+
+namespace pantala::schedule::cpu {
+
+namespace {
+
+class Attention {
+ public:
+  Attention(Building& building, const Group& group)
+      : building_(building),
+        context_(building.context()),
+        id_(group.anchors[0]),
+        node_(context_.node(id_)),
+        outputs_(group.outputs) {
+    spec_.dtype = node_.results[0].dtype;
+    spec_.causal = attribute<bool>(node_, "causal");
+    window_ = attribute<std::int64_t>(node_, "window");
+    spec_.windowed = spec_.causal && window_ > 0;
+  }
+
+  std::vector<KernelDraft> forward() {
+    describe(0);
+    strides_.q = head_strides(input(0));
+    strides_.k = head_strides(input(1));
+    strides_.v = head_strides(input(2));
+    const std::uint32_t out = result(0);
+    strides_.out = head_strides(out);
+    std::vector<std::uint32_t> buffers{input(0), input(1), input(2)};
+    std::optional<ValueId> length;
+    if (node_.op == &ops::table().get("attention_cached")) {
+      const ValueId value = node_.inputs[3];
+      spec_.save_lse = false;
+      spec_.length = context_.is_host(value) ? AttentionLength::param : AttentionLength::buffer;
+      if (spec_.length == AttentionLength::buffer) buffers.push_back(context_.buffer_of(value));
+      if (spec_.length == AttentionLength::param) length = value;
+    } else {
+      add_mask(3, buffers);
+      spec_.save_lse = wanted(1);
+    }
+    buffers.push_back(out);
+    if (spec_.save_lse) buffers.push_back(result(1));
+    return {launch(AttentionPart::forward, std::move(buffers), length)};
+  }
+
+  std::vector<KernelDraft> gradients() {
+    describe(1);
+    strides_.dout = head_strides(input(0));
+    strides_.q = head_strides(input(1));
+    strides_.k = head_strides(input(2));
+    strides_.v = head_strides(input(3));
+    strides_.out = head_strides(input(4));
+    const std::uint32_t dots = building_.add_scratch_tensor(
+        fmt::format("dots.{}", id_), spec_.dtype, context_.type(node_.inputs[5]).shape);
+    std::vector<std::uint32_t> reads{input(0), input(1), input(2), input(3), input(5), dots};
+    add_mask(6, reads);
+    const std::uint32_t dq = result(0), dk = result(1), dv = result(2);
+    strides_.dq = head_strides(dq);
+    strides_.dk = head_strides(dk);
+    strides_.dv = head_strides(dv);
+    const auto with = [&](std::initializer_list<std::uint32_t> writes) {
+      std::vector<std::uint32_t> all = reads;
+      all.insert(all.end(), writes);
+      return all;
+    };
+    std::vector<KernelDraft> drafts;
+    for (const AttentionPart part : choose_grad_parts(sizes_, context_.options.workers)) {
+      switch (part) {
+        case AttentionPart::row_dots:
+          drafts.push_back(launch(part, {input(0), input(4), dots}));
+          break;
+        case AttentionPart::query_grad:
+          drafts.push_back(launch(part, with({dq})));
+          break;
+        case AttentionPart::key_grad:
+          drafts.push_back(launch(part, with({dk, dv})));
+          break;
+        default:
+          drafts.push_back(launch(part, with({dq, dk, dv})));
+      }
+    }
+    return drafts;
+  }
+
+ private:
+  // Sizes and scale, from q at `first` and k behind it.
+  void describe(std::size_t first) {
+    const Shape &q = context_.type(node_.inputs[first]).shape,
+                &k = context_.type(node_.inputs[first + 1]).shape;
+    sizes_ = {q[0], q[1], k[1], q[2], k[2], q[3]};
+    scale_ = attribute<double>(node_, "scale");
+    if (scale_ == 0) scale_ = 1 / std::sqrt(static_cast<double>(q[3]));
+    strides_.row_head = q[2];
+    strides_.row_batch = q[1] * q[2];
+  }
+
+  std::uint32_t input(std::size_t k) const { return context_.buffer_of(node_.inputs[k]); }
+  bool wanted(std::uint32_t r) const {
+    for (const GroupOutput& output : outputs_)
+      if (output.value == ValueId{id_, r}) return true;
+    return false;
+  }
+  // The buffer of a result; one that nobody reads gets memory all the same.
+  std::uint32_t result(std::uint32_t r) {
+    for (const GroupOutput& output : outputs_)
+      if (output.value == ValueId{id_, r}) return output.buffer;
+    return building_.add_scratch_tensor(fmt::format("unused.{}.{}", id_, r), node_.results[r].dtype,
+                                        node_.results[r].shape);
+  }
+  HeadStrides head_strides(std::uint32_t buffer) const {
+    const std::vector<std::int64_t> s = context_.strides(buffer);
+    if (s[3] != 1 && context_.buffer(buffer).shape[3] != 1)
+      throw InternalError("schedule: heads of an attention are not contiguous");
+    return {s[0], s[1], s[2]};
+  }
+
+  // The mask is broadcast, right-aligned, to [batch, heads, queries, keys].
+  void add_mask(std::size_t k, std::vector<std::uint32_t>& buffers) {
+    if (k >= node_.inputs.size()) return;
+    const Type& type = context_.type(node_.inputs[k]);
+    spec_.mask = type.dtype == DType::boolean ? AttentionMask::boolean : AttentionMask::additive;
+    const std::vector<std::int64_t> own = context_.strides(input(k));
+    std::array<std::int64_t, 4> strides{};
+    for (int axis = 0; axis < type.shape.rank(); ++axis)
+      if (type.shape[axis] != 1)
+        strides[static_cast<std::size_t>(4 - type.shape.rank() + axis)] =
+            own[static_cast<std::size_t>(axis)];
+    strides_.mask_batch = strides[0];
+    strides_.mask_head = strides[1];
+    strides_.mask_query = strides[2];
+    strides_.mask_key = strides[3];
+    const auto along = [](std::int64_t stride) {
+      return stride == 0   ? MaskAxis::broadcast
+             : stride == 1 ? MaskAxis::contiguous
+                           : MaskAxis::strided;
+    };
+    spec_.mask_queries = along(strides_.mask_query);
+    spec_.mask_keys = along(strides_.mask_key);
+    buffers.push_back(input(k));
+  }
+
+  KernelDraft launch(AttentionPart part, std::vector<std::uint32_t> buffers,
+                     std::optional<ValueId> length = {}) {
+    const AttentionTiling tiling =
+        choose_tiling(part, spec_, sizes_, context_.target, context_.options.workers);
+    KernelDraft draft;
+    draft.name = fmt::format("{}.{}", node_.op->name, id_);
+    draft.kernel = build_attention("attention", part, spec_, tiling);
+    draft.set.items = attention_items(part, sizes_, tiling);
+    draft.set.buffers = std::move(buffers);
+    for (const std::int64_t value :
+         attention_params(part, spec_, sizes_, strides_, window_, tiling))
+      draft.set.params.push_back(ParamValue::of(value));
+    if (part != AttentionPart::row_dots) draft.set.params.push_back(ParamValue::of_real(scale_));
+    if (length) draft.set.params.push_back(building_.uniform(*length, DType::i64));
+    const double products = part == AttentionPart::forward    ? 2
+                            : part == AttentionPart::row_dots ? 0
+                                                              : 4;
+    draft.flops = 2 * products *
+                  static_cast<double>(sizes_.batch * sizes_.heads * sizes_.head_dim) *
+                  static_cast<double>(sizes_.queries) * static_cast<double>(sizes_.keys);
+    return draft;
+  }
+
+  Building& building_;
+  const Context& context_;
+  std::uint32_t id_;
+  const ir::Node& node_;
+  const std::vector<GroupOutput>& outputs_;
+  AttentionSpec spec_;
+  AttentionSizes sizes_;
+  AttentionStrides strides_;
+  std::int64_t window_ = 0;
+  double scale_ = 1;
+};
+
+std::vector<KernelDraft> build_group(Building& building, const Group& group) {
+  Attention attention(building, group);
+  const ir::OpDef* op = building.context().node(group.anchors[0]).op;
+  return op == &ops::table().get("attention_grad") ? attention.gradients() : attention.forward();
+}
+
+// The length of a cache is an i64.
+std::vector<Tensor> append_attention(ir::GraphData& target, const ir::Node& node,
+                                     std::vector<Tensor> inputs) {
+  widen_halves(inputs);
+  if (node.op == &ops::table().get("attention_cached"))
+    inputs[3] = converted(inputs[3], DType::i64);
+  return append_converted(target, node, inputs, node.attrs);
+}
+
+// A number of the host, such as the length of a cache, is a parameter.
+bool must_store(const Context& context, std::uint32_t node, std::size_t operand,
+                const IsStored& is_stored) {
+  const ValueId input = context.node(node).inputs[operand];
+  return !is_stored(input) && !context.is_host(input);
+}
+
+Reads reads_of_operands(const Context& context, const ValueInfo& info, std::uint32_t node) {
+  const ir::Node& n = context.node(node);
+  std::vector<ValueId> stored;
+  for (const ValueId input : n.inputs)
+    if (info.is_stored(input)) stored.push_back(input);
+  return reads_whole(n.results[0].shape, stored);
+}
+
+ReductionOrder order_of_node(const Context& context, std::uint32_t node) {
+  return {"attention", {kKeyBlock, context.target.lanes(context.node(node).results[0].dtype)}};
+}
+
+}  // namespace
+
+const Archetype& attention_archetype() {
+  static const Archetype row{
+      .name = "attention",
+      .ops = {"attention", "attention_grad", "attention_cached"},
+      .append = append_attention,
+      .must_store = must_store,
+      .reads = reads_of_operands,
+      .stores_once = true,
+      // The elements of a head are neighbours.
+      .row_major = true,
+      .reduction_order = order_of_node,
+      .build = build_group,
+  };
+  return row;
+}
+
+}  // namespace pantala::schedule::cpu

@@ -1,0 +1,310 @@
+#include "schedule/cpu/contract/contract.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+#include "pantala/error.h"
+#include "schedule/attributes.h"
+#include "schedule/building.h"
+#include "schedule/company.h"
+#include "schedule/cpu/contract/axes.h"
+#include "schedule/cpu/contract/kernel.h"
+#include "schedule/cpu/elementwise.h"
+
+namespace pantala::schedule::cpu {
+
+using ir::Ints;
+using kir::Var;
+
+namespace {
+
+Axes axes_of(const Context& context, const ir::Node& node, int side) {
+  return axes_of_side(context.type(node.inputs[static_cast<std::size_t>(side)]).shape.rank(),
+                      attribute<Ints>(node, side == 0 ? "batch_a" : "batch_b"),
+                      attribute<Ints>(node, side == 0 ? "contract_a" : "contract_b"));
+}
+
+struct Contraction {
+  Axes a, b;
+  Domain domain;                       // of result and contracted axes
+  int batch = 0, m = 0, n = 0, k = 0;  // how many loops of each
+  ContractSizes sizes;
+};
+
+Contraction contraction_of(const Context& context, std::uint32_t id) {
+  const ir::Node& node = context.node(id);
+  Contraction p;
+  p.a = axes_of(context, node, 0);
+  p.b = axes_of(context, node, 1);
+  const Shape &a = context.type(node.inputs[0]).shape, &b = context.type(node.inputs[1]).shape;
+  const auto append = [&](const Shape& shape, const Ints& axes, int& count, std::int64_t& size) {
+    for (const std::int64_t axis : axes) {
+      p.domain.sizes.push_back(shape[static_cast<int>(axis)]);
+      size *= shape[static_cast<int>(axis)];
+    }
+    count = static_cast<int>(axes.size());
+  };
+  p.sizes = {1, 1, 1, 1};
+  append(a, p.a.batch, p.batch, p.sizes.batch);
+  append(a, p.a.free, p.m, p.sizes.m);
+  append(b, p.b.free, p.n, p.sizes.n);
+  append(a, p.a.contracted, p.k, p.sizes.k);
+  return p;
+}
+
+// The stride of several loops that are walked as one; nothing if they are not.
+std::optional<std::int64_t> joint_stride(const Affine& flat, const Domain& domain, int first,
+                                         int count) {
+  std::int64_t stride = 0, extent = 1;
+  for (int d = first + count - 1; d >= first; --d) {
+    const std::int64_t size = domain.sizes[static_cast<std::size_t>(d)],
+                       coef = flat.coef[static_cast<std::size_t>(d)];
+    if (size == 1) continue;
+    if (extent == 1)
+      stride = coef;
+    else if (coef != stride * extent)
+      return std::nullopt;
+    extent *= size;
+  }
+  return stride;
+}
+
+std::vector<int> loop_range(int first, int count) {
+  std::vector<int> list(static_cast<std::size_t>(count));
+  std::iota(list.begin(), list.end(), first);
+  return list;
+}
+
+// An operand that a contraction can read where it lies.
+struct ContractOperand {
+  ValueId source;  // a stored value, or one that will be
+  bool k_inner = true;
+  std::int64_t batch = 0, ld = 0;  // strides
+};
+
+// `side` 0 or 1 of a contract node; nothing if its elements must be laid out first. `is_stored`
+// says which values (will) have buffers; strides are those of the context.
+std::optional<ContractOperand> operand_of(const Context& context, std::uint32_t id, int side,
+                                          const IsStored& is_stored) {
+  const ir::Node& node = context.node(id);
+  const Contraction p = contraction_of(context, id);
+  if (p.domain.rank() > kMaxLoops) return std::nullopt;
+  const Axes& axes = side == 0 ? p.a : p.b;
+  const int free_first = side == 0 ? p.batch : p.batch + p.m, free_count = side == 0 ? p.m : p.n;
+  const int k_first = p.batch + p.m + p.n;
+  Indices at(axes.batch.size() + axes.free.size() + axes.contracted.size());
+  const auto assign = [&](const Ints& list, int first) {
+    for (std::size_t k = 0; k < list.size(); ++k)
+      at[static_cast<std::size_t>(list[k])] = Affine::loop(first + static_cast<int>(k));
+  };
+  assign(axes.batch, 0);
+  assign(axes.free, free_first);
+  assign(axes.contracted, k_first);
+  ValueInfo info = context.info();
+  info.is_stored = is_stored;
+  // Only movement may stand between the operand and what is stored.
+  ValueId source = node.inputs[static_cast<std::size_t>(side)];
+  while (!is_stored(source)) {
+    const ir::Node& mover = context.node(source.node);
+    if (!is_movement(*mover.op)) return std::nullopt;
+    source = mover.inputs[0];
+  }
+  const Footprint reads = trace(info, p.domain, {node.inputs[static_cast<std::size_t>(side)]}, at);
+  if (reads.accesses.size() != 1 || !reads.accesses[0].offset_strides.empty()) return std::nullopt;
+  const Affine& flat = reads.accesses[0].flat;
+  const auto batch = joint_stride(flat, p.domain, 0, p.batch),
+             free = joint_stride(flat, p.domain, free_first, free_count),
+             k = joint_stride(flat, p.domain, k_first, p.k);
+  if (!batch || !free || !k || *free < 0 || *k < 0 || *batch < 0) return std::nullopt;
+  if (flat.constant != 0) return std::nullopt;
+  const std::int64_t free_size = side == 0 ? p.sizes.m : p.sizes.n;
+  ContractOperand operand{source, true, *batch, 0};
+  if (context.type(source).shape.numel() == 0) return operand;  // nothing is read
+  // An axis of size 1 has any stride.
+  if (*k == 1 || p.sizes.k <= 1) {
+    operand.ld = *free;
+    if (free_size > 1 && *free == 0) return std::nullopt;
+  } else if (*free == 1 || free_size <= 1) {
+    operand.k_inner = false;
+    operand.ld = *k;
+    if (*k == 0) return std::nullopt;
+  } else {
+    return std::nullopt;
+  }
+  return operand;
+}
+
+// The epilogue's loops: one each for batch, m and n, or more if they cannot be walked together.
+struct EpilogueLoops {
+  std::vector<Loop> batch, m, n;
+  bool fit() const { return batch.size() <= 1 && m.size() <= 1 && n.size() <= 1; }
+};
+EpilogueLoops epilogue_loops(const Contraction& p, const ElementwiseBody& body) {
+  const std::vector<Affine> walks = all_walks(body);
+  const auto loops = [&](int first, int count) {
+    return collapse(body.domain, loop_range(first, count), walks, body.footprint.counted);
+  };
+  return {loops(0, p.batch), loops(p.batch, p.m), loops(p.batch + p.m, p.n)};
+}
+
+ElementwiseBody epilogue_body(const Context& context, std::uint32_t id, const Contraction& p,
+                              const std::vector<GroupOutput>& outputs) {
+  Domain domain;
+  domain.sizes.assign(p.domain.sizes.begin(), p.domain.sizes.end() - p.k);
+  return make_body(context, outputs, domain, [&](ValueId value) { return value.node == id; });
+}
+
+// Whether values of the result's shape can be computed in the epilogue: every access must walk the
+// axes of m together, and those of n.
+bool fits_epilogue(const Context& context, std::uint32_t id,
+                   const std::vector<GroupOutput>& outputs) {
+  const Contraction p = contraction_of(context, id);
+  const ElementwiseBody body = epilogue_body(context, id, p, outputs);
+  const EpilogueLoops loops = epilogue_loops(p, body);
+  // c needs a contiguous axis.
+  const auto contiguous = [&](const std::vector<Loop>& list) {
+    return list.empty() || body.writes[0].coef[static_cast<std::size_t>(list[0].dim)] == 1;
+  };
+  return loops.fit() && (contiguous(loops.n) || contiguous(loops.m));
+}
+
+ContractOrder order_of(const Context& context, std::uint32_t id, const Contraction& p) {
+  const ir::Node& node = context.node(id);
+  const auto last = [](const Axes& axes, int rank) {
+    return !axes.contracted.empty() && axes.contracted.back() == rank - 1;
+  };
+  return reduction_order(p.sizes, last(p.a, context.type(node.inputs[0]).shape.rank()),
+                         last(p.b, context.type(node.inputs[1]).shape.rank()),
+                         node.results[0].dtype, context.target);
+}
+
+// `outputs` are computed from the product, of which nothing else is kept; one of them may be the
+// product itself.
+KernelDraft build_contraction(Building& building, std::uint32_t id,
+                              const std::vector<GroupOutput>& outputs) {
+  const Context& context = building.context();
+  const ir::Node& node = context.node(id);
+  const Contraction p = contraction_of(context, id);
+  const DType dtype = node.results[0].dtype;
+  const auto stored = [&](ValueId value) { return context.is_stored(value); };
+  const auto a = operand_of(context, id, 0, stored), b = operand_of(context, id, 1, stored);
+  if (!a || !b)
+    throw InternalError(fmt::format("schedule: an operand of a product was not laid out: {} and {}",
+                                    context.type(node.inputs[0]).str(),
+                                    context.type(node.inputs[1]).str()));
+  const ElementwiseBody body = epilogue_body(context, id, p, outputs);
+  const EpilogueLoops loops = epilogue_loops(p, body);
+  if (!loops.fit()) throw InternalError("schedule: the epilogue does not fit its product");
+
+  // c is the first output; its strides follow from its loops.
+  const auto stride = [&](const std::vector<Loop>& list) {
+    return list.empty() ? 0 : body.writes[0].coef[static_cast<std::size_t>(list[0].dim)];
+  };
+  ContractSpec spec{dtype, a->k_inner, b->k_inner, true};
+  const std::int64_t by_m = stride(loops.m), by_n = stride(loops.n);
+  spec.c_n_inner = by_n == 1 || loops.n.empty();
+  const ContractStrides strides{
+      a->batch, a->ld, b->batch, b->ld, stride(loops.batch), spec.c_n_inner ? by_m : by_n};
+  const ContractOrder order = order_of(context, id, p);
+  ContractNeeds needs;
+  needs.workers = context.options.workers;
+  needs.small_epilogue = body.footprint.cost < 12 && outputs.size() == 1;
+  const ContractTiling tiling = choose_tiling(spec, p.sizes, strides, order, context.target, needs);
+
+  Arguments arguments = building.arguments();
+  announce(context, body, arguments);
+  std::optional<BodyEmitter> emitter;
+  ContractHooks hooks;
+  hooks.result.c_access = arguments.access_of(outputs[0].buffer);
+  arguments.take_integers(contract_params(p.sizes, strides, order, tiling));
+  hooks.result.declare = [&](kir::Builder& builder) {
+    arguments.assume(outputs[0].buffer, kir::BufferId{2});
+    arguments.declare_buffers(builder);
+    emitter.emplace(builder, context, body, arguments);
+  };
+  hooks.result.apply = [&](kir::Builder&, const ResultSite& at) {
+    Site site;
+    const auto enter = [&](const std::vector<Loop>& list, Var index) {
+      if (!list.empty()) site.loops[static_cast<std::size_t>(list[0].dim)] = index;
+    };
+    enter(loops.batch, at.batch);
+    enter(loops.m, at.m);
+    enter(loops.n, at.n);
+    const std::vector<Loop>& along = at.lanes_along_n ? loops.n : loops.m;
+    site.lanes = at.value.lanes();
+    site.lane_loop = along.empty() || site.lanes == 1 ? -1 : along[0].dim;
+    site.mask = at.mask;
+    emitter->emitter().forget_provided();
+    emitter->emitter().provide({id, 0}, body.at, at.value);
+    emitter->emitter().enter(site);
+    std::vector<Var> values;
+    for (const GroupOutput& output : outputs)
+      values.push_back(emitter->emitter().value(output.value, body.at));
+    for (std::size_t k = 1; k < values.size(); ++k) emitter->store(k, site, values[k]);
+    return values[0].lanes() == site.lanes
+               ? values[0]
+               : emitter->emitter().builder().splat(values[0], site.lanes);
+  };
+  KernelDraft draft;
+  draft.kernel = build_contract("contract", spec, order, tiling, hooks);
+  draft.name = fmt::format("contract.{}", id);
+  draft.set.items = contract_items(p.sizes, tiling);
+  draft.set.buffers = {context.buffer_of(a->source), context.buffer_of(b->source),
+                       outputs[0].buffer};
+  for (const std::uint32_t buffer : arguments.buffers()) draft.set.buffers.push_back(buffer);
+  draft.set.params = arguments.params();
+  const auto product = [](std::int64_t x, std::int64_t y) {
+    return static_cast<double>(x) * static_cast<double>(y);
+  };
+  draft.flops = 2 * product(p.sizes.batch * p.sizes.m, p.sizes.n) * static_cast<double>(p.sizes.k);
+  draft.serial = draft.flops < 65536;
+  return draft;
+}
+
+bool must_store(const Context& context, std::uint32_t node, std::size_t operand,
+                const IsStored& is_stored) {
+  return !operand_of(context, node, static_cast<int>(operand), is_stored);
+}
+
+Reads reads_of_operands(const Context& context, const ValueInfo& info, std::uint32_t node) {
+  return reads_whole(context.node(node).results[0].shape,
+                     {operand_of(context, node, 0, info.is_stored)->source,
+                      operand_of(context, node, 1, info.is_stored)->source});
+}
+
+bool can_join_contraction(const Company& company) {
+  if (!company.is_epilogue()) return false;
+  const MakingScope making(company.context(), company.outputs());
+  return fits_epilogue(company.context(), company.anchor()->node, company.outputs());
+}
+
+ReductionOrder order_of_node(const Context& context, std::uint32_t node) {
+  const ContractOrder order = order_of(context, node, contraction_of(context, node));
+  return {"contract", {order.k_block, order.lanes, order.slices}};
+}
+
+}  // namespace
+
+const Archetype& contract_archetype() {
+  static const Archetype row{
+      .name = "contract",
+      .ops = {"contract"},
+      .append = append_contraction,
+      .must_store = must_store,
+      .reads = reads_of_operands,
+      .can_join = can_join_contraction,
+      // Operands, results and what an epilogue reads are walked with one stride along each axis.
+      .row_major = true,
+      .reduction_order = order_of_node,
+      .build =
+          [](Building& building, const Group& group) {
+            return std::vector{build_contraction(building, group.anchors[0], group.outputs)};
+          },
+  };
+  return row;
+}
+
+}  // namespace pantala::schedule::cpu

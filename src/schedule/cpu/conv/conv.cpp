@@ -1,0 +1,232 @@
+#include "schedule/cpu/conv/conv.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "ops/table.h"
+#include "schedule/append.h"
+#include "schedule/attributes.h"
+#include "schedule/building.h"
+#include "schedule/company.h"
+#include "schedule/cpu/conv/kernel.h"
+#include "schedule/cpu/elementwise.h"
+
+namespace pantala::schedule::cpu {
+
+using ir::Ints;
+using kir::Var;
+
+namespace {
+
+ConvDirection direction_of(const ir::OpDef& op) {
+  static const ir::OpDef &forward = ops::table().get("convolution"),
+                         &input_grad = ops::table().get("convolution_input_grad");
+  if (&op == &forward) return ConvDirection::forward;
+  return &op == &input_grad ? ConvDirection::input_grad : ConvDirection::weight_grad;
+}
+
+struct Shapes {
+  Shape x, weight;
+};
+Shapes shapes_of(const Context& context, const ir::Node& node, ConvDirection direction) {
+  const Shape &first = context.type(node.inputs[0]).shape,
+              &second = context.type(node.inputs[1]).shape, &result = node.results[0].shape;
+  switch (direction) {
+    case ConvDirection::forward:
+      return {first, second};
+    case ConvDirection::input_grad:
+      return {result, second};
+    case ConvDirection::weight_grad:
+      break;
+  }
+  return {first, result};
+}
+
+ConvSizes sizes_of(const ir::Node& node, const Shapes& shapes) {
+  ConvSizes sizes;
+  sizes.batch = shapes.x[0];
+  sizes.in = shapes.x[1];
+  sizes.out = shapes.weight[0];
+  sizes.groups = attribute<std::int64_t>(node, "groups");
+  for (int k = 2; k < shapes.x.rank(); ++k) {
+    const auto axis = static_cast<std::size_t>(k - 2);
+    sizes.axes.push_back({shapes.x[k], shapes.weight[k], attribute<Ints>(node, "stride")[axis],
+                          attribute<Ints>(node, "padding")[axis],
+                          attribute<Ints>(node, "dilation")[axis]});
+  }
+  return sizes;
+}
+
+ConvStrides strides_of(const Context& context, const ir::Node& node, ConvDirection direction,
+                       std::uint32_t result) {
+  const auto first = context.strides(context.buffer_of(node.inputs[0])),
+             second = context.strides(context.buffer_of(node.inputs[1])),
+             made = context.strides(result);
+  switch (direction) {
+    case ConvDirection::forward:
+      return {first, second, made};
+    case ConvDirection::input_grad:
+      return {made, second, first};
+    case ConvDirection::weight_grad:
+      break;
+  }
+  return {first, made, second};
+}
+
+// The group's outputs on the sums of a convolution.
+class ConvEpilogue {
+ public:
+  // `result` is the index of the buffer that the kernel itself declares for the first output.
+  ConvEpilogue(Building& building, std::uint32_t node, const std::vector<GroupOutput>& outputs,
+               int result)
+      : context_(building.context()),
+        node_(node),
+        result_(result),
+        body_(make_body(context_, outputs, {context_.node(node).results[0].shape.vec()},
+                        [node](ValueId value) { return value.node == node; })),
+        arguments_(building.arguments()) {
+    announce(context_, body_, arguments_);
+  }
+
+  Epilogue hook() {
+    Epilogue epilogue;
+    epilogue.c_access = arguments_.access_of(body_.outputs[0].buffer);
+    epilogue.declare = [this](kir::Builder& b) {
+      arguments_.assume(body_.outputs[0].buffer, kir::BufferId{result_});
+      arguments_.declare_buffers(b);
+      emitter_.emplace(b, context_, body_, arguments_);
+    };
+    epilogue.apply = [this](kir::Builder& b, const ResultSite& at) { return apply(b, at); };
+    return epilogue;
+  }
+  Arguments& arguments() { return arguments_; }
+  const ElementwiseBody& body() const { return body_; }
+
+ private:
+  Var apply(kir::Builder& b, const ResultSite& at) {
+    Site site;
+    for (std::size_t d = 0; d < at.coordinates.size(); ++d) site.loops[d] = at.coordinates[d];
+    site.lanes = at.value.lanes();
+    site.lane_loop = site.lanes == 1 ? -1 : at.lane_dim;
+    site.mask = at.mask;
+    Emitter& emitter = emitter_->emitter();
+    emitter.forget_provided();
+    emitter.provide({node_, 0}, body_.at, at.value);
+    emitter.enter(site);
+    std::vector<Var> values;
+    for (const GroupOutput& output : body_.outputs)
+      values.push_back(emitter.value(output.value, body_.at));
+    for (std::size_t k = 1; k < values.size(); ++k) emitter_->store(k, site, values[k]);
+    return values[0].lanes() == site.lanes ? values[0] : b.splat(values[0], site.lanes);
+  }
+
+  const Context& context_;
+  std::uint32_t node_;
+  int result_;
+  ElementwiseBody body_;
+  Arguments arguments_;
+  std::optional<BodyEmitter> emitter_;
+};
+
+std::vector<KernelDraft> build_convolution(Building& building, const Group& group) {
+  const Context& context = building.context();
+  const std::uint32_t id = group.anchors[0];
+  const std::vector<GroupOutput>& outputs = group.outputs;
+  const ir::Node& node = context.node(id);
+  const ConvDirection direction = direction_of(*node.op);
+  const ConvSizes sizes = sizes_of(node, shapes_of(context, node, direction));
+  const ConvStrides strides = strides_of(context, node, direction, outputs[0].buffer);
+  const DType dtype = node.results[0].dtype;
+  const ConvSpec spec = conv_spec(direction, dtype, sizes, strides);
+  const ConvOrder order = reduction_order(direction, sizes, dtype, context.target);
+  ConvNeeds needs;
+  needs.workers = context.options.workers;
+  const ConvTiling tiling = choose_conv_tiling(spec, sizes, strides, order, context.target, needs);
+
+  const bool sliced = order.slices > 1;
+  ConvEpilogue epilogue(building, id, outputs, sliced ? 1 : 2);
+  KernelDraft draft;
+  draft.name = fmt::format("{}.{}", node.op->name, id);
+  const double taps =
+      static_cast<double>(sizes.taps()) * static_cast<double>(sizes.in / sizes.groups);
+  draft.flops = 2 * taps * static_cast<double>(sizes.positions()) * static_cast<double>(sizes.out);
+  draft.set.items = conv_items(spec, sizes, order, tiling);
+  draft.set.buffers = {context.buffer_of(node.inputs[0]), context.buffer_of(node.inputs[1])};
+  if (!sliced) {
+    epilogue.arguments().take_integers(conv_params(spec, sizes, strides, order, tiling));
+    ContractHooks hooks;
+    hooks.result = epilogue.hook();
+    draft.kernel = build_conv("conv", spec, order, tiling, hooks);
+    draft.set.buffers.push_back(outputs[0].buffer);
+    for (const std::uint32_t buffer : epilogue.arguments().buffers())
+      draft.set.buffers.push_back(buffer);
+    draft.set.params = epilogue.arguments().params();
+    return {std::move(draft)};
+  }
+  // Slices of a weight gradient are added, with the epilogue, by a second kernel.
+  const std::uint32_t partials = building.add_scratch_tensor(fmt::format("partial.{}", id), dtype,
+                                                             Shape{conv_partials(sizes, order)});
+  draft.kernel = build_conv("conv", spec, order, tiling);
+  draft.set.buffers.push_back(partials);
+  for (const std::int64_t value : conv_params(spec, sizes, strides, order, tiling))
+    draft.set.params.push_back(ParamValue::of(value));
+
+  KernelDraft combine;
+  combine.name = fmt::format("{}.{}.combine", node.op->name, id);
+  epilogue.arguments().take_integers(conv_combine_params(sizes, strides, order));
+  combine.kernel = build_conv_combine("conv_combine", spec, context.target, epilogue.hook());
+  combine.set.items = conv_combine_items(sizes);
+  combine.set.buffers = {partials, outputs[0].buffer};
+  for (const std::uint32_t buffer : epilogue.arguments().buffers())
+    combine.set.buffers.push_back(buffer);
+  combine.set.params = epilogue.arguments().params();
+  return {std::move(draft), std::move(combine)};
+}
+
+bool must_store(const Context& context, std::uint32_t node, std::size_t operand,
+                const IsStored& is_stored) {
+  return !is_stored(context.node(node).inputs[operand]);
+}
+
+Reads reads_of_operands(const Context& context, const ValueInfo&, std::uint32_t node) {
+  const ir::Node& n = context.node(node);
+  return reads_whole(n.results[0].shape, n.inputs);
+}
+
+// The images on either side of the kernel, not the kernel itself.
+std::vector<ValueId> images_of(const Context& context, std::uint32_t node) {
+  const ir::Node& n = context.node(node);
+  if (direction_of(*n.op) == ConvDirection::weight_grad) return {n.inputs[0], n.inputs[1]};
+  return {{node, 0}, n.inputs[0]};
+}
+
+ReductionOrder order_of_node(const Context& context, std::uint32_t id) {
+  const ir::Node& node = context.node(id);
+  const ConvDirection direction = direction_of(*node.op);
+  const ConvOrder order =
+      reduction_order(direction, sizes_of(node, shapes_of(context, node, direction)),
+                      node.results[0].dtype, context.target);
+  return {"conv",
+          {order.channels, order.taps, order.box[0], order.box[1], order.box[2], order.box[3],
+           order.slices, order.slice_blocks}};
+}
+
+}  // namespace
+
+const Archetype& conv_archetype() {
+  static const Archetype row{
+      .name = "conv",
+      .ops = {"convolution", "convolution_input_grad", "convolution_weight_grad"},
+      .append = append_widened,
+      .must_store = must_store,
+      .reads = reads_of_operands,
+      .can_join = [](const Company& company) { return company.is_epilogue(); },
+      .channels_last = images_of,
+      .reduction_order = order_of_node,
+      .build = build_convolution,
+  };
+  return row;
+}
+
+}  // namespace pantala::schedule::cpu

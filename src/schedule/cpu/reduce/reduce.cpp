@@ -1,0 +1,163 @@
+// The reduce archetype in the graph: which ops share the passes over a row, and which of the
+// kernels runs them.
+#include "schedule/cpu/reduce/reduce.h"
+
+#include <algorithm>
+
+#include "schedule/attributes.h"
+#include "schedule/company.h"
+#include "schedule/cpu/reduce/parts.h"
+
+namespace pantala::schedule::cpu {
+
+ReduceGroup reduce_group(const Context& context, std::uint32_t node) {
+  const ir::Node& n = context.node(node);
+  return {context.type(n.inputs[0]).shape, attribute<ir::Ints>(n, "axes"), {{node, 0}}, {}};
+}
+
+bool is_row_shape(const ReduceGroup& group, const Shape& shape) {
+  Shape kept = group.full, without = group.full;
+  for (std::size_t k = group.axes.size(); k-- > 0;) {
+    kept = kept.with(static_cast<int>(group.axes[k]), 1);
+    without = without.without(static_cast<int>(group.axes[k]));
+  }
+  return shape == kept || shape == without;
+}
+
+bool runs_by_rows(const Context& context, const ReduceGroup& group) {
+  return trace_group(context, group).elements.size() <= 1;
+}
+
+namespace {
+
+std::int64_t reduced_elements(const ReduceGroup& group) {
+  std::int64_t count = 1;
+  for (const std::int64_t axis : group.axes) count *= group.full[static_cast<int>(axis)];
+  return count;
+}
+
+// Whether a value with one element per row is read at the row of the element that is computed.
+bool is_row_read(const ReduceGroup& group, const Access& read, const Shape& shape) {
+  if (!read.offset_strides.empty()) return false;
+  return read.flat ==
+         normalised(flatten(row_indices(group, shape), shape.strides()).affine, {group.full.vec()});
+}
+
+// How a member of a company stands to the rows of the group.
+enum class Place : std::uint8_t { reduction, per_row, full, elsewhere };
+Place place_of(const Context& context, const ReduceGroup& group, const Piece& piece) {
+  if (piece.is_anchor) {
+    const ReduceGroup other = reduce_group(context, piece.node);
+    return other.full == group.full && other.axes == group.axes ? Place::reduction
+                                                                : Place::elsewhere;
+  }
+  const Shape& shape = context.node(piece.node).results[0].shape;
+  if (is_row_shape(group, shape)) return Place::per_row;
+  return shape == group.full ? Place::full : Place::elsewhere;
+}
+
+// Whether a member reads what others make at its own element or row.
+bool reads_own_row(const Company& company, const ReduceGroup& group, const Piece& piece,
+                   Place place, const Access& read) {
+  const Shape& shape = company.context().type(read.value).shape;
+  if (place == Place::per_row || !is_row_shape(group, shape))
+    return company.is_identity(read, piece.domain);
+  return is_row_read(group, read, shape);
+}
+
+// Several passes over few long rows would leave workers idle.
+bool are_few_long_rows(const ReduceGroup& group) {
+  const std::int64_t rows = group.full.numel() / std::max<std::int64_t>(reduced_elements(group), 1);
+  return rows < 8 && group.full.numel() > 16384;
+}
+
+bool can_join_reduce(const Company& company) {
+  const Context& context = company.context();
+  ReduceGroup group = reduce_group(context, company.anchor()->node);
+  group.reductions.clear();
+  bool passes = false;  // more than one pass over the rows
+  for (const Piece* piece : company.members()) {
+    const Place place = place_of(context, group, *piece);
+    if (place == Place::elsewhere) return false;
+    if (place == Place::reduction) group.reductions.push_back({piece->node, 0});
+    passes = passes || place == Place::full;
+    for (const Access& read : piece->reads) {
+      if (!company.reads_inside(read)) continue;
+      if (!reads_own_row(company, group, *piece, place, read)) return false;
+      passes = passes || place == Place::reduction;
+    }
+  }
+  if (!passes) return true;
+  if (are_few_long_rows(group)) return false;
+  group.outputs = company.outputs();
+  const MakingScope making(context, group.outputs);
+  return runs_by_rows(context, group);
+}
+
+// The kept loop along which memory is walked element by element, or none.
+int unit_row(const TracedReduce& traced) {
+  for (std::size_t k = traced.rows.size(); k-- > 0;)
+    for (const Access& access : traced.footprint.accesses)
+      if (access.flat.coef[static_cast<std::size_t>(traced.rows[k].dim)] == 1)
+        return static_cast<int>(k);
+  return -1;
+}
+
+bool reads_along(const TracedReduce& traced, const Loop& loop) {
+  return std::any_of(
+      traced.footprint.accesses.begin(), traced.footprint.accesses.end(),
+      [&](const Access& a) { return a.flat.coef[static_cast<std::size_t>(loop.dim)] == 1; });
+}
+
+std::vector<KernelDraft> build_reduce(Building& building, const ReduceGroup& group) {
+  const Context& context = building.context();
+  const TracedReduce traced = trace_group(context, group);
+  const bool one_pass = traced.levels == 1 && !traced.has_full_outputs();
+  const bool along_elements =
+      traced.elements.size() == 1 && reads_along(traced, traced.elements.back());
+  int lane_row = one_pass && !along_elements && traced.count > 1 ? unit_row(traced) : -1;
+  if (lane_row >= 0 && traced.rows[static_cast<std::size_t>(lane_row)].extent < 4) lane_row = -1;
+  const std::int64_t rows = total(traced.rows);
+  const std::int64_t lanes = context.target.lanes(DType::f32);
+  const std::int64_t parallel = lane_row < 0 ? rows : rows / lanes;
+  if (one_pass && traced.count > kSumBlock && parallel < 16)
+    return build_split(building, traced, lane_row);
+  if (lane_row >= 0) return {build_columns(building, traced, lane_row)};
+  return {build_rows(building, group, traced)};
+}
+
+// Several passes over a row may read an element of the full shape after it was overwritten.
+bool makes_in_one_pass(const Context& context, const Group& group, ValueId value) {
+  const Shape& full = context.type(context.node(group.anchors[0]).inputs[0]).shape;
+  return context.type(value).shape.numel() < full.numel();
+}
+
+ReductionOrder order_of_sum(const Context& context, std::uint32_t) {
+  return {"reduce", {kSumBlock, context.target.lanes(DType::f32)}};
+}
+
+std::vector<KernelDraft> build_group(Building& building, const Group& group) {
+  ReduceGroup reduce = reduce_group(building.context(), group.anchors[0]);
+  reduce.reductions.clear();
+  for (const std::uint32_t node : group.anchors) reduce.reductions.push_back({node, 0});
+  reduce.outputs = group.outputs;
+  return build_reduce(building, reduce);
+}
+
+}  // namespace
+
+const Archetype& reduce_archetype() {
+  static const Archetype row{
+      .name = "reduce",
+      .ops = {"sum", "amax", "amin"},
+      .reads = reads_of_operand,
+      .can_join = can_join_reduce,
+      .shares_kernel = true,
+      .makes_in_one_pass = makes_in_one_pass,
+      .reduction_order = order_of_sum,
+      .build = build_group,
+  };
+  return row;
+}
+
+}  // namespace pantala::schedule::cpu

@@ -1,0 +1,133 @@
+#include "schedule/fusion.h"
+
+#include <algorithm>
+
+#include "schedule/company.h"
+
+namespace pantala::schedule {
+
+namespace {
+
+// Groups while pieces join them; a group is named by the piece that it began with.
+struct GroupTag;
+using GroupId = Id<GroupTag>;
+
+class Fusion {
+ public:
+  Fusion(const Context& context, const Pieces& pieces)
+      : context_(context), pieces_(pieces), readers_(pieces.list.size()) {
+    for (const PieceId id : pieces.list.ids()) group_of_.push_back(members_.push_back({id}));
+    for (const PieceId id : pieces.list.ids())
+      for (const Access& read : pieces[id].reads)
+        if (const PieceId maker = pieces.maker(read.value); maker.valid())
+          readers_[maker].push_back(id);
+  }
+
+  Members run() {
+    if (context_.options.fuse)
+      for (const PieceId id : pieces_.list.ids()) join(id);
+    Members groups;
+    for (std::vector<PieceId>& list : members_)
+      if (!list.empty()) groups.push_back(std::move(list));
+    return groups;
+  }
+
+ private:
+  bool has_anchor(GroupId group) const {
+    return std::any_of(members_[group].begin(), members_[group].end(),
+                       [&](PieceId id) { return pieces_[id].is_anchor; });
+  }
+
+  // Joins a piece with the groups that it reads, the ones with anchors first.
+  void join(PieceId id) {
+    std::vector<GroupId> candidates;
+    for (const Access& read : pieces_[id].reads)
+      if (const PieceId maker = pieces_.maker(read.value); maker.valid())
+        candidates.push_back(group_of_[maker]);
+    if (pieces_[id].is_anchor && pieces_[id].archetype->shares_kernel) add_kin(id, candidates);
+    std::sort(candidates.begin(), candidates.end());
+    candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());
+    std::stable_sort(candidates.begin(), candidates.end(),
+                     [&](GroupId a, GroupId b) { return has_anchor(a) > has_anchor(b); });
+    for (const GroupId candidate : candidates) {
+      const GroupId mine = group_of_[id];
+      if (candidate == mine || members_[candidate].empty()) continue;
+      if (can_share_kernel(candidate, mine) && !makes_cycle(candidate, mine))
+        merge(candidate, mine);
+    }
+  }
+
+  // Groups of earlier anchors of the same archetype that read something that this one reads.
+  void add_kin(PieceId id, std::vector<GroupId>& candidates) const {
+    for (const PieceId other : pieces_.list.ids()) {
+      if (other == id) break;
+      if (pieces_[other].archetype == pieces_[id].archetype &&
+          share_a_read(pieces_[id], pieces_[other]))
+        candidates.push_back(group_of_[other]);
+    }
+  }
+
+  static bool share_a_read(const Piece& a, const Piece& b) {
+    return std::any_of(a.reads.begin(), a.reads.end(), [&](const Access& x) {
+      return std::any_of(b.reads.begin(), b.reads.end(),
+                         [&](const Access& y) { return x.value == y.value; });
+    });
+  }
+
+  void merge(GroupId into, GroupId from) {
+    for (const PieceId id : members_[from]) {
+      members_[into].push_back(id);
+      group_of_[id] = into;
+    }
+    std::sort(members_[into].begin(), members_[into].end());
+    members_[from].clear();
+  }
+
+  // Whether a path leads from one group to the other through a third.
+  bool makes_cycle(GroupId a, GroupId b) const {
+    return reaches_through_others(a, b) || reaches_through_others(b, a);
+  }
+  bool reaches_through_others(GroupId from, GroupId to) const {
+    IdVector<GroupId, char> seen(members_.size());
+    std::vector<GroupId> work;
+    const auto visit_readers = [&](GroupId group, bool first) {
+      for (const PieceId member : members_[group])
+        for (const PieceId id : readers_[member]) {
+          const GroupId reader = group_of_[id];
+          if (seen[reader] || reader == group) continue;
+          if (first && reader == to) continue;
+          seen[reader] = true;
+          work.push_back(reader);
+        }
+    };
+    visit_readers(from, true);
+    while (!work.empty()) {
+      const GroupId group = work.back();
+      work.pop_back();
+      if (group == to) return true;
+      if (group != from) visit_readers(group, false);
+    }
+    return false;
+  }
+
+  bool can_share_kernel(GroupId a, GroupId b) const {
+    std::vector<PieceId> all = members_[a];
+    all.insert(all.end(), members_[b].begin(), members_[b].end());
+    std::sort(all.begin(), all.end());
+    const Company company(context_, pieces_, std::move(all));
+    const Archetype* archetype = company.archetype();
+    return archetype != nullptr && archetype->can_join != nullptr && archetype->can_join(company);
+  }
+
+  const Context& context_;
+  const Pieces& pieces_;
+  IdVector<GroupId, std::vector<PieceId>> members_;  // empty: merged into another
+  IdVector<PieceId, GroupId> group_of_;
+  IdVector<PieceId, std::vector<PieceId>> readers_;  // one entry a read
+};
+
+}  // namespace
+
+Members fuse(const Context& context, const Pieces& pieces) { return Fusion(context, pieces).run(); }
+
+}  // namespace pantala::schedule

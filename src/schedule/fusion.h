@@ -1,0 +1,16 @@
+// Fusion: pieces join the groups of what they read, where one kernel can compute both and no cycle
+// between groups arises.
+#pragma once
+
+#include <vector>
+
+#include "schedule/pieces.h"
+
+namespace pantala::schedule {
+
+// The pieces of each group, in the order of the graph.
+using Members = std::vector<std::vector<PieceId>>;
+
+Members fuse(const Context& context, const Pieces& pieces);
+
+}  // namespace pantala::schedule

@@ -1,0 +1,20 @@
+// What a schedule is made for: a device as the scheduler sees it, and the caller's wishes.
+#pragma once
+
+#include "schedule/target.h"
+
+namespace pantala::schedule {
+
+class ArchetypeTable;
+
+struct Machine {
+  const ArchetypeTable& archetypes;
+  Target target;
+};
+
+struct ScheduleOptions {
+  bool fuse = true;  // false: a kernel per op, the same bits
+  int workers = 1;   // that will share the launches; changes the split of work, never a result
+};
+
+}  // namespace pantala::schedule

@@ -1,0 +1,186 @@
+// The code that libraries, plans and devices of one process share.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <thread>
+
+#include "device/cpu/host.h"
+#include "device/cpu/program.h"
+#include "io/file.h"
+#include "pantala/error.h"
+#include "support/temporary.h"
+#include "unit/plan/plan_case.h"
+
+namespace pantala::device {
+namespace {
+
+using codegen::code_summary;
+using plan::Plan;
+
+TEST(CodeSharing, TheSamePlanTwiceIsCompiledOnce) {
+  const std::size_t before = code_summary().compiled, shared = code_summary().shared;
+  {
+    const auto one = make_device("cpu", {.workers = 2}), other = make_device("cpu", {.workers = 1});
+    const PlanId first = one->load(plan::small_step());
+    EXPECT_EQ(code_summary().compiled - before, 5U);
+    EXPECT_EQ(code_summary().shared - shared, 5U);
+    one->load(plan::small_step(127));
+    other->load(plan::small_step());
+    EXPECT_EQ(code_summary().compiled - before, 5U);
+    one->unload(first);
+    EXPECT_EQ(code_summary().shared - shared, 5U) << "others still use it";
+  }
+  EXPECT_EQ(code_summary().shared, shared) << "nobody uses it";
+  make_device("cpu", {.workers = 1})->load(plan::small_step());
+  EXPECT_EQ(code_summary().compiled - before, 10U) << "it was gone";
+}
+
+TEST(CodeSharing, CodeThatOthersLetGoOfStillRuns) {
+  const auto device = make_device("cpu", {.workers = 2});
+  OnDevice kept(*device, plan::small_step());
+  { OnDevice gone(*device, plan::small_step()); }
+  kept.fill(5);
+  kept.run({plan::slot_of(0.5F), plan::slot_of(1e9)});
+  const auto reference = make_device("kir");
+  OnDevice expected(*reference, plan::small_step());
+  expected.fill(5);
+  expected.run({plan::slot_of(0.5F), plan::slot_of(1e9)});
+  EXPECT_EQ(kept.contents(), expected.contents());
+}
+
+TEST(CodeSharing, ThreadsThatWantTheSameCodeCompileItOnce) {
+  const std::size_t before = code_summary().compiled;
+  const auto device = make_device("cpu", {.workers = 1});
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 4; ++t) threads.emplace_back([&] { device->load(plan::small_step()); });
+  }
+  EXPECT_EQ(code_summary().compiled - before, 5U);
+}
+
+TEST(CodeSharing, OneNameMayBeAnotherCodeInAnotherPlan) {
+  const auto load = [](Device& device, double c) {
+    Plan p;
+    p.name = "one";
+    const std::uint32_t unit = add_unit(p, plan::square("kernel", c));
+    const std::uint32_t x = add_region_buffer(p, plan::Storage::input, "x", DType::f32, 8),
+                        y = add_region_buffer(p, plan::Storage::output, "y", DType::f32, 8);
+    p.launches.push_back(plan::launch("l", unit, {{1, {x, y}, {plan::Scalar::immediate(8)}}}));
+    return std::make_unique<OnDevice>(device, p);
+  };
+  const auto device = make_device("cpu", {.workers = 1});
+  const auto one = load(*device, 1.0), two = load(*device, 2.0);
+  for (const auto& [on, expected] : {std::pair{one.get(), 1.0F}, std::pair{two.get(), 2.0F}}) {
+    on->run({});
+    std::vector<float> y(8);
+    device->read(on->regions[1], std::as_writable_bytes(std::span(y)));
+    EXPECT_THAT(y, testing::Each(expected));
+  }
+}
+
+TEST(CodeSharing, PlansWithObjectsUseAndShareThem) {
+  Plan compiled = plan::small_step();
+  const auto times = cpu::compile_units(compiled, codegen::detect_host(), 2);
+  ASSERT_EQ(times.size(), compiled.units.size());
+  for (std::size_t k = 0; k < times.size(); ++k) {
+    EXPECT_EQ(times[k].entry, compiled.units[k].entry);
+    EXPECT_GT(times[k].milliseconds, 0);
+  }
+  const std::size_t before = code_summary().compiled;
+  const auto device = make_device("cpu", {.workers = 1});
+  device->load(compiled);
+  EXPECT_EQ(code_summary().compiled, before) << "the objects are used";
+  device->load(plan::small_step());
+  Plan again = plan::small_step();
+  for (const cpu::UnitTime& unit : cpu::compile_units(again, codegen::detect_host(), 2))
+    EXPECT_EQ(unit.milliseconds, 0);
+  EXPECT_EQ(code_summary().compiled, before) << "and serve those that come without";
+  for (std::size_t k = 0; k < again.units.size(); ++k)
+    EXPECT_EQ(again.units[k].object, compiled.units[k].object);
+}
+
+TEST(CodeSharing, TargetsDoNotShare) {
+  const std::size_t before = code_summary().compiled;
+  const kir::Kernel kernel = plan::square();
+  codegen::CodeLibrary host;
+  host.add({&kernel, 1});
+  const auto other = codegen::compile_all({&kernel, 1}, codegen::known_target("aarch64"), 1);
+  EXPECT_EQ(code_summary().compiled - before, 2U);
+  EXPECT_GT(other.units[0].milliseconds, 0);
+}
+
+TEST(CodeSharing, ObjectsDoNotDependOnNames) {
+  EXPECT_EQ(codegen::compile(plan::square("a"), codegen::detect_host()).object,
+            codegen::compile(plan::square("another"), codegen::detect_host()).object);
+}
+
+// A kernel that cannot be compiled fails for everybody who wants it, and stops nobody else.
+TEST(CodeSharing, AFailureIsNotKept) {
+  const std::size_t shared = code_summary().shared;
+  codegen::HostTarget nowhere = codegen::detect_host();
+  nowhere.triple = "pdp11-unknown-unknown";
+  const kir::Kernel kernel = plan::square();
+  for (int k = 0; k < 2; ++k)
+    EXPECT_THROW(codegen::compile_all({&kernel, 1}, nowhere, 2), UnsupportedError);
+  EXPECT_EQ(code_summary().shared, shared);
+}
+
+TEST(DescribeHost, GivesSensibleNumbers) {
+  const cpu::HostDescription host = cpu::describe_host();
+  const codegen::HostTarget target = codegen::detect_host();
+  EXPECT_EQ(host.vector_bytes, target.vector_bytes);
+  EXPECT_EQ(host.vector_registers, target.vector_registers);
+  EXPECT_FALSE(host.processor.empty());
+  EXPECT_GE(host.l1_bytes, 4 << 10);
+  EXPECT_GE(host.l2_bytes, host.l1_bytes);
+  EXPECT_GE(host.l3_bytes, host.l2_bytes);
+  EXPECT_GT(host.l1_ways, 0);
+  EXPECT_EQ(host, cpu::describe_host());
+}
+
+class Caches : public testing::Test {
+ protected:
+  void add(int index, const char* type, const char* level, const char* size, const char* ways) {
+    const auto at = folder / fmt::format("index{}", index);
+    std::filesystem::create_directories(at);
+    io::write_file(at / "type", fmt::format("{}\n", type));
+    io::write_file(at / "level", fmt::format("{}\n", level));
+    io::write_file(at / "size", fmt::format("{}\n", size));
+    io::write_file(at / "ways_of_associativity", fmt::format("{}\n", ways));
+  }
+  cpu::HostDescription read() const {
+    cpu::HostDescription host;
+    cpu::read_caches(folder, host);
+    return host;
+  }
+  const tests::TemporaryFolder temporary;
+  const std::filesystem::path folder = temporary.path();
+};
+
+TEST_F(Caches, AreReadFromTheSystem) {
+  add(0, "Data", "1", "48K", "12");
+  add(1, "Instruction", "1", "64K", "16");
+  add(2, "Unified", "2", "2048K", "16");
+  add(3, "Unified", "3", "32M", "16");
+  const cpu::HostDescription host = read();
+  EXPECT_EQ(host.l1_bytes, 48 << 10);
+  EXPECT_EQ(host.l1_ways, 12);
+  EXPECT_EQ(host.l2_bytes, 2 << 20);
+  EXPECT_EQ(host.l3_bytes, 32 << 20);
+}
+
+TEST_F(Caches, WhatIsMissingOrSenselessHasDefaults) {
+  EXPECT_EQ(read(), cpu::HostDescription());
+  add(0, "Data", "1", "lots", "many");
+  add(1, "Unified", "2", "-5K", "0");
+  add(2, "Unified", "3", "1", "0");
+  EXPECT_EQ(read(), cpu::HostDescription());
+  add(0, "Data", "1", "1024K", "0");
+  EXPECT_EQ(read().l1_bytes, 1 << 20);
+  EXPECT_EQ(read().l1_ways, 8);
+  EXPECT_EQ(read().l2_bytes, 1 << 20) << "no smaller than the first level";
+}
+
+}  // namespace
+}  // namespace pantala::device

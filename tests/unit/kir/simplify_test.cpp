@@ -1,0 +1,161 @@
+// The simplifier: what it removes, what it must leave alone, and that random kernels give the same
+// bits before and after.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kir/builder.h"
+#include "kir/simplify.h"
+#include "kir/text.h"
+#include "support/random_kernel.h"
+
+namespace pantala::kir {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::size_t count(const Block& block, Op op) {
+  std::size_t total = 0;
+  for (const Inst& inst : block.body) {
+    total += inst.op == op;
+    for (const Block& b : inst.blocks) total += count(b, op);
+  }
+  return total;
+}
+std::size_t count(const Kernel& kernel, Op op) { return count(kernel.body, op); }
+// How many values the kernel's only loop carries.
+std::size_t carried(const Kernel& kernel) {
+  for (const Inst& inst : kernel.body.body)
+    if (inst.op == Op::loop) return inst.results.size();
+  return 0;
+}
+
+struct KirSimplify : ::testing::Test {
+  Builder b{"test"};
+  BufferId x = b.buffer("x", f32, Access::read), y = b.buffer("y", f32, Access::read_write),
+           z = b.buffer("z", i64, Access::write);
+  Var n = b.param("n");
+  Kernel simplified() { return simplify(b.finish()); }
+};
+
+TEST_F(KirSimplify, SimplifiesIntegers) {
+  const Var m = (n + 0) * 1 + n * 0 + n / 1 + n % 1 - (n - n);
+  b.store(z, b.i64(0), (m + 3) + 4);
+  const Kernel k = simplified();
+  EXPECT_EQ(count(k, Op::mul) + count(k, Op::div) + count(k, Op::rem) + count(k, Op::sub), 0u)
+      << print(k);
+  EXPECT_EQ(count(k, Op::add), 2u) << print(k);  // n + n and + 7
+  EXPECT_THAT(print(k), HasSubstr("constant 7"));
+}
+
+TEST_F(KirSimplify, LeavesFloatsAlone) {
+  const Var v = b.load(x, n, 8);
+  b.store(y, n, (v + 0.0) * 1.0 + v * 0.0 - (v - v) + v / 1.0);
+  const Kernel before = b.finish(), after = simplify(before);
+  for (const Op op : {Op::add, Op::mul, Op::sub, Op::div})
+    EXPECT_EQ(count(before, op), count(after, op)) << op_name(op);
+}
+
+TEST_F(KirSimplify, FoldsFloatsExactly) {
+  const Var c = b.constant({f32, 4}, 0.1) * 3.0 + 1e-9;
+  b.store(y, n, c);
+  const Kernel k = simplified();
+  EXPECT_EQ(count(k, Op::mul) + count(k, Op::add), 0u);
+  EXPECT_THAT(print(k),
+              HasSubstr(fmt::format("constant {}", static_cast<double>(0.1F * 3.0F + 1e-9F))));
+}
+
+TEST_F(KirSimplify, NeverFoldsToNaN) {
+  b.store(y, n, b.constant({f32, 1}, 0.0) / 0.0);
+  EXPECT_EQ(count(simplified(), Op::div), 1u);
+}
+
+TEST_F(KirSimplify, KeepsADivisionByZero) {
+  b.store(z, n, b.i64(1) / b.i64(0));
+  EXPECT_EQ(count(simplified(), Op::div), 1u);
+}
+
+TEST_F(KirSimplify, SharesEqualExpressionsOfEnclosingBlocks) {
+  const Var a = n * 5;
+  b.loop(b.i64(0), n, b.i64(1), [&](Var i) { b.store(z, i, 5 * n); });
+  b.branch(lt(n, 3), [&] { b.store(z, a, n * 7); });
+  b.store(z, n, n * 7);
+  const Kernel k = simplified();
+  // n * 5, and n * 7 in two blocks of which neither encloses the other.
+  EXPECT_EQ(count(k, Op::mul), 3u) << print(k);
+}
+
+TEST_F(KirSimplify, DoesNotShareLoads) {
+  b.store(y, n, b.load(y, n + 1));
+  b.store(y, n + 2, b.load(y, n + 1));
+  EXPECT_EQ(count(simplified(), Op::load), 2u);
+}
+
+TEST_F(KirSimplify, RemovesWhatNothingReads) {
+  const Var unused = b.load(x, n);
+  const std::vector<Var> sums =
+      b.loop(b.i64(0), n, b.i64(1), {unused, unused + 1.0}, [&](Var i, std::span<const Var> c) {
+        const Var next = c[1] + b.load(x, i);
+        return std::vector<Var>{c[0] + next, next};
+      });
+  b.loop(b.i64(0), n, b.i64(1), {unused},
+         [&](Var, std::span<const Var> c) { return std::vector<Var>{c[0] * 2.0}; });
+  b.store(y, n, sums[1]);
+  const Kernel k = simplified();
+  EXPECT_EQ(count(k, Op::loop), 1u) << print(k);
+  EXPECT_EQ(count(k, Op::mul), 0u) << print(k);
+  EXPECT_EQ(carried(k), 1u) << print(k);
+}
+
+TEST_F(KirSimplify, InlinesShortLoopsAndKnownBranches) {
+  const Var one = b.constant({f32, 1}, 1.0);
+  const auto add_one = [&](Var i, std::span<const Var> c) {
+    return std::vector<Var>{c[0] + b.load(x, i)};
+  };
+  const Var none = b.loop(b.i64(5), b.i64(5), b.i64(1), {one}, add_one)[0];
+  const Var once = b.loop(b.i64(5), b.i64(9), b.i64(4), {none}, add_one)[0];
+  const Var chosen = b.branch(
+      b.constant({boolean, 1}, std::int64_t{1}), [&] { return std::vector{once}; },
+      [&] { return std::vector{none}; })[0];
+  b.store(y, n, chosen);
+  const Kernel k = simplified();
+  EXPECT_EQ(count(k, Op::loop) + count(k, Op::if_), 0u) << print(k);
+  EXPECT_EQ(count(k, Op::load), 1u) << print(k);
+}
+
+TEST_F(KirSimplify, KeepsALoopOfOneThread) {
+  b.loop(
+      b.i64(0), b.i64(1), b.i64(1), [&](Var i) { b.store(y, i, b.load(x, i)); }, LoopKind::threads);
+  EXPECT_EQ(count(simplified(), Op::loop), 1u);
+}
+
+TEST_F(KirSimplify, DropsCarriedValuesThatNeverChange) {
+  const Var first = b.load(x, n);
+  const std::vector<Var> r =
+      b.loop(b.i64(0), n, b.i64(1), {first, first}, [&](Var, std::span<const Var> c) {
+        return std::vector<Var>{c[0], c[1] + c[0]};
+      });
+  b.store(y, n, r[0] * r[1]);
+  EXPECT_EQ(carried(simplified()), 1u);
+}
+
+TEST(KirSimplifyRandom, KeepsEveryBit) {
+  std::size_t before = 0, after = 0;
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    const Kernel kernel = testing::random_kernel(seed);
+    const Kernel simple = simplify(kernel);
+    ASSERT_TRUE(same_code(simple, simplify(simple)))
+        << "a second run changes kernel " << seed << "\n"
+        << print(simple);
+    before += kernel.types.size(), after += simple.types.size();
+    testing::RandomArguments first(kernel, seed), second(kernel, seed);
+    interpret(kernel, first.bind(), 0, testing::kRandomKernelItems);
+    interpret(simple, second.bind(), 0, testing::kRandomKernelItems);
+    ASSERT_EQ(first.contents(), second.contents()) << "seed " << seed << "\n"
+                                                   << print(kernel) << print(simple);
+  }
+  EXPECT_LT(after, before);
+}
+
+}  // namespace
+}  // namespace pantala::kir
