@@ -6,12 +6,13 @@
 #include <cmath>
 
 #include "pantala/error.h"
+#include "support/errors.h"
 #include "support/numbers.h"
 
 namespace pantala {
 namespace {
 
-using testing::message_of;
+using tests::message_of;
 
 TEST(Literal, starts_with_zeros) {
   const Literal f(Type{f32, {2, 3}}), i(Type{u8, {0}});
@@ -21,9 +22,7 @@ TEST(Literal, starts_with_zeros) {
 }
 
 TEST(Literal, counts_must_fit) {
-  EXPECT_EQ(message_of<TypeError>([] {
-              Literal::floats({2, 2}, {1, 2, 3});
-            }),
+  EXPECT_EQ(message_of<TypeError>([] { Literal::floats({2, 2}, {1, 2, 3}); }),
             "3 values given for shape [2,2], which has 4");
   EXPECT_EQ(message_of<TypeError>([] { Literal::ints({}, {}); }),
             "0 values given for shape [], which has 1");
@@ -51,9 +50,7 @@ TEST(Literal, asking_for_the_other_kind_is_our_bug) {
 }
 
 TEST(Literal, is_refused_where_no_host_has_the_memory) {
-  EXPECT_EQ(message_of<TypeError>([] {
-              Literal(Type{f32, {1 << 20, 1 << 20}});
-            }),
+  EXPECT_EQ(message_of<TypeError>([] { Literal(Type{f32, {1 << 20, 1 << 20}}); }),
             "a host tensor of type f32[1048576,1048576] is too large for the memory");
 }
 
