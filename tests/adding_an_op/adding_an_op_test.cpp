@@ -9,7 +9,7 @@
 #include "support/gradcheck.h"
 #include "support/numbers.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 namespace {
 
 TEST(AddingAnOp, the_function_evaluates) {
@@ -47,4 +47,4 @@ TEST(AddingAnOp, body_and_expansion_agree) {
 }
 
 }  // namespace
-}  // namespace pantala::testing
+}  // namespace pantala::tests

@@ -26,7 +26,7 @@ class GenerateTest : public TrainingTest {
         zoo::llama_cached(zoo::read_llama_config(file("config.json")), {.cache = 32});
     Weights weights;
     for (const Leaf& leaf : graph.leaves(LeafKind::parameter))
-      weights.set(leaf.name, pantala::testing::llama_weight(leaf.name, leaf.value.shape()));
+      weights.set(leaf.name, pantala::tests::llama_weight(leaf.name, leaf.value.shape()));
     weights.save(file("model.safetensors"));
   }
 

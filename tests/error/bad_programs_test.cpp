@@ -9,9 +9,10 @@
 #include "pantala/interpreter.h"
 #include "pantala/ops.h"
 #include "pantala/text.h"
+#include "support/errors.h"
 #include "support/numbers.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 namespace {
 
 // "op (bad_programs_test.cpp:LINE): message".
@@ -235,4 +236,4 @@ TEST_F(BadPrograms, texts) {
 }
 
 }  // namespace
-}  // namespace pantala::testing
+}  // namespace pantala::tests

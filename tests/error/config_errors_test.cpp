@@ -9,6 +9,7 @@
 
 #include "io/file.h"
 #include "pantala/error.h"
+#include "support/errors.h"
 #include "support/temporary.h"
 #include "tools/command.h"
 #include "tools/train/config.h"
@@ -23,10 +24,7 @@ RunConfig config_of(const std::string& toml) {
 }
 
 std::string complaint(const std::string& toml) {
-  try {
-    config_of(toml);
-  } catch (const Error& error) { return error.what(); }
-  return "no error";
+  return message_of<Error>([&] { config_of(toml); });
 }
 
 struct BadConfig {

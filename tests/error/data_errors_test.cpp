@@ -10,18 +10,13 @@
 #include "pantala/data.h"
 #include "pantala/error.h"
 #include "support/data_files.h"
+#include "support/errors.h"
 #include "support/temporary.h"
 
 namespace pantala::data {
 namespace {
 
-template <class E>
-std::string message(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const E& error) { return error.what(); }
-  return "no error";
-}
+using tests::message_of;
 
 // Three images [2,4,5], labels 0, 1, 5.
 Dataset images() {
@@ -31,7 +26,7 @@ Dataset images() {
 
 TEST(DataErrors, datasets) {
   const auto make = [](Array data, Array labels) {
-    return message<TypeError>([&] { make_dataset(std::move(data), std::move(labels), "toys"); });
+    return message_of<TypeError>([&] { make_dataset(std::move(data), std::move(labels), "toys"); });
   };
   EXPECT_EQ(make({{2, 2}, std::vector<float>(4)}, {{3}, std::vector<std::int32_t>(3)}),
             "data set 'toys': 2 items with 3 labels (data [2,2], labels [3])");
@@ -41,43 +36,43 @@ TEST(DataErrors, datasets) {
             "data set 'toys': labels: a scalar has no items; expected [items, ...]");
   Dataset empty;
   empty.name = "none";
-  EXPECT_EQ(message<TypeError>([&] { make_loader(empty); }), "data set 'none': has no data");
-  EXPECT_EQ(message<TypeError>([&] { slice(empty, 0, 0); }), "data set 'none': has no data");
+  EXPECT_EQ(message_of<TypeError>([&] { make_loader(empty); }), "data set 'none': has no data");
+  EXPECT_EQ(message_of<TypeError>([&] { slice(empty, 0, 0); }), "data set 'none': has no data");
   empty.data = images().data;
-  EXPECT_EQ(message<TypeError>([&] { make_loader(empty); }), "data set 'none': has no labels");
+  EXPECT_EQ(message_of<TypeError>([&] { make_loader(empty); }), "data set 'none': has no labels");
 }
 
 TEST(DataErrors, parts) {
   const auto cut = [](std::int64_t first, std::int64_t count) {
-    return message<TypeError>([&] { slice(images(), first, count); });
+    return message_of<TypeError>([&] { slice(images(), first, count); });
   };
   EXPECT_EQ(cut(1, 3), "slice: 3 items from item 1 on are not within the 3 of 'images'");
   EXPECT_EQ(cut(-1, 1), "slice: 1 items from item -1 on are not within the 3 of 'images'");
   EXPECT_EQ(cut(0, -1), "slice: -1 items from item 0 on are not within the 3 of 'images'");
   EXPECT_EQ(cut(std::numeric_limits<std::int64_t>::max(), 1),
             "slice: 1 items from item 9223372036854775807 on are not within the 3 of 'images'");
-  EXPECT_EQ(message<TypeError>([] { split(images(), 4, 0); }),
+  EXPECT_EQ(message_of<TypeError>([] { split(images(), 4, 0); }),
             "split: 4 of the 3 items of 'images'");
-  EXPECT_EQ(message<TypeError>([] { split(images(), -1, 0); }),
+  EXPECT_EQ(message_of<TypeError>([] { split(images(), -1, 0); }),
             "split: -1 of the 3 items of 'images'");
 }
 
 TEST(DataErrors, loader_options) {
   const auto make = [](const LoaderOptions& options) {
-    return message<TypeError>([&] { make_loader(images(), options); });
+    return message_of<TypeError>([&] { make_loader(images(), options); });
   };
   EXPECT_EQ(make({.batch_size = 0}), "loader: batch_size is 0; expected 1 or more");
   EXPECT_EQ(make({.threads = -1}), "loader: -1 threads; expected 0 to 256");
   EXPECT_EQ(make({.threads = 1000}), "loader: 1000 threads; expected 0 to 256");
   EXPECT_EQ(make({.prefetch = 0}), "loader: prefetch is 0; expected 1 to 65536");
-  EXPECT_EQ(message<TypeError>([] { make_loader(images())->seek(0, -2); }), "seek: -2 batches");
+  EXPECT_EQ(message_of<TypeError>([] { make_loader(images())->seek(0, -2); }), "seek: -2 batches");
   // Sizes near the limits of integers are only large.
   EXPECT_EQ(make({.batch_size = std::numeric_limits<std::int64_t>::max()}), "no error");
 }
 
 TEST(DataErrors, batches) {
   const auto make = [](Array data, Array labels) {
-    return message<TypeError>([&] { make_loader({Batch{std::move(data), std::move(labels)}}); });
+    return message_of<TypeError>([&] { make_loader({Batch{std::move(data), std::move(labels)}}); });
   };
   EXPECT_EQ(make({{2}, std::vector<float>(2)}, {{1}, std::vector<float>(1)}),
             "batch 0: 2 items with 1 labels");
@@ -89,7 +84,7 @@ TEST(DataErrors, batches) {
 
 TEST(DataErrors, transforms) {
   const auto refusal = [](const Transform& transform) {
-    return message<TypeError>([&] { item_type(images(), {transform}); });
+    return message_of<TypeError>([&] { item_type(images(), {transform}); });
   };
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   EXPECT_EQ(refusal(Scale{kNan}), "scale(nan): the factor must be a finite f32");
@@ -130,7 +125,7 @@ TEST(DataErrors, transforms) {
 
 TEST(DataErrors, transforms_see_what_others_left) {
   const auto refusal = [](const std::vector<Transform>& transforms) {
-    return message<TypeError>([&] { make_loader(images(), {.transforms = transforms}); });
+    return message_of<TypeError>([&] { make_loader(images(), {.transforms = transforms}); });
   };
   EXPECT_EQ(refusal({Reshape{{-1}}, Pad{1}}),
             "pad(1): needs items of at least two axes, not u8[40]");
@@ -141,22 +136,22 @@ TEST(DataErrors, transforms_see_what_others_left) {
 }
 
 TEST(DataErrors, one_hot_labels) {
-  EXPECT_EQ(message<ValueError>([] { item_type(images(), {OneHot{5}}); }),
+  EXPECT_EQ(message_of<ValueError>([] { item_type(images(), {OneHot{5}}); }),
             "one_hot(5): the label of item 2 of 'images' is 5");
   const Dataset floats =
       make_dataset({{1, 1}, std::vector<float>(1)}, {{1, 1}, std::vector<float>(1)}, "floats");
-  EXPECT_EQ(message<TypeError>([&] { item_type(floats, {OneHot{5}}); }),
+  EXPECT_EQ(message_of<TypeError>([&] { item_type(floats, {OneHot{5}}); }),
             "one_hot(5): needs one integer a label, but the labels of 'floats' are f32[1,1]");
 }
 
 TEST(DataErrors, folders) {
   const tests::TemporaryFolder folder;
-  EXPECT_EQ(message<IoError>([&] { read_idx_folder(folder.path() / "none"); }),
+  EXPECT_EQ(message_of<IoError>([&] { read_idx_folder(folder.path() / "none"); }),
             folder.file("none") +
                 ": no such folder; expected one with train-images-idx3-ubyte, "
                 "train-labels-idx1-ubyte, t10k-images-idx3-ubyte, t10k-labels-idx1-ubyte (or each "
                 "with .gz)");
-  EXPECT_EQ(message<IoError>([&] { read_idx_folder(folder.path()); }),
+  EXPECT_EQ(message_of<IoError>([&] { read_idx_folder(folder.path()); }),
             folder.path().string() +
                 ": there is no train-images-idx3-ubyte, no train-labels-idx1-ubyte, no "
                 "t10k-images-idx3-ubyte, no t10k-labels-idx1-ubyte (nor with .gz) in this folder");
@@ -164,7 +159,7 @@ TEST(DataErrors, folders) {
   tests::put_file(folder.file("train-labels-idx1-ubyte"), tests::idx_head(8, {2}) + "xy");
   tests::put_file(folder.file("t10k-images-idx3-ubyte"), "");
   tests::put_file(folder.file("t10k-labels-idx1-ubyte"), "");
-  EXPECT_EQ(message<ParseError>([&] { read_idx_folder(folder.path()); }),
+  EXPECT_EQ(message_of<ParseError>([&] { read_idx_folder(folder.path()); }),
             folder.file("train-labels-idx1-ubyte") + ": 2 labels for the 1 images of " +
                 folder.file("train-images-idx3-ubyte"));
 }

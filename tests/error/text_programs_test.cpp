@@ -18,7 +18,7 @@
 #include "pantala/error.h"
 #include "pantala/text.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 namespace {
 
 const std::filesystem::path kFolder =
@@ -66,4 +66,4 @@ INSTANTIATE_TEST_SUITE_P(Error, TextPrograms, ::testing::ValuesIn(programs()), n
 TEST(TextProgramsCoverage, there_are_at_least_60) { EXPECT_GE(programs().size(), 60u); }
 
 }  // namespace
-}  // namespace pantala::testing
+}  // namespace pantala::tests

@@ -4,11 +4,13 @@
 #include "pantala/error.h"
 #include "pantala/weights.h"
 #include "support/data_files.h"
+#include "support/errors.h"
 #include "support/temporary.h"
 
 namespace pantala {
 namespace {
 
+using tests::message_of;
 using tests::put_file;
 
 struct Case {
@@ -24,10 +26,7 @@ std::string entry(const std::string& dtype, const std::string& shape, const std:
 
 template <class E>
 std::string message_of_opening(const std::string& path) {
-  try {
-    Weights::open(path);
-  } catch (const E& error) { return error.what(); }
-  return "no error";
+  return message_of<E>([&] { Weights::open(path); });
 }
 
 TEST(WeightsErrors, headers) {

@@ -41,7 +41,7 @@ class DataFuzz : public testing::Test {
   // True if the file was taken.
   bool survives(const std::string& content, const Read& read) {
     tests::put_file(path_, content);
-    testing_support::reset_largest_allocation();
+    tests::reset_largest_allocation();
     bool taken = false;
     try {
       read(path_);
@@ -53,8 +53,7 @@ class DataFuzz : public testing::Test {
     } catch (const std::exception& error) {
       ADD_FAILURE() << error.what() << "\nfile: " << testing::PrintToString(content);
     }
-    EXPECT_LT(testing_support::allocations().largest, kMaxAllocation)
-        << testing::PrintToString(content);
+    EXPECT_LT(tests::allocations().largest, kMaxAllocation) << testing::PrintToString(content);
     return taken;
   }
 

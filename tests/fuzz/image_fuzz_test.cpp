@@ -22,7 +22,7 @@ class ImageFuzz : public testing::Test {
  protected:
   // True if the file was taken.
   static bool survives(const std::string& content) {
-    testing_support::reset_largest_allocation();
+    tests::reset_largest_allocation();
     bool taken = false;
     try {
       const HostArray image = decode_image(content, "fuzz");
@@ -33,8 +33,7 @@ class ImageFuzz : public testing::Test {
     } catch (const std::exception& error) {
       ADD_FAILURE() << error.what() << "\nfile: " << testing::PrintToString(content);
     }
-    EXPECT_LT(testing_support::allocations().largest, kMaxAllocation)
-        << testing::PrintToString(content);
+    EXPECT_LT(tests::allocations().largest, kMaxAllocation) << testing::PrintToString(content);
     return taken;
   }
 

@@ -8,7 +8,7 @@
 #include "support/llama_case.h"
 #include "support/temporary.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 namespace {
 
 using ::testing::AllOf;
@@ -56,11 +56,8 @@ TEST(CachedDecode, KeepsTheRowsOfABatchApart) {
   for (std::int64_t row = 0; row < kBatch; ++row)
     EXPECT_LT(distance(generator.logits(row), whole, row * kCount + 10), 1e-5) << "row " << row;
   EXPECT_THAT([&] { generator.logits(3); }, ThrowsMessage<TypeError>(HasSubstr("no row 3")));
-  EXPECT_THAT(
-      [&] {
-        generator.feed(Tokens{1, 2});
-      },
-      ThrowsMessage<TypeError>(HasSubstr("2 tokens do not divide into a batch of 3")));
+  EXPECT_THAT([&] { generator.feed(Tokens{1, 2}); },
+              ThrowsMessage<TypeError>(HasSubstr("2 tokens do not divide into a batch of 3")));
   EXPECT_THAT([&] { generator.generate(columns(0, 1)); },
               ThrowsMessage<TypeError>(HasSubstr("the batch is 3")));
 }
@@ -175,18 +172,12 @@ TEST(Generator, RefusesWhatDoesNotFit) {
               ThrowsMessage<TypeError>(HasSubstr("the prompt is empty")));
   EXPECT_THAT([&] { generator.logits(); }, ThrowsMessage<TypeError>(HasSubstr("before feed()")));
   for (const std::int64_t token : {-1, 61})
-    EXPECT_THAT(
-        [&] {
-          generator.feed(Tokens{1, token});
-        },
-        ThrowsMessage<TypeError>(
-            HasSubstr(fmt::format("token {} is outside of the vocabulary of 61", token))));
-  EXPECT_THAT(
-      [&] {
-        generator.generate(Tokens{1, 2}, {.max_tokens = 20});
-      },
-      ThrowsMessage<ValueError>(
-          AllOf(HasSubstr("max_tokens is 20"), HasSubstr("has room for 19"))));
+    EXPECT_THAT([&] { generator.feed(Tokens{1, token}); },
+                ThrowsMessage<TypeError>(
+                    HasSubstr(fmt::format("token {} is outside of the vocabulary of 61", token))));
+  EXPECT_THAT([&] { generator.generate(Tokens{1, 2}, {.max_tokens = 20}); },
+              ThrowsMessage<ValueError>(
+                  AllOf(HasSubstr("max_tokens is 20"), HasSubstr("has room for 19"))));
   EXPECT_THROW(generator.generate(Tokens{1}, {.max_tokens = -1}), TypeError);
   EXPECT_THROW(generator.generate(Tokens{1}, {.sampler = {.top_p = 0}}), TypeError);
   EXPECT_THROW(generator.generate(Tokens(21, 1)), ValueError);
@@ -250,4 +241,4 @@ TEST(Generator, IsTheSameForAnyNumberOfThreads) {
 }
 
 }  // namespace
-}  // namespace pantala::testing
+}  // namespace pantala::tests

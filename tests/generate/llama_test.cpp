@@ -13,7 +13,7 @@
 #include "support/llama_case.h"
 #include "support/temporary.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 namespace {
 
 using ::testing::AllOf;
@@ -255,4 +255,4 @@ TEST(LlamaConfigFile, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace pantala::testing
+}  // namespace pantala::tests

@@ -9,7 +9,7 @@
 #include "pantala/session.h"
 #include "support/fill.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 namespace {
 
 struct Case {
@@ -83,4 +83,4 @@ TEST(UpdateInPlace, CostsWhatTheWindowCosts) {
 }
 
 }  // namespace
-}  // namespace pantala::testing
+}  // namespace pantala::tests

@@ -12,7 +12,7 @@
 #include "pantala/ops.h"
 #include "pantala/text.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 namespace {
 
 std::string read(const std::string& name) {
@@ -87,4 +87,4 @@ TEST(Golden, example_of_the_documentation) {
 }
 
 }  // namespace
-}  // namespace pantala::testing
+}  // namespace pantala::tests

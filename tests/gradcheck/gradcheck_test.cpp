@@ -9,7 +9,7 @@
 #include "pantala/autodiff.h"
 #include "pantala/ops.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 namespace {
 
 class GradCheck : public ::testing::TestWithParam<std::string> {
@@ -88,4 +88,4 @@ INSTANTIATE_TEST_SUITE_P(Ops, GradCheck, ::testing::ValuesIn(names(true)), name_
 INSTANTIATE_TEST_SUITE_P(Ops, NoDerivative, ::testing::ValuesIn(names(false)), name_of);
 
 }  // namespace
-}  // namespace pantala::testing
+}  // namespace pantala::tests

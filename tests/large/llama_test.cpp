@@ -3,7 +3,7 @@
 
 #include "support/llama_case.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 namespace {
 
 TEST(LargeLlama, CachedDecodeEqualsTheWholeSequenceAtEveryPosition) {
@@ -13,4 +13,4 @@ TEST(LargeLlama, CachedDecodeEqualsTheWholeSequenceAtEveryPosition) {
 }
 
 }  // namespace
-}  // namespace pantala::testing
+}  // namespace pantala::tests

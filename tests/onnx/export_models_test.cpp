@@ -13,21 +13,14 @@
 #include "pantala/session.h"
 #include "pantala/zoo/presets.h"
 #include "recorded_models.h"
+#include "support/errors.h"
 #include "support/temporary.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-template <class E>
-std::string message_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const E& error) { return error.what(); }
-  return "nothing was thrown";
-}
 
 Graph two_layers() {
   Graph g;
@@ -174,4 +167,4 @@ TEST(ExportModels, weights_that_do_not_fit_are_listed) {
 }
 
 }  // namespace
-}  // namespace pantala::testing
+}  // namespace pantala::tests

@@ -11,6 +11,7 @@
 #include "pantala/ops.h"
 #include "pantala/optim.h"
 #include "pantala/session.h"
+#include "support/errors.h"
 #include "support/temporary.h"
 
 namespace pantala::tests {
@@ -28,10 +29,7 @@ onnx::Model import(const ::onnx::ModelProto& model, const onnx::ImportOptions& o
 template <class Error = TypeError>
 std::string message(const ::onnx::ModelProto& model, const onnx::ImportOptions& options = {},
                     const std::filesystem::path& folder = {}) {
-  try {
-    import(model, options, folder);
-  } catch (const Error& error) { return error.what(); }
-  return "no such error";
+  return message_of<Error>([&] { import(model, options, folder); });
 }
 
 std::vector<std::string> names(const Graph& graph, LeafKind kind) {

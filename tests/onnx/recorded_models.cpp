@@ -6,7 +6,7 @@
 #include "io/file.h"
 #include "tools/fixtures/fill.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 
 namespace {
 
@@ -102,4 +102,4 @@ std::vector<std::string> recorded_models() {
   return names;
 }
 
-}  // namespace pantala::testing
+}  // namespace pantala::tests

@@ -10,7 +10,7 @@
 #include "io/json.h"
 #include "pantala/literal.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 
 struct RecordedModel {
   std::string name;
@@ -21,4 +21,4 @@ struct RecordedModel {
 RecordedModel recorded_model(const std::string& name);
 std::vector<std::string> recorded_models();
 
-}  // namespace pantala::testing
+}  // namespace pantala::tests

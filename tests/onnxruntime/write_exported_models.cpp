@@ -13,7 +13,7 @@
 #include "recorded_models.h"
 #include "tools/fixtures/fill.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 namespace {
 
 namespace fs = std::filesystem;
@@ -72,7 +72,7 @@ void write_trained(const fs::path& folder) {
 }
 
 }  // namespace
-}  // namespace pantala::testing
+}  // namespace pantala::tests
 
 int main(int argc, char** argv) {
   namespace t = pantala::testing;

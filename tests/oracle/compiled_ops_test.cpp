@@ -12,7 +12,7 @@
 namespace pantala {
 namespace {
 
-using testing::CompiledRun;
+using tests::CompiledRun;
 
 std::vector<std::string> op_names() {
   std::vector<std::string> names;
@@ -24,14 +24,14 @@ std::vector<std::string> op_names() {
 class CompiledOps : public ::testing::TestWithParam<std::string> {};
 
 // The results of the op and, where there is a loss, the gradients of its parameters.
-Graph subject_graph(const ir::OpDef& op, const testing::Subject& subject) {
+Graph subject_graph(const ir::OpDef& op, const tests::Subject& subject) {
   if (!subject.loss.valid() || !op.differentiable())
-    return testing::with_outputs(subject.graph, subject.results);
+    return tests::with_outputs(subject.graph, subject.results);
   const Gradients g = differentiate(subject.graph, subject.loss, subject.parameters);
   std::vector<Tensor> wanted;
   for (const Tensor& t : subject.results) wanted.push_back(g.at(t));
   for (const Tensor& t : g.gradients) wanted.push_back(t);
-  return testing::with_outputs(g.graph, wanted);
+  return tests::with_outputs(g.graph, wanted);
 }
 
 // Rounding the inputs to float moves a result by as much as they are large.
@@ -48,7 +48,7 @@ TEST_P(CompiledOps, agree_with_the_interpreter) {
   int number = 0;
   for (const ir::Sample& sample : op.samples()) {
     SCOPED_TRACE("sample " + std::to_string(number++));
-    const testing::Subject subject = testing::make_subject(op, sample);
+    const tests::Subject subject = tests::make_subject(op, sample);
     const Graph graph = subject_graph(op, subject);
     std::vector<Tensor> outputs;
     for (const auto& [name, value] : graph.outputs()) outputs.push_back(value);
@@ -56,12 +56,12 @@ TEST_P(CompiledOps, agree_with_the_interpreter) {
     for (const auto& [name, value] : subject.bindings)
       if (graph.find(name)) bindings.emplace(name, value);
     const std::vector<Literal> expected = ref::evaluate(graph, outputs, bindings);
-    const auto checked = testing::run_compiled(graph, bindings, {"kir", true, 1});
-    EXPECT_EQ(testing::differing(expected, checked, 2e-5 * largest_input(bindings)), "");
-    const auto alone = testing::run_compiled(graph, bindings, {"kir", false, 1});
-    EXPECT_EQ(testing::differing_bits(checked, alone), "") << "fused and unfused";
-    const auto fast = testing::run_compiled(graph, bindings, {"cpu", true, 1});
-    EXPECT_EQ(testing::differing_bits(checked, fast), "") << "kernel IR and CPU";
+    const auto checked = tests::run_compiled(graph, bindings, {"kir", true, 1});
+    EXPECT_EQ(tests::differing(expected, checked, 2e-5 * largest_input(bindings)), "");
+    const auto alone = tests::run_compiled(graph, bindings, {"kir", false, 1});
+    EXPECT_EQ(tests::differing_bits(checked, alone), "") << "fused and unfused";
+    const auto fast = tests::run_compiled(graph, bindings, {"cpu", true, 1});
+    EXPECT_EQ(tests::differing_bits(checked, fast), "") << "kernel IR and CPU";
   }
 }
 

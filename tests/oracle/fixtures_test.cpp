@@ -53,7 +53,7 @@ TEST_P(Recorded, AgreesOnTheInterpreter) { check(GetParam(), Device::ref); }
 TEST_P(Recorded, AgreesCompiledAndKernelsAndMachineCodeToTheBit) {
   const std::vector<Literal> kernels = check(GetParam(), Device::kir),
                              machine_code = check(GetParam(), Device::cpu);
-  EXPECT_EQ(pantala::testing::differing_bits(kernels, machine_code), "");
+  EXPECT_EQ(pantala::tests::differing_bits(kernels, machine_code), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, Recorded, ::testing::ValuesIn(available_cases()), test_name);

@@ -10,7 +10,7 @@
 #include "pantala/accumulation.h"
 #include "support/numbers.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 namespace {
 
 // Numbers drawn one after the other.
@@ -115,4 +115,4 @@ TEST(AccumulationProperty, clipping_meets_the_maximum) {
 }
 
 }  // namespace
-}  // namespace pantala::testing
+}  // namespace pantala::tests

@@ -20,7 +20,7 @@
 #include "support/plan_overlap.h"
 #include "support/random_graph.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 namespace {
 
 constexpr int kSteps = 3;
@@ -174,4 +174,4 @@ TEST(CompiledGraphChecks, see_errors_beyond_float) {
 INSTANTIATE_TEST_SUITE_P(Shards, CompiledGraphs, ::testing::Range(0, kShards));
 
 }  // namespace
-}  // namespace pantala::testing
+}  // namespace pantala::tests

@@ -12,7 +12,7 @@
 #include "pantala/autodiff.h"
 #include "pantala/text.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 namespace {
 
 TEST(RandomGraphs, are_valid_and_so_are_their_gradients) {
@@ -58,4 +58,4 @@ TEST(RandomGraphs, hold_most_ops_of_the_table) {
 }
 
 }  // namespace
-}  // namespace pantala::testing
+}  // namespace pantala::tests

@@ -12,7 +12,7 @@
 #include "support/gradcheck.h"
 #include "support/random_graph.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 namespace {
 
 // Node by node the same graph, not only the same text.
@@ -124,4 +124,4 @@ TEST(RoundTripLeaves, names_numbers_and_initialisers_keep_their_bits) {
 }
 
 }  // namespace
-}  // namespace pantala::testing
+}  // namespace pantala::tests

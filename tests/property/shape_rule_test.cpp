@@ -14,7 +14,7 @@
 #include "support/gradcheck.h"
 #include "support/random_graph.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 namespace {
 
 constexpr int kTrials = 24000;
@@ -132,4 +132,4 @@ TEST(ShapeRule, agrees_with_the_interpreter_for_random_attributes) {
 }
 
 }  // namespace
-}  // namespace pantala::testing
+}  // namespace pantala::tests

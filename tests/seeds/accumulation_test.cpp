@@ -9,9 +9,10 @@
 #include <cmath>
 
 #include "pantala/ops.h"
+#include "support/errors.h"
 #include "support/numbers.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 namespace {
 
 using ::testing::AllOf;
@@ -459,4 +460,4 @@ TEST(GradientAccumulation, G33_non_finite_gradients_by_option) {
 }
 
 }  // namespace
-}  // namespace pantala::testing
+}  // namespace pantala::tests

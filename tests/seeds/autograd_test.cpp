@@ -8,10 +8,11 @@
 #include "pantala/autodiff.h"
 #include "pantala/ops.h"
 #include "pantala/text.h"
+#include "support/errors.h"
 #include "support/numbers.h"
 #include "tools/fixtures/fixtures.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 namespace {
 
 using ::testing::HasSubstr;
@@ -238,4 +239,4 @@ TEST(Autograd, A17_gradients_can_be_differentiated_again) {
 }
 
 }  // namespace
-}  // namespace pantala::testing
+}  // namespace pantala::tests

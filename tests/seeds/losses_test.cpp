@@ -11,9 +11,10 @@
 #include "pantala/autodiff.h"
 #include "pantala/ops.h"
 #include "pantala/text.h"
+#include "support/errors.h"
 #include "support/numbers.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 namespace {
 
 // A graph with constants, in double.
@@ -363,4 +364,4 @@ TEST(Losses, L18_reductions) {
 }
 
 }  // namespace
-}  // namespace pantala::testing
+}  // namespace pantala::tests

@@ -11,6 +11,7 @@
 #include "pantala/ops.h"
 #include "pantala/optim.h"
 #include "pantala/text.h"
+#include "support/errors.h"
 
 namespace pantala {
 namespace {
@@ -18,19 +19,13 @@ namespace {
 using testing::DoubleNear;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using tests::message_of;
 
 Literal values(Shape shape, std::vector<double> numbers) {
   return Literal::floats(std::move(shape), std::move(numbers), f64);
 }
 std::vector<double> read(const ref::Session& session, std::string_view name) {
   return session.value(name).to_doubles();
-}
-
-std::string type_error(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const TypeError& error) { return error.what(); }
-  return "no error";
 }
 
 // One weight, one gradient that is an input.
@@ -120,21 +115,13 @@ TEST(Optimizers, O05_lists_that_do_not_fit_name_the_entry) {
   Graph g;
   const Tensor a = g.parameter("a", {2}), b = g.parameter("b", {3}), ga = g.input("ga", {2}),
                gb = g.input("gb", {4});
-  EXPECT_THAT(type_error([&] {
-                optim::sgd_on_graph(g, {a, b}, {ga});
-              }),
+  EXPECT_THAT(message_of<TypeError>([&] { optim::sgd_on_graph(g, {a, b}, {ga}); }),
               HasSubstr("2 weights but 1 gradients; entry 1 has no gradient"));
-  EXPECT_THAT(type_error([&] {
-                optim::adam_on_graph(g, {a}, {ga, gb});
-              }),
+  EXPECT_THAT(message_of<TypeError>([&] { optim::adam_on_graph(g, {a}, {ga, gb}); }),
               HasSubstr("1 weights but 2 gradients; entry 1 has no weight"));
-  EXPECT_THAT(type_error([&] {
-                optim::sgd_on_graph(g, {a, b}, {ga, gb});
-              }),
+  EXPECT_THAT(message_of<TypeError>([&] { optim::sgd_on_graph(g, {a, b}, {ga, gb}); }),
               HasSubstr("entry 1 ('b'): the weight is f32[3], its gradient f32[4]"));
-  EXPECT_THAT(type_error([&] {
-                optim::adam_on_graph(g, {a, b}, {ga, gb});
-              }),
+  EXPECT_THAT(message_of<TypeError>([&] { optim::adam_on_graph(g, {a, b}, {ga, gb}); }),
               HasSubstr("entry 1 ('b'): the weight is f32[3], its gradient f32[4]"));
   EXPECT_EQ(g.size(), 4u);
 }

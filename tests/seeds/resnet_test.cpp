@@ -12,9 +12,10 @@
 #include "ir/graph_data.h"
 #include "pantala/error.h"
 #include "pantala/ops.h"
+#include "support/errors.h"
 #include "support/numbers.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 namespace {
 
 using ::testing::ElementsAre;
@@ -385,4 +386,4 @@ TEST(Resnet, R19_training_graphs) {
 }
 
 }  // namespace
-}  // namespace pantala::testing
+}  // namespace pantala::tests

@@ -8,11 +8,12 @@
 #include "pantala/error.h"
 #include "pantala/session.h"
 #include "pantala/zoo/resnet.h"
+#include "support/errors.h"
 #include "support/fill.h"
 #include "support/numbers.h"
 #include "support/temporary.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 namespace {
 
 using zoo::ResnetForm;
@@ -180,4 +181,4 @@ TEST(Resnet, R25_nothing_in_gives_the_last_bias) {
 }
 
 }  // namespace
-}  // namespace pantala::testing
+}  // namespace pantala::tests

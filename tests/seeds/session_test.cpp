@@ -15,6 +15,7 @@
 #include "pantala/error.h"
 #include "pantala/ops.h"
 #include "pantala/optim.h"
+#include "support/errors.h"
 #include "support/temporary.h"
 #include "support/training_data.h"
 
@@ -25,14 +26,8 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
-using testing_support::random_floats;
-
-std::string type_error(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const TypeError& error) { return error.what(); }
-  return "no error";
-}
+using tests::message_of;
+using tests::random_floats;
 
 // x [4,3], w [3,2], loss mean(x w).
 struct SmallProduct {
@@ -242,9 +237,10 @@ TEST(Sessions, T41_a_cached_plan_is_neither_differentiated_nor_compiled_again) {
 TEST(Sessions, T46_an_unknown_input_and_a_wrong_count_are_type_errors) {
   const TwoLayers m;
   Session session = build_session(m.graph, m.loss);
-  EXPECT_THAT(type_error([&] { session.set_input("label", one_hot()); }),
+  EXPECT_THAT(message_of<TypeError>([&] { session.set_input("label", one_hot()); }),
               HasSubstr("did you mean 'labels'?"));
-  const std::string count = type_error([&] { session.set_input("x", random_floats(10, 1)); });
+  const std::string count =
+      message_of<TypeError>([&] { session.set_input("x", random_floats(10, 1)); });
   EXPECT_THAT(count, HasSubstr("3136"));
   EXPECT_THAT(count, HasSubstr("10"));
 }
@@ -273,7 +269,8 @@ TEST(Sessions, T48_the_scalars_of_adam_can_be_set_on_an_adam_session_only) {
   adam.step();
   EXPECT_NEAR(adam.parameter("w").at(0), 0.5, 1e-5);  // the first step is the rate itself
   Session sgd = build_session(m.graph, m.loss, {.optimizer = optim::sgd(0.1)});
-  EXPECT_THAT(type_error([&] { sgd.set_adam(0.5, 0.8, 0.9, 1e-6); }), HasSubstr("optim.beta1"));
+  EXPECT_THAT(message_of<TypeError>([&] { sgd.set_adam(0.5, 0.8, 0.9, 1e-6); }),
+              HasSubstr("optim.beta1"));
   EXPECT_EQ(sgd.learning_rate(), 0.1);
 }
 

@@ -11,10 +11,11 @@
 #include <type_traits>
 
 #include "pantala/error.h"
+#include "support/errors.h"
 #include "support/numbers.h"
 #include "support/trainer_case.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 namespace {
 
 using namespace testing_support;  // NOLINT: the tests' own words
@@ -542,4 +543,4 @@ TEST(CompiledAccumulation, G33_a_gradient_that_is_not_finite_by_option) {
 }
 
 }  // namespace
-}  // namespace pantala::testing
+}  // namespace pantala::tests

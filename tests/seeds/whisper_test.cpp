@@ -13,11 +13,12 @@
 #include "ir/graph_data.h"
 #include "pantala/ops.h"
 #include "pantala/session.h"
+#include "support/errors.h"
 #include "support/fill.h"
 #include "support/numbers.h"
 #include "support/temporary.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 namespace {
 
 using ::testing::HasSubstr;
@@ -247,9 +248,8 @@ TEST(Whisper, W03_the_input_is_batch_mels_frames) {
   Graph graph;
   const Tensor quiet = graph.input("sound", {1, 5, 9}) * 0.5;
   EXPECT_EQ(zoo::whisper_layers(quiet, small_config()).type().str(), "f32[1,5,8]");
-  EXPECT_THAT(message_of<TypeError>([&] {
-                zoo::whisper_layers(graph.input("flat", {5, 9}), small_config());
-              }),
+  EXPECT_THAT(message_of<TypeError>(
+                  [&] { zoo::whisper_layers(graph.input("flat", {5, 9}), small_config()); }),
               HasSubstr("the spectrogram must be f32[batch,5,frames], got f32[5,9]"));
 }
 
@@ -564,4 +564,4 @@ TEST(Whisper, W21_tensors_load_as_hugging_face_stores_them) {
 }
 
 }  // namespace
-}  // namespace pantala::testing
+}  // namespace pantala::tests

@@ -62,10 +62,10 @@ PANTALA_COUNTED(operator new, operator delete)
 PANTALA_COUNTED(operator new[], operator delete[])
 #undef PANTALA_COUNTED
 
-namespace pantala::testing_support {
+namespace pantala::tests {
 
 Allocations allocations() { return {count.load(), largest.load(), live.load(), peak.load()}; }
 void reset_largest_allocation() { largest = 0; }
 void reset_peak_allocation() { peak = live.load(); }
 
-}  // namespace pantala::testing_support
+}  // namespace pantala::tests

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace pantala::testing_support {
+namespace pantala::tests {
 
 struct Allocations {
   std::int64_t count = 0;
@@ -17,4 +17,4 @@ Allocations allocations();
 void reset_largest_allocation();
 void reset_peak_allocation();
 
-}  // namespace pantala::testing_support
+}  // namespace pantala::tests

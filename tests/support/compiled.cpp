@@ -13,7 +13,7 @@
 #include "pantala/error.h"
 #include "pantala/init.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 
 namespace {
 
@@ -177,4 +177,4 @@ std::string differing(const std::vector<Literal>& expected, const std::vector<Li
   return "";
 }
 
-}  // namespace pantala::testing
+}  // namespace pantala::tests

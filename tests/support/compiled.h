@@ -8,7 +8,7 @@
 #include "compiler/compile.h"
 #include "pantala/interpreter.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 
 struct CompiledRun {
   std::string device = "cpu";  // or "kir"
@@ -39,4 +39,4 @@ std::string differing_bits(const std::vector<Literal>& a, const std::vector<Lite
 std::string differing(const std::vector<Literal>& expected, const std::vector<Literal>& got,
                       double tolerance);
 
-}  // namespace pantala::testing
+}  // namespace pantala::tests

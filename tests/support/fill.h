@@ -5,7 +5,7 @@
 
 #include "tools/fixtures/fill.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 
 // f32, uniform in [-bound, bound).
 inline Literal fill(const std::string& name, const Shape& shape, double bound = 1) {
@@ -17,4 +17,4 @@ inline Literal fill_int(const std::string& name, const Shape& shape, std::int64_
   return tools::make({.name = name, .shape = shape, .integer = true, .low = low, .high = high});
 }
 
-}  // namespace pantala::testing
+}  // namespace pantala::tests

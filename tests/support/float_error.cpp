@@ -12,7 +12,7 @@
 #include "support/compiled.h"
 #include "support/random_graph.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 
 namespace {
 
@@ -146,4 +146,4 @@ bool is_exact_in_float(const Graph& graph, const ref::Bindings& bindings) {
   return true;
 }
 
-}  // namespace pantala::testing
+}  // namespace pantala::tests

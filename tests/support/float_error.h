@@ -5,7 +5,7 @@
 
 #include "pantala/interpreter.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 
 // The interpreter's own error in float: the graph is evaluated in double with every leaf and every
 // result of an op that rounds moved by up to 2^-23 of itself, at random, several times: the
@@ -22,4 +22,4 @@ std::vector<double> errors_in_float(const Graph& graph, const ref::Bindings& bin
 // Then all partial sums are multiples of 2^-8 below 2^16.
 bool is_exact_in_float(const Graph& graph, const ref::Bindings& bindings);
 
-}  // namespace pantala::testing
+}  // namespace pantala::tests

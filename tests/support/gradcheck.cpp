@@ -13,7 +13,7 @@
 #include "pantala/autodiff.h"
 #include "pantala/ops.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 
 namespace {
 double unit(const std::string& name, std::int64_t index) {
@@ -134,4 +134,4 @@ std::string check_sample(const ir::OpDef& op, const ir::Sample& sample, int orde
   return check_gradients(d.graph, scalar, parameters, s.bindings, tolerance);
 }
 
-}  // namespace pantala::testing
+}  // namespace pantala::tests

@@ -8,7 +8,7 @@
 #include "ir/op.h"
 #include "pantala/interpreter.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 
 // Values for the inputs of a sample: floats uniform in the sample's range, integers uniform in
 // [low, high).
@@ -35,4 +35,4 @@ std::string check_gradients(const Graph& graph, const Tensor& scalar,
 std::string check_sample(const ir::OpDef& op, const ir::Sample& sample, int order,
                          double tolerance = 1e-6);
 
-}  // namespace pantala::testing
+}  // namespace pantala::tests

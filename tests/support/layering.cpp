@@ -7,7 +7,7 @@
 #include <set>
 #include <sstream>
 
-namespace pantala::testing {
+namespace pantala::tests {
 
 namespace {
 
@@ -117,4 +117,4 @@ std::vector<std::string> layering_violations(const std::vector<Module>& modules,
   return Checker(modules).run(files);
 }
 
-}  // namespace pantala::testing
+}  // namespace pantala::tests

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace pantala::testing {
+namespace pantala::tests {
 
 // A line `module|public headers|dependencies` of modules.txt; a header that ends in '/' is a
 // folder.
@@ -32,4 +32,4 @@ struct SourceFile {
 std::vector<std::string> layering_violations(const std::vector<Module>& modules,
                                              const std::vector<SourceFile>& files);
 
-}  // namespace pantala::testing
+}  // namespace pantala::tests

@@ -13,7 +13,7 @@
 #include "pantala/session.h"
 #include "support/fill.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 
 inline zoo::LlamaConfig small_llama() {
   return {.vocabulary = 61,
@@ -91,4 +91,4 @@ inline void expect_cached_equals_whole(const zoo::LlamaConfig& config, std::int6
   }
 }
 
-}  // namespace pantala::testing
+}  // namespace pantala::tests

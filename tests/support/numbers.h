@@ -10,7 +10,7 @@
 #include "pantala/autodiff.h"
 #include "pantala/interpreter.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 
 inline Literal floats(Shape shape, std::vector<double> values, DType dtype = f32) {
   return Literal::floats(std::move(shape), std::move(values), dtype);
@@ -45,14 +45,4 @@ inline void expect_close(const std::vector<double>& actual, const std::vector<do
         << "element " << k;
 }
 
-// The message of the error of type E that the call throws; a failure if it throws none.
-template <class E, class F>
-std::string message_of(F&& call) {
-  try {
-    call();
-  } catch (const E& error) { return error.what(); }
-  ADD_FAILURE() << "no error was thrown";
-  return {};
-}
-
-}  // namespace pantala::testing
+}  // namespace pantala::tests

@@ -5,7 +5,7 @@
 #include <set>
 #include <vector>
 
-namespace pantala::testing {
+namespace pantala::tests {
 
 namespace {
 
@@ -104,4 +104,4 @@ std::string memory_offence(const plan::Plan& plan) {
   return lost_content(plan, touched);
 }
 
-}  // namespace pantala::testing
+}  // namespace pantala::tests

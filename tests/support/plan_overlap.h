@@ -6,11 +6,11 @@
 
 #include "plan/plan.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 
 // "" if every read of a temporary finds what was last written under that buffer's name, and no two
 // launches that may run at once touch the same bytes, one of them writing; otherwise the first
 // offence.
 std::string memory_offence(const plan::Plan& plan);
 
-}  // namespace pantala::testing
+}  // namespace pantala::tests

@@ -13,7 +13,7 @@
 #include "support/gradcheck.h"
 #include "support/random_layers.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 
 std::uint64_t Random::next() { return mix64(state_ += 0x9E3779B97F4A7C15); }
 
@@ -214,4 +214,4 @@ RandomGraph random_graph(std::uint64_t seed, const RandomGraphOptions& options) 
   return Generator(seed, options).run();
 }
 
-}  // namespace pantala::testing
+}  // namespace pantala::tests

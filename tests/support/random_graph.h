@@ -11,7 +11,7 @@
 #include "ir/op.h"
 #include "pantala/interpreter.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 
 // A small generator whose numbers are the same on every machine.
 class Random {
@@ -57,4 +57,4 @@ RandomGraph random_graph(std::uint64_t seed, const RandomGraphOptions& options =
 // The ops of the table that have samples, in the order of their names.
 const std::vector<const ir::OpDef*>& sampled_ops();
 
-}  // namespace pantala::testing
+}  // namespace pantala::tests

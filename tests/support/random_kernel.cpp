@@ -8,7 +8,7 @@
 #include "kir/arithmetic.h"
 #include "kir/builder.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 
 namespace {
 
@@ -341,4 +341,4 @@ std::vector<std::vector<std::byte>> RandomArguments::contents() const {
   return out;
 }
 
-}  // namespace pantala::testing
+}  // namespace pantala::tests

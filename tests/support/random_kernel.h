@@ -10,7 +10,7 @@
 #include "kir/interpret.h"
 #include "kir/kernel.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 
 struct RandomKernelOptions {
   int statements = 24;
@@ -35,4 +35,4 @@ class RandomArguments {
 
 constexpr std::int64_t kRandomKernelItems = 3;
 
-}  // namespace pantala::testing
+}  // namespace pantala::tests

@@ -6,7 +6,7 @@
 #include "pantala/ops.h"
 #include "support/random_graph.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 
 namespace {
 
@@ -335,4 +335,4 @@ constexpr Layer kLayers[] = {
 
 std::span<const Layer> random_layers() { return kLayers; }
 
-}  // namespace pantala::testing
+}  // namespace pantala::tests

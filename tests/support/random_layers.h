@@ -11,7 +11,7 @@
 
 #include "pantala/graph.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 
 class Random;
 
@@ -33,4 +33,4 @@ struct Layer {
 };
 std::span<const Layer> random_layers();
 
-}  // namespace pantala::testing
+}  // namespace pantala::tests

@@ -15,7 +15,7 @@
 #include "pantala/zoo.h"
 #include "support/training_data.h"
 
-namespace pantala::testing_support {
+namespace pantala::tests {
 
 constexpr std::int64_t kInputs = 6, kClasses = 3;
 
@@ -128,4 +128,4 @@ std::vector<std::string> logged(logging::Level from, F&& f) {
   return lines;
 }
 
-}  // namespace pantala::testing_support
+}  // namespace pantala::tests

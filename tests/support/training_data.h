@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace pantala::testing_support {
+namespace pantala::tests {
 
 // A generator of its own, so that the numbers never change.
 inline std::uint64_t next_random(std::uint64_t& state) {
@@ -30,4 +30,4 @@ inline std::vector<std::int64_t> random_labels(std::int64_t count, std::int64_t 
   return labels;
 }
 
-}  // namespace pantala::testing_support
+}  // namespace pantala::tests

@@ -25,10 +25,10 @@ class SameBits : public RichRun {
          std::vector<std::pair<std::string, std::uint32_t>>{{"train", 70}, {"t10k", 20}}) {
       std::string pixels, labels;
       for (std::uint32_t k = 0; k < items; ++k) {
-        const auto label = testing_support::next_random(random) % 4;
+        const auto label = tests::next_random(random) % 4;
         labels += static_cast<char>(label);
         for (int p = 0; p < 144; ++p)
-          pixels += static_cast<char>((testing_support::next_random(random) % 128) +
+          pixels += static_cast<char>((tests::next_random(random) % 128) +
                                       (p % 4 == static_cast<int>(label) ? 100 : 0));
       }
       put_file(file("images/" + name + "-images-idx3-ubyte"),

@@ -10,7 +10,7 @@
 #include <fstream>
 #include <sstream>
 
-namespace pantala::testing {
+namespace pantala::tests {
 namespace {
 
 using ::testing::ElementsAre;
@@ -133,4 +133,4 @@ TEST(LayeringCheck, keeps_llvm_in_its_folder) {
 }
 
 }  // namespace
-}  // namespace pantala::testing
+}  // namespace pantala::tests

@@ -48,9 +48,9 @@ TEST(Log, LinesBelowTheLevelAreLeftOut) {
 
 TEST(Log, ALineThatIsNotWrittenIsNotFormatted) {
   const Lines captured(Level::warning);
-  const auto before = testing_support::allocations().count;
+  const auto before = tests::allocations().count;
   for (int k = 0; k < 100; ++k) debug("a line that is too long for the small-string buffer: {}", k);
-  EXPECT_EQ(testing_support::allocations().count, before);
+  EXPECT_EQ(tests::allocations().count, before);
   EXPECT_THAT(captured.lines, testing::IsEmpty());
 }
 

@@ -65,12 +65,12 @@ TEST(Trace, NestedSpansLieWithinEachOther) {
 }
 
 TEST(Trace, WithoutARecorderNothingIsAllocated) {
-  const auto before = testing_support::allocations().count;
+  const auto before = tests::allocations().count;
   for (int k = 0; k < 1000; ++k) {
     Span span(nullptr, "a name that is too long for the small-string buffer", "test");
     span.note("another name that is too long for it", "and a value");
   }
-  EXPECT_EQ(testing_support::allocations().count, before);
+  EXPECT_EQ(tests::allocations().count, before);
 }
 
 TEST(Trace, TimesAreMicrosecondsToTheNanosecond) {

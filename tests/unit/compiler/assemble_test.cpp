@@ -11,6 +11,7 @@
 #include "kir/simplify.h"
 #include "pantala/error.h"
 #include "plan/dependencies.h"
+#include "support/errors.h"
 #include "unit/plan/plan_case.h"
 
 namespace pantala::compiler {
@@ -22,6 +23,7 @@ using schedule::Role;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using tests::message_of;
 
 std::vector<std::byte> bytes_of(const std::vector<float>& values) {
   std::vector<std::byte> bytes(values.size() * sizeof(float));
@@ -171,10 +173,7 @@ TEST(Assemble, broken_programs_are_named) {
   const auto message = [](const std::function<void(Program&)>& change) {
     SmallProgram small;
     change(small.program);
-    try {
-      assemble(small.program, {}, {.name = "broken"});
-    } catch (const InternalError& error) { return std::string(error.what()); }
-    return std::string("nothing");
+    return message_of<InternalError>([&] { assemble(small.program, {}, {.name = "broken"}); });
   };
   EXPECT_EQ(message([](Program& p) { p.buffers[SmallProgram::c].content.pop_back(); }),
             "assemble 'broken': constant 'ones' f32[40] has 159 bytes");

@@ -12,6 +12,7 @@
 #include "pantala/error.h"
 #include "pantala/ops.h"
 #include "plan/dependencies.h"
+#include "support/errors.h"
 
 namespace pantala {
 namespace {
@@ -25,6 +26,7 @@ using ::testing::Gt;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
+using tests::message_of;
 
 // A layer with dropout's counter, a hyper-parameter of its own and a running mean.
 struct Layer {
@@ -42,13 +44,6 @@ struct Layer {
     graph.output("hidden", hidden);
   }
 };
-
-std::string type_error(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const TypeError& error) { return error.what(); }
-  return "no error";
-}
 
 std::vector<std::string> stage_names(const Report& report) {
   std::vector<std::string> names;
@@ -164,7 +159,7 @@ TEST(Compile, a_graph_is_compiled_as_it_is) {
   EXPECT_EQ(plan.data()->non_finite, NonFiniteGuard::none);
   // Leaves that no output needs are there all the same: a session can set and save them.
   EXPECT_THAT(plan.inputs(), ElementsAre("x", "y"));
-  EXPECT_THAT(type_error([&] { compile(model.graph, {.optimizer = optim::sgd()}); }),
+  EXPECT_THAT(message_of<TypeError>([&] { compile(model.graph, {.optimizer = optim::sgd()}); }),
               HasSubstr("use compile_training_graph"));
 }
 
@@ -179,7 +174,7 @@ TEST(Compile, accumulation_has_two_plans_over_one_store) {
   ASSERT_EQ(data.steps.size(), 2u);
   EXPECT_EQ(data.step("accumulate").plan.name, "accumulate");
   EXPECT_EQ(data.step("apply").plan.name, "apply");
-  EXPECT_EQ(type_error([&] { data.step("step"); }),
+  EXPECT_EQ(message_of<TypeError>([&] { data.step("step"); }),
             "the plan has no step 'step'; it has accumulate, apply");
   EXPECT_THAT(plan.states(), Contains("accum.grad.w"));
   EXPECT_TRUE(leaf(plan, "accum.first").on_host);

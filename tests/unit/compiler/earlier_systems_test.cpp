@@ -11,7 +11,7 @@
 #include "support/gradcheck.h"
 #include "support/numbers.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 namespace {
 
 TEST(EarlierSystems, the_gradient_of_max_pool_goes_to_the_arg_max) {
@@ -141,4 +141,4 @@ TEST(EarlierSystems, an_intermediate_value_that_is_also_an_output_stays_readable
 }
 
 }  // namespace
-}  // namespace pantala::testing
+}  // namespace pantala::tests

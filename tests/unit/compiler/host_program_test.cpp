@@ -13,6 +13,7 @@
 #include "pantala/optim.h"
 #include "pantala/text.h"
 #include "support/allocations.h"
+#include "support/errors.h"
 
 namespace pantala::compiler {
 namespace {
@@ -20,6 +21,7 @@ namespace {
 using ir::Number;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using tests::message_of;
 
 float as_f32(std::int64_t slot) { return std::bit_cast<float>(static_cast<std::uint32_t>(slot)); }
 double as_f64(std::int64_t slot) { return std::bit_cast<double>(slot); }
@@ -83,12 +85,12 @@ TEST(HostProgram, nothing_is_allocated_while_it_runs) {
   HostProgram program(c.g, c.request);
   std::vector<Number> values = first_values(c.g, program);
   std::vector<std::int64_t> slots(program.uniforms());
-  const std::int64_t before = testing_support::allocations().count;
+  const std::int64_t before = tests::allocations().count;
   for (int k = 0; k < 100; ++k) {
     program.evaluate(values, slots);
     program.advance(values);
   }
-  EXPECT_EQ(testing_support::allocations().count, before);
+  EXPECT_EQ(tests::allocations().count, before);
 }
 
 TEST(HostProgram, reads_back_from_its_text) {
@@ -108,10 +110,7 @@ TEST(HostProgram, reads_back_from_its_text) {
 
 TEST(HostProgram, text_that_is_no_host_program_is_refused) {
   const auto message = [](std::string_view text) {
-    try {
-      HostProgram::parse(text, "cache");
-    } catch (const ParseError& error) { return std::string(error.what()); }
-    return std::string("nothing");
+    return message_of<ParseError>([&] { HostProgram::parse(text, "cache"); });
   };
   EXPECT_THAT(message("graph {"), HasSubstr("cache"));
   Graph tensors;

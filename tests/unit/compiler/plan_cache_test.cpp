@@ -13,6 +13,7 @@
 #include "io/file.h"
 #include "pantala/error.h"
 #include "pantala/ops.h"
+#include "support/errors.h"
 #include "support/temporary.h"
 
 namespace pantala::compiler {
@@ -21,6 +22,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using tests::message_of;
 
 struct Small {
   Graph graph;
@@ -99,10 +101,7 @@ TEST(PlanFile, says_what_is_wrong) {
   const std::string good =
       encode_plan(*compile_training_graph(model.graph, model.loss, quick()).plan.data());
   const auto message = [](const std::string& bytes) {
-    try {
-      decode_plan(bytes, "my.plan");
-    } catch (const ParseError& error) { return std::string(error.what()); }
-    return std::string("no error");
+    return message_of<ParseError>([&] { decode_plan(bytes, "my.plan"); });
   };
   EXPECT_EQ(message(good), "no error");
   EXPECT_EQ(message("abcdefghijkl"), "my.plan, byte 8: this is not a compiled plan");
@@ -312,7 +311,7 @@ TEST(PlanCache, a_new_folder_belongs_to_the_user_alone) {
   load_or_compile_training(folder.file("a/b/plan"), model.graph, model.loss, quick());
   EXPECT_THAT(warnings.lines, IsEmpty());
   for (const char* name : {"a", "a/b"}) {
-    struct stat info {};
+    struct stat info{};
     ASSERT_EQ(::stat(folder.file(name).c_str(), &info), 0);
     EXPECT_EQ(info.st_mode & 0777, 0700u) << name;
   }

@@ -13,6 +13,7 @@
 #include "pantala/error.h"
 #include "pantala/interpreter.h"
 #include "pantala/ops.h"
+#include "support/errors.h"
 
 namespace pantala::compiler {
 namespace {
@@ -21,6 +22,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
+using tests::message_of;
 
 Literal numbers(Shape shape, std::vector<double> values) {
   return Literal::floats(std::move(shape), std::move(values), f64);
@@ -279,10 +281,7 @@ TEST(StepGraphs, observed_values_and_gradients_are_outputs) {
 
 TEST(StepGraphs, handles_of_other_graphs_and_bad_options_are_refused) {
   const auto message = [](const std::function<void()>& action) {
-    try {
-      action();
-    } catch (const TypeError& error) { return std::string(error.what()); }
-    return std::string("nothing");
+    return message_of<TypeError>([&] { action(); });
   };
   const Regression model(4);
   Graph other;
@@ -293,9 +292,7 @@ TEST(StepGraphs, handles_of_other_graphs_and_bad_options_are_refused) {
             "compile: the loss is not a value of the graph");
   EXPECT_EQ(message([&] { training_graphs(model.graph, {}, {}, report); }),
             "compile: the loss is an empty handle");
-  EXPECT_EQ(message([&] {
-              graphs(model, {.observe = {{"h", stranger}}});
-            }),
+  EXPECT_EQ(message([&] { graphs(model, {.observe = {{"h", stranger}}}); }),
             "compile: the observed 'h' is not a value of the graph");
   EXPECT_EQ(message([&] { graphs(model, {.accumulation_steps = 0}); }),
             "compile: accumulation_steps must be at least 1, got 0");

@@ -10,18 +10,13 @@
 #include "pantala/interpreter.h"
 #include "pantala/ops.h"
 #include "pantala/text.h"
+#include "support/errors.h"
 
 namespace pantala {
 namespace {
 
 using testing::ElementsAre;
-
-std::string type_error(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const TypeError& error) { return error.what(); }
-  return "no error";
-}
+using tests::message_of;
 
 Literal values(Shape shape, std::vector<double> numbers) {
   return Literal::floats(std::move(shape), std::move(numbers), f64);
@@ -88,9 +83,9 @@ TEST(TrainingStep, without_an_optimizer_the_gradients_are_outputs) {
   EXPECT_THAT(session.output("grad.fc.weight").to_doubles(), ElementsAre(3, 10));
   EXPECT_THAT(session.output("grad.fc.bias").to_doubles(), ElementsAre(3, 5));
   EXPECT_THAT(session.value("fc.weight").to_doubles(), ElementsAre(1, 1));
-  EXPECT_EQ(
-      type_error([&] { make_training_step(m.graph, m.loss, std::nullopt, {.clip = {.norm = 1}}); }),
-      "training step: clip needs an optimizer");
+  EXPECT_EQ(message_of<TypeError>(
+                [&] { make_training_step(m.graph, m.loss, std::nullopt, {.clip = {.norm = 1}}); }),
+            "training step: clip needs an optimizer");
 }
 
 TEST(TrainingStep, frozen_and_unnamed_parameters_are_not_differentiated) {
@@ -107,20 +102,20 @@ TEST(TrainingStep, frozen_and_unnamed_parameters_are_not_differentiated) {
     EXPECT_THAT(session.value("fc.bias").to_doubles(), ElementsAre(0.5, 0.5));
     EXPECT_NE(session.value("fc.weight").at(0), 1);
   }
-  EXPECT_EQ(type_error([&] {
+  EXPECT_EQ(message_of<TypeError>([&] {
               make_training_step(m.graph, m.loss, optim::sgd(), {.parameters = {"fc.wight"}});
             }),
             "the graph has no leaf named 'fc.wight'; did you mean 'fc.weight'?");
-  EXPECT_EQ(type_error([&] {
+  EXPECT_EQ(message_of<TypeError>([&] {
               make_training_step(m.graph, m.loss, optim::sgd(), {.parameters = {"seen"}});
             }),
             "training step: 'seen' is not a parameter");
-  EXPECT_EQ(
-      type_error([&] {
-        make_training_step(m.graph, m.loss, optim::sgd(), {.parameters = {"fc.bias", "fc.bias"}});
-      }),
-      "training step: the parameter 'fc.bias' is named twice");
-  EXPECT_EQ(type_error([&] {
+  EXPECT_EQ(message_of<TypeError>([&] {
+              make_training_step(m.graph, m.loss, optim::sgd(),
+                                 {.parameters = {"fc.bias", "fc.bias"}});
+            }),
+            "training step: the parameter 'fc.bias' is named twice");
+  EXPECT_EQ(message_of<TypeError>([&] {
               make_training_step(m.graph, m.loss, optim::sgd(),
                                  {.groups = {{.pattern = "*", .frozen = true}}});
             }),
@@ -170,7 +165,8 @@ TEST(TrainingStep, the_random_counter_advances) {
 TEST(TrainingStep, a_loss_that_is_no_scalar_is_refused) {
   Model m;
   EXPECT_THAT(
-      type_error([&] { make_training_step(m.graph, m.graph.leaf("fc.bias"), optim::sgd()); }),
+      message_of<TypeError>(
+          [&] { make_training_step(m.graph, m.graph.leaf("fc.bias"), optim::sgd()); }),
       ::testing::StartsWith("differentiate: the loss must be a scalar, got f64[2] of parameter "
                             "(training_step_test.cpp:"));
 }

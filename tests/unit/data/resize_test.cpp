@@ -6,11 +6,13 @@
 #include "io/json.h"
 #include "pantala/data.h"
 #include "pantala/error.h"
+#include "support/errors.h"
 
 namespace pantala::data {
 namespace {
 
 using testing::ElementsAre;
+using tests::message_of;
 
 // The image that the recorded cases were made of.
 std::vector<std::int64_t> pattern(std::int64_t count) {
@@ -267,10 +269,8 @@ TEST(AnySize, SlicesAndSplitsKeepTheirItems) {
 
 TEST(AnySize, MistakesAreFoundEarlyOrNameTheItem) {
   const auto message = [](const std::vector<Transform>& transforms) -> std::string {
-    try {
-      make_loader(growing(), {.threads = 0, .transforms = transforms})->next_batch();
-      return "none";
-    } catch (const TypeError& error) { return error.what(); }
+    return message_of<TypeError>(
+        [&] { make_loader(growing(), {.threads = 0, .transforms = transforms})->next_batch(); });
   };
   EXPECT_EQ(message({Resize{4}}),
             "data set 'growing': the items are u8[3,height,width], each of its own size; batches "

@@ -19,6 +19,7 @@
 #include "pantala/error.h"
 #include "plan/serialize.h"
 #include "support/allocations.h"
+#include "support/errors.h"
 #include "unit/plan/plan_case.h"
 
 namespace pantala::device {
@@ -28,6 +29,7 @@ using plan::Plan;
 using plan::Scalar;
 using plan::slot_of;
 using plan::Storage;
+using tests::message_of;
 
 const std::vector<std::int64_t> kUniforms{slot_of(0.125F), slot_of(1e9)};
 
@@ -170,13 +172,13 @@ TEST(CpuDevice, AllocatesNothingAfterTheFirstRun) {
     const auto device = make_device("cpu", {.workers = workers});
     OnDevice on(*device, plan::small_step());
     on.run(kUniforms);
-    const auto before = testing_support::allocations().count;
+    const auto before = tests::allocations().count;
     std::int32_t status = 0;
     for (int k = 2; k <= 100; ++k) {
       on.run(kUniforms);
       status += device->take_status();
     }
-    EXPECT_EQ(testing_support::allocations().count, before);
+    EXPECT_EQ(tests::allocations().count, before);
     EXPECT_EQ(status, 0);
   }
 }
@@ -199,14 +201,11 @@ TEST(CpuDevice, BindingsMustFit) {
     const auto device = make_device(name, {.workers = 2});
     OnDevice on(*device, plan::small_step(1000));
     const auto message = [&]() -> std::string {
-      try {
-        on.run(kUniforms);
-      } catch (const TypeError& e) { return e.what(); }
-      return "";
+      return message_of<TypeError>([&] { on.run(kUniforms); });
     };
     const auto regions = on.regions;
     const Slice arena = on.arena;
-    EXPECT_EQ(message(), "");
+    EXPECT_EQ(message(), "no error");
     on.regions[0].bytes -= 4;
     EXPECT_EQ(message(), "plan 'small_step': input 'x' has 4000 bytes, 3996 are bound");
     on.regions = regions;
@@ -226,14 +225,14 @@ TEST(CpuDevice, BindingsMustFit) {
     on.arena.bytes -= 1;
     EXPECT_THAT(message(), testing::HasSubstr("it needs 8032"));
     on.arena = arena;
-    EXPECT_EQ(message(), "");
+    EXPECT_EQ(message(), "no error");
     EXPECT_THROW(on.run({}), TypeError);
     EXPECT_THROW(device->run({99}, {}), TypeError);
     EXPECT_THROW(device->unload({99}), TypeError);
     // Memory that is freed is no longer bound.
     const MemoryId other = device->allocate(4000);
     on.regions[0].memory = other;
-    EXPECT_EQ(message(), "");
+    EXPECT_EQ(message(), "no error");
     device->free(other);
     EXPECT_THAT(message(), testing::HasSubstr("there is no memory"));
     on.regions = regions;

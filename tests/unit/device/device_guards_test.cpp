@@ -7,6 +7,7 @@
 
 #include "device/guards.h"
 #include "pantala/error.h"
+#include "support/errors.h"
 #include "unit/plan/plan_case.h"
 #if defined(PANTALA_ADDRESS_SANITIZER)
 #include <sanitizer/asan_interface.h>
@@ -19,6 +20,7 @@ using plan::Plan;
 using plan::Scalar;
 using plan::slot_of;
 using plan::Storage;
+using tests::message_of;
 
 const std::vector<std::int64_t> kUniforms{slot_of(0.125F), slot_of(1e9)};
 
@@ -57,15 +59,14 @@ Plan ten_ones(std::int64_t first, Storage storage) {
 std::string message_of_run(const Plan& plan, bool sentinels = true) {
   const auto device = make_device("cpu", {.workers = 2, .sentinels = sentinels});
   OnDevice on(*device, plan);
-  try {
+  return message_of<InternalError>([&] {
     on.run({});
     device->check_sentinels();
-  } catch (const InternalError& e) { return e.what(); }
-  return "";
+  });
 }
 
 TEST(Sentinels, AKernelThatWritesBesideItsRegionIsFound) {
-  EXPECT_EQ(message_of_run(ten_ones(0, Storage::output)), "");
+  EXPECT_EQ(message_of_run(ten_ones(0, Storage::output)), "no error");
   EXPECT_EQ(message_of_run(ten_ones(1, Storage::output)),
             "memory 2: something wrote to byte 40 of its 40 bytes");
   EXPECT_EQ(message_of_run(ten_ones(-3, Storage::output)),
@@ -73,11 +74,11 @@ TEST(Sentinels, AKernelThatWritesBesideItsRegionIsFound) {
 }
 
 TEST(Sentinels, AKernelThatWritesIntoAGapOfTheArenaIsFound) {
-  EXPECT_EQ(message_of_run(ten_ones(0, Storage::arena)), "");
+  EXPECT_EQ(message_of_run(ten_ones(0, Storage::arena)), "no error");
   EXPECT_EQ(
       message_of_run(ten_ones(2, Storage::arena)),
       "plan 'ten_ones': a kernel wrote to byte 40 of the arena, a gap, 0 past the end of 'y'");
-  EXPECT_EQ(message_of_run(ten_ones(2, Storage::arena), false), "");
+  EXPECT_EQ(message_of_run(ten_ones(2, Storage::arena), false), "no error");
 }
 
 TEST(Sentinels, TheHostsOwnWritesAreSeenToo) {

@@ -59,12 +59,12 @@ TEST(RunTimes, TimedRunsComputeTheSameAndAllocateNothingAfterTheFirst) {
   const RunArguments arguments{timed.arena, timed.regions, kUniforms, &times};
   device->run(timed.id(), arguments);
   plain.run(kUniforms);
-  const auto before = testing_support::allocations().count;
+  const auto before = tests::allocations().count;
   for (int k = 0; k < 50; ++k) {
     device->run(timed.id(), arguments);
     profile.add(times);
   }
-  EXPECT_EQ(testing_support::allocations().count, before);
+  EXPECT_EQ(tests::allocations().count, before);
   for (int k = 0; k < 50; ++k) plain.run(kUniforms);
   EXPECT_EQ(timed.contents(), plain.contents());
 }

@@ -10,6 +10,7 @@
 #include "pantala/interpreter.h"
 #include "pantala/ops.h"
 #include "pantala/text.h"
+#include "support/errors.h"
 #include "support/gradcheck.h"
 #include "support/numbers.h"
 
@@ -17,7 +18,7 @@ namespace pantala {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::message_of;
+using tests::message_of;
 
 class DifferentiatePaths : public ::testing::Test {
  protected:
@@ -90,9 +91,8 @@ TEST_F(DifferentiatePaths, a_composite_of_a_value_and_its_stopped_self_follows_o
 // value of its own.
 TEST_F(DifferentiatePaths, a_definition_may_meet_nodes_that_exist) {
   const Tensor loss = sum(silu(p) * sigmoid(p) + swiglu(p, sigmoid(p)));
-  EXPECT_EQ(
-      testing::check_gradients(g, loss, {p}, {{"p", Literal::floats({3}, {0.5, -1, 2})}}, 1e-8),
-      "");
+  EXPECT_EQ(tests::check_gradients(g, loss, {p}, {{"p", Literal::floats({3}, {0.5, -1, 2})}}, 1e-8),
+            "");
 }
 
 TEST_F(DifferentiatePaths, of_any_depth_and_through_gradients) {
@@ -125,9 +125,7 @@ TEST_F(DifferentiatePaths, checks_its_arguments) {
   const Tensor foreign = other.parameter("p", {}), i = g.input("i", {}, i32), loss = sum(p);
   EXPECT_EQ(message_of<TypeError>([&] { differentiate(g, foreign, {p}); }),
             "differentiate: the loss is not a value of the graph");
-  EXPECT_EQ(message_of<TypeError>([&] {
-              differentiate(g, loss, {p, foreign});
-            }),
+  EXPECT_EQ(message_of<TypeError>([&] { differentiate(g, loss, {p, foreign}); }),
             "differentiate: wrt[1] is not a value of the graph");
   EXPECT_EQ(message_of<TypeError>([&] { differentiate(g, Tensor(), {p}); }),
             "differentiate: the loss is not a value of the graph");

@@ -5,9 +5,10 @@
 #include "pantala/autodiff.h"
 #include "pantala/ops.h"
 #include "pantala/text.h"
+#include "support/errors.h"
 #include "support/numbers.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 namespace {
 
 std::size_t count_nodes(const Graph& graph, std::string_view op) {
@@ -77,4 +78,4 @@ TEST(Differentiate, no_gradient_flows_into_conditions_and_indices) {
 }
 
 }  // namespace
-}  // namespace pantala::testing
+}  // namespace pantala::tests

@@ -7,6 +7,7 @@
 #include "pantala/data.h"
 #include "pantala/error.h"
 #include "support/data_files.h"
+#include "support/errors.h"
 #include "support/temporary.h"
 
 namespace pantala::data {
@@ -14,6 +15,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
+using tests::message_of;
 
 // --- the grammar
 using Records = std::vector<std::vector<std::string>>;
@@ -27,11 +29,10 @@ Records records(const std::string& text, char separator = ',') {
   return all;
 }
 std::string grammar_error(const std::string& text, const io::CsvLimits& limits = {}) {
-  try {
+  return message_of<ParseError>([&] {
     io::CsvReader reader("file", text, ',', limits);
     while (reader.next()) {}
-  } catch (const ParseError& error) { return error.what(); }
-  return "no error";
+  });
 }
 
 TEST(CsvReader, LineEndsOfEverySystem) {

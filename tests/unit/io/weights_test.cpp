@@ -10,6 +10,7 @@
 
 #include "io/file.h"
 #include "pantala/error.h"
+#include "support/errors.h"
 #include "support/temporary.h"
 
 namespace pantala {
@@ -17,15 +18,8 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using tests::message_of;
 namespace fs = std::filesystem;
-
-template <class E, class Action>
-std::string message(Action&& action) {
-  try {
-    action();
-  } catch (const E& error) { return error.what(); }
-  return "no error";
-}
 
 std::vector<std::byte> bytes_of(const std::string& text) {
   const auto* data = reinterpret_cast<const std::byte*>(text.data());
@@ -168,7 +162,7 @@ TEST_F(WeightsFiles, a_file_of_another_name_touches_no_model) {
 }
 
 TEST_F(WeightsFiles, a_folder_is_its_model) {
-  const auto refused = [&] { return message<IoError>([&] { Weights::open(folder_.path()); }); };
+  const auto refused = [&] { return message_of<IoError>([&] { Weights::open(folder_.path()); }); };
   EXPECT_EQ(refused(), folder_.path().string() +
                            ": expected model.safetensors, model.safetensors.index.json, or one "
                            "file of either kind, found 0 other .safetensors files and no index");
@@ -206,9 +200,9 @@ TEST_F(WeightsFiles, a_file_that_is_cut_off_is_refused_instead_of_read) {
   fs::resize_file(path, 100);
   const std::string expected =
       path + ": the file had " + std::to_string(size) + " bytes when it was opened and has 100 now";
-  EXPECT_EQ(message<IoError>([&] { weights.bytes("a"); }), expected);
-  EXPECT_EQ(message<IoError>([&] { weights.read("b"); }), expected);
-  EXPECT_EQ(message<IoError>([&] { weights.save(folder_.file("copy.safetensors")); }), expected);
+  EXPECT_EQ(message_of<IoError>([&] { weights.bytes("a"); }), expected);
+  EXPECT_EQ(message_of<IoError>([&] { weights.read("b"); }), expected);
+  EXPECT_EQ(message_of<IoError>([&] { weights.save(folder_.file("copy.safetensors")); }), expected);
   EXPECT_FALSE(fs::exists(folder_.file("copy.safetensors")));
 }
 
@@ -238,24 +232,22 @@ TEST(Weights, names_and_sizes_are_checked) {
   weights.set("fc.bias", Literal::floats({1}, {1}));
   const std::string unknown =
       "the weights: there is no tensor \"fc.wieght\"; did you mean 'fc.weight'?";
-  EXPECT_EQ(message<TypeError>([&] { weights.read("fc.wieght"); }), unknown);
-  EXPECT_EQ(message<TypeError>([&] { weights.bytes("fc.wieght"); }), unknown);
-  EXPECT_EQ(message<TypeError>([&] { weights.type("fc.wieght"); }), unknown);
-  EXPECT_EQ(message<TypeError>([&] { weights.erase("fc.wieght"); }), unknown);
-  EXPECT_EQ(message<TypeError>([&] { weights.rename("fc.wieght", "x"); }), unknown);
-  EXPECT_EQ(message<TypeError>([&] { weights.rename("fc.weight", "fc.bias"); }),
+  EXPECT_EQ(message_of<TypeError>([&] { weights.read("fc.wieght"); }), unknown);
+  EXPECT_EQ(message_of<TypeError>([&] { weights.bytes("fc.wieght"); }), unknown);
+  EXPECT_EQ(message_of<TypeError>([&] { weights.type("fc.wieght"); }), unknown);
+  EXPECT_EQ(message_of<TypeError>([&] { weights.erase("fc.wieght"); }), unknown);
+  EXPECT_EQ(message_of<TypeError>([&] { weights.rename("fc.wieght", "x"); }), unknown);
+  EXPECT_EQ(message_of<TypeError>([&] { weights.rename("fc.weight", "fc.bias"); }),
             "the weights: \"fc.weight\" cannot be renamed to \"fc.bias\": there is one already");
   weights.rename("fc.bias", "fc.bias");
-  EXPECT_EQ(message<TypeError>([&] {
-              weights.set("x", {f32, {2}}, bytes_of("12345"));
-            }),
+  EXPECT_EQ(message_of<TypeError>([&] { weights.set("x", {f32, {2}}, bytes_of("12345")); }),
             "weights: \"x\" f32[2] has 8 bytes, 5 were given");
   const tests::TemporaryFolder folder;
   weights.set("\xFF", Literal::integer(1));
-  EXPECT_EQ(message<TypeError>([&] { weights.save(folder.file("x.safetensors")); }),
+  EXPECT_EQ(message_of<TypeError>([&] { weights.save(folder.file("x.safetensors")); }),
             "safetensors: a name or a text of the metadata is not valid UTF-8");
   weights.rename("\xFF", "__metadata__");
-  EXPECT_EQ(message<TypeError>([&] { weights.save(folder.file("x.safetensors")); }),
+  EXPECT_EQ(message_of<TypeError>([&] { weights.save(folder.file("x.safetensors")); }),
             "safetensors: no tensor can be named \"__metadata__\"");
   EXPECT_TRUE(fs::is_empty(folder.path()));
 }

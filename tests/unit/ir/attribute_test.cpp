@@ -8,12 +8,14 @@
 #include "ir/op.h"
 #include "ops/table.h"
 #include "pantala/error.h"
+#include "support/errors.h"
 #include "support/numbers.h"
 
 namespace pantala::ir {
 namespace {
 
-using pantala::testing::message_of;
+using pantala::tests::message_of;
+using tests::message_of;
 
 enum class Colour { red, green };
 

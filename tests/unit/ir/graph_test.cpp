@@ -7,6 +7,7 @@
 #include "pantala/interpreter.h"
 #include "pantala/ops.h"
 #include "pantala/text.h"
+#include "support/errors.h"
 #include "support/numbers.h"
 
 namespace pantala {
@@ -14,7 +15,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::message_of;
+using tests::message_of;
 
 std::vector<std::string> names(const std::vector<Leaf>& leaves) {
   std::vector<std::string> result;

@@ -3,13 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include "support/errors.h"
 #include "support/numbers.h"
 
 namespace pantala::ir {
 namespace {
 
 using Kind = Token::Kind;
-using pantala::testing::message_of;
+using pantala::tests::message_of;
+using tests::message_of;
 
 std::vector<Token> tokens(std::string_view text) {
   Lexer lexer(text, "t");

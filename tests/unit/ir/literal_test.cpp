@@ -6,12 +6,13 @@
 #include <cmath>
 
 #include "pantala/error.h"
+#include "support/errors.h"
 #include "support/numbers.h"
 
 namespace pantala {
 namespace {
 
-using testing::message_of;
+using tests::message_of;
 
 TEST(Literal, starts_with_zeros) {
   const Literal f(Type{f32, {2, 3}}), i(Type{u8, {0}});

@@ -9,13 +9,14 @@
 #include "pantala/interpreter.h"
 #include "pantala/ops.h"
 #include "pantala/text.h"
+#include "support/errors.h"
 #include "support/numbers.h"
 
 namespace pantala {
 namespace {
 
 using ir::Rewriter;
-using testing::message_of;
+using tests::message_of;
 
 // Nodes that are used and one that is not, an output, an update, a random op, a label.
 Graph example() {
@@ -90,7 +91,7 @@ TEST(Rewriter, values_that_are_set_are_read_instead) {
   rewriter.set(y.id(), given);
   rewriter.copy(std::vector{z.id()});
   EXPECT_FALSE(target.find("x"));
-  EXPECT_EQ(testing::value_of(target, rewriter.at(z.id())), (std::vector<double>{9, 9}));
+  EXPECT_EQ(tests::value_of(target, rewriter.at(z.id())), (std::vector<double>{9, 9}));
   EXPECT_EQ(message_of<InternalError>([&] { rewriter.at(x.id()); }),
             "rewriter: %0:0 (input) was not copied");
 }

@@ -4,12 +4,13 @@
 #include <gtest/gtest.h>
 
 #include "pantala/error.h"
+#include "support/errors.h"
 #include "support/numbers.h"
 
 namespace pantala {
 namespace {
 
-using testing::message_of;
+using tests::message_of;
 
 TEST(Shape, scalar_has_one_element_and_an_empty_axis_none) {
   EXPECT_EQ(Shape{}.numel(), 1);
@@ -54,9 +55,7 @@ TEST(Shape, has_no_negative_sizes) {
 TEST(Shape, product_is_at_most_2_to_the_60) {
   constexpr std::int64_t k30 = std::int64_t{1} << 30;
   EXPECT_EQ((Shape{k30, k30}).numel(), std::int64_t{1} << 60);
-  EXPECT_EQ(message_of<TypeError>([] {
-              Shape{k30, k30, 2};
-            }),
+  EXPECT_EQ(message_of<TypeError>([] { Shape{k30, k30, 2}; }),
             "too many elements: [1073741824,1073741824,2]");
   EXPECT_THROW((Shape{INT64_MAX}), TypeError);
   EXPECT_THROW((Shape{INT64_MAX, INT64_MAX, INT64_MAX}), TypeError);

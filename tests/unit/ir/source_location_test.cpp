@@ -10,13 +10,14 @@
 #include "pantala/interpreter.h"
 #include "pantala/ops.h"
 #include "pantala/text.h"
+#include "support/errors.h"
 #include "support/numbers.h"
 
 namespace pantala {
 namespace {
 
 using ::testing::EndsWith;
-using testing::message_of;
+using tests::message_of;
 using ::testing::StartsWith;
 
 class SourceLocation : public ::testing::Test {

@@ -9,13 +9,14 @@
 #include "ops/table.h"
 #include "pantala/graph.h"
 #include "pantala/ops.h"
+#include "support/errors.h"
 #include "support/numbers.h"
 
 namespace pantala {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::message_of;
+using tests::message_of;
 
 // %0 x, %1 p, %2 mul, %3 sum (axis 1), with an output and an update.
 Graph sample() {
@@ -66,9 +67,7 @@ TEST(Verify, finds_a_result_that_does_not_exist) {
 TEST(Verify, finds_a_wrong_number_of_inputs) {
   EXPECT_EQ(found([](auto& nodes, auto&) { nodes[2]->inputs.pop_back(); }),
             "verify: node %2: mul has 1 inputs");
-  EXPECT_EQ(found([](auto& nodes, auto&) {
-              nodes[3]->inputs.push_back({0, 0});
-            }),
+  EXPECT_EQ(found([](auto& nodes, auto&) { nodes[3]->inputs.push_back({0, 0}); }),
             "verify: node %3: sum has 2 inputs");
 }
 
@@ -84,9 +83,7 @@ TEST(Verify, finds_wrong_attributes) {
 TEST(Verify, finds_types_that_do_not_follow) {
   EXPECT_EQ(found([](auto& nodes, auto&) { nodes[3]->results[0].shape = {3}; }),
             "verify: node %3: sum: the shape rule gives other types than the node has");
-  EXPECT_EQ(found([](auto& nodes, auto&) {
-              nodes[3]->results.push_back({f32, {}});
-            }),
+  EXPECT_EQ(found([](auto& nodes, auto&) { nodes[3]->results.push_back({f32, {}}); }),
             "verify: node %3: sum: the shape rule gives other types than the node has");
   EXPECT_EQ(found([](auto& nodes, auto&) { nodes[3]->attrs[0] = ir::Ints{7}; }),
             "verify: node %3: sum: axis 7 is out of range [-2, 2) (x f32[2,3])");

@@ -1,28 +1,23 @@
 // The builder's and the verifier's errors: each names the kernel, the instruction and what is wrong
 // with it.
+#include "kir/builder.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "kir/builder.h"
 #include "kir/text.h"
 #include "kir/verify.h"
 #include "pantala/error.h"
+#include "support/errors.h"
 
 namespace pantala::kir {
 namespace {
 
 using ::testing::HasSubstr;
-
-template <class F>
-std::string internal_error(F&& f) {
-  try {
-    f();
-  } catch (const InternalError& e) { return e.what(); }
-  return "no error";
-}
+using tests::message_of;
 
 #define EXPECT_INTERNAL_ERROR(CODE, TEXT) \
-  EXPECT_THAT(internal_error([&] { CODE; }), HasSubstr(TEXT))
+  EXPECT_THAT(message_of<InternalError>([&] { CODE; }), HasSubstr(TEXT))
 
 struct KirBuilder : ::testing::Test {
   Builder b{"test"};
@@ -199,8 +194,7 @@ TEST(KirVerify, ChecksStructure) {
   k.body.body[4].stream = true, k.body.body[3].stream = true;
   EXPECT_INTERNAL_ERROR(verify(k), "only a store can stream");
   Builder b("threads");
-  b.loop(
-      b.i64(0), b.i64(4), b.i64(1), [&](Var) { b.barrier(); }, LoopKind::threads);
+  b.loop(b.i64(0), b.i64(4), b.i64(1), [&](Var) { b.barrier(); }, LoopKind::threads);
   EXPECT_INTERNAL_ERROR(b.finish(), "a barrier inside of a loop over threads, in: barrier");
 }
 

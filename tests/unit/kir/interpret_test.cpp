@@ -1,5 +1,7 @@
 // The interpreter: what instructions compute at their edges, and what it refuses: accesses out of
 // bounds, unwritten scratch, races.
+#include "kir/interpret.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,9 +11,9 @@
 #include <limits>
 
 #include "kir/builder.h"
-#include "kir/interpret.h"
 #include "kir/text.h"
 #include "pantala/error.h"
+#include "support/errors.h"
 
 namespace pantala::kir {
 namespace {
@@ -19,20 +21,13 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using tests::message_of;
 
 template <class T>
 BoundBuffer bind(std::vector<T>& v, DType dtype) {
   return {dtype, reinterpret_cast<std::byte*>(v.data()), std::ssize(v)};
 }
 BoundBuffer bind(std::vector<float>& v) { return bind(v, f32); }
-
-template <class F>
-std::string internal_error(F&& f) {
-  try {
-    f();
-  } catch (const InternalError& e) { return e.what(); }
-  return "no error";
-}
 
 // Computes one scalar of a dtype.
 template <class T>
@@ -73,12 +68,13 @@ TEST(KirArithmetic, IntegersWrap) {
 }
 
 TEST(KirArithmetic, DivisionsWithoutResultAreErrors) {
-  EXPECT_THAT(internal_error([] { narrow([](Builder& b) { return c32(b, 1) / 0; }); }),
+  EXPECT_THAT(message_of<InternalError>([] { narrow([](Builder& b) { return c32(b, 1) / 0; }); }),
               AllOf(HasSubstr("kernel 'value', item 0: a division by zero"), HasSubstr("div")));
-  EXPECT_THAT(internal_error([] { narrow([](Builder& b) { return c32(b, 1) % 0; }); }),
+  EXPECT_THAT(message_of<InternalError>([] { narrow([](Builder& b) { return c32(b, 1) % 0; }); }),
               HasSubstr("a division by zero"));
-  EXPECT_THAT(internal_error([] { wide([](Builder& b) { return b.i64(INT64_MIN) / -1; }); }),
-              HasSubstr("a division of the least number by -1"));
+  EXPECT_THAT(
+      message_of<InternalError>([] { wide([](Builder& b) { return b.i64(INT64_MIN) / -1; }); }),
+      HasSubstr("a division of the least number by -1"));
 }
 
 TEST(KirArithmetic, FloatsKeepTheirSpecialValues) {
@@ -187,9 +183,8 @@ TEST(KirControl, LoopsExchangeCarriedValuesAndReportsSetTheStatus) {
   const BufferId y = b.buffer("y", i64, Access::write);
   const Var n = b.param("n");
   const std::vector<Var> fib =
-      b.loop(b.i64(0), n, b.i64(1), {b.i64(0), b.i64(1)}, [&](Var, std::span<const Var> c) {
-        return std::vector<Var>{c[1], c[0] + c[1]};
-      });
+      b.loop(b.i64(0), n, b.i64(1), {b.i64(0), b.i64(1)},
+             [&](Var, std::span<const Var> c) { return std::vector<Var>{c[1], c[0] + c[1]}; });
   const Var kind = b.branch(
       lt(n, 5), [&] { return std::vector{b.i64(-1)}; }, [&] { return std::vector{fib[1]}; })[0];
   b.store(y, b.i64(0), fib[0]);
@@ -210,21 +205,14 @@ TEST(KirChecks, Arguments) {
   const Kernel k = b.finish();
   std::vector<float> x(4);
   std::vector<double> wrong(4);
-  EXPECT_THAT(internal_error([&] {
-                interpret(k, {{}, {ir::Number::of(1)}}, 0, 1);
-              }),
+  EXPECT_THAT(message_of<InternalError>([&] { interpret(k, {{}, {ir::Number::of(1)}}, 0, 1); }),
               HasSubstr("0 buffers are bound, it has 1"));
-  EXPECT_THAT(internal_error([&] {
-                interpret(k, {{bind(wrong, f64)}, {ir::Number::of(1)}}, 0, 1);
-              }),
+  EXPECT_THAT(message_of<InternalError>(
+                  [&] { interpret(k, {{bind(wrong, f64)}, {ir::Number::of(1)}}, 0, 1); }),
               HasSubstr("buffer 'x' is f32, bound as f64"));
-  EXPECT_THAT(internal_error([&] {
-                interpret(k, {{bind(x)}, {}}, 0, 1);
-              }),
+  EXPECT_THAT(message_of<InternalError>([&] { interpret(k, {{bind(x)}, {}}, 0, 1); }),
               HasSubstr("0 parameters are given, it has 1"));
-  EXPECT_THAT(internal_error([&] {
-                interpret(k, {{bind(x)}, {1.5}}, 0, 1);
-              }),
+  EXPECT_THAT(message_of<InternalError>([&] { interpret(k, {{bind(x)}, {1.5}}, 0, 1); }),
               HasSubstr("parameter 'n' is i64, not a float"));
 }
 
@@ -234,16 +222,13 @@ TEST(KirChecks, Bounds) {
   b.store(y, b.item() * 4, b.load(x, b.item() * 4, 4));
   const Kernel k = b.finish();
   std::vector<float> in(10), out(12), small(4);
-  EXPECT_THAT(internal_error([&] {
-                interpret(k, {{bind(in), bind(out)}, {}}, 0, 3);
-              }),
+  EXPECT_THAT(message_of<InternalError>([&] { interpret(k, {{bind(in), bind(out)}, {}}, 0, 3); }),
               AllOf(HasSubstr("kernel 'bounds', item 2: reads x[10] of 10 elements: out of bounds"),
                     HasSubstr("= load x[")));
-  EXPECT_THAT(internal_error([&] {
-                interpret(k, {{bind(in), bind(small)}, {}}, 0, 2);
-              }),
+  EXPECT_THAT(message_of<InternalError>([&] { interpret(k, {{bind(in), bind(small)}, {}}, 0, 2); }),
               HasSubstr("item 1: writes y[4] of 4 elements: out of bounds"));
-  EXPECT_EQ(internal_error([&] { interpret(k, {{bind(in), bind(out)}, {}}, 0, 2); }), "no error");
+  EXPECT_EQ(message_of<InternalError>([&] { interpret(k, {{bind(in), bind(out)}, {}}, 0, 2); }),
+            "no error");
 }
 
 TEST(KirChecks, ScratchThatWasNotWritten) {
@@ -254,11 +239,9 @@ TEST(KirChecks, ScratchThatWasNotWritten) {
   b.store(y, b.item(), b.load(tile, b.i64(3)));
   const Kernel k = b.finish();
   std::vector<float> out(2);
-  EXPECT_EQ(internal_error([&] { interpret(k, {{bind(out)}, {}}, 0, 1); }), "no error");
+  EXPECT_EQ(message_of<InternalError>([&] { interpret(k, {{bind(out)}, {}}, 0, 1); }), "no error");
   EXPECT_THAT(
-      internal_error([&] {
-        interpret(k, {{bind(out)}, {}}, 0, 2);
-      }),
+      message_of<InternalError>([&] { interpret(k, {{bind(out)}, {}}, 0, 2); }),
       HasSubstr("item 1: reads tile[3] of 8 elements: it has not been written by this item"));
 }
 
@@ -273,9 +256,8 @@ std::string race(const Race& r) {
   b.store(y, b.item() * r.write + 4, b.load(x, b.item() * r.read + 4));
   std::vector<float> first(16), second(16);
   const Kernel k = b.finish();
-  return internal_error([&] {
-    interpret(k, {{bind(first), r.same_memory ? bind(first) : bind(second)}, {}}, 0, 3);
-  });
+  return message_of<InternalError>(
+      [&] { interpret(k, {{bind(first), r.same_memory ? bind(first) : bind(second)}, {}}, 0, 3); });
 }
 
 TEST(KirChecks, RacesBetweenItems) {
@@ -298,9 +280,7 @@ TEST(KirChecks, RacesThroughViewsOfOtherElementSizes) {
   const Kernel k = b.finish();
   std::vector<float> memory(4);
   const BoundBuffer bytes{u8, reinterpret_cast<std::byte*>(memory.data()), 16};
-  EXPECT_THAT(internal_error([&] {
-                interpret(k, {{bytes, bind(memory)}, {}}, 0, 2);
-              }),
+  EXPECT_THAT(message_of<InternalError>([&] { interpret(k, {{bytes, bind(memory)}, {}}, 0, 2); }),
               HasSubstr("item 1: writes y[1] of 4 elements: a race: item 0 has read it"));
 }
 
@@ -308,8 +288,7 @@ TEST(KirChecks, RacesBetweenThreadsOfAWorkgroup) {
   const auto run = [](bool with_barrier) {
     Builder b("threads");
     const BufferId y = b.buffer("y", i64, Access::write), tile = b.scratch("tile", i64, 8);
-    b.loop(
-        b.i64(0), b.i64(8), b.i64(1), [&](Var i) { b.store(tile, i, i); }, LoopKind::threads);
+    b.loop(b.i64(0), b.i64(8), b.i64(1), [&](Var i) { b.store(tile, i, i); }, LoopKind::threads);
     if (with_barrier) b.barrier();
     b.loop(
         b.i64(0), b.i64(8), b.i64(1), [&](Var i) { b.store(y, i, b.load(tile, 7 - i)); },
@@ -317,9 +296,8 @@ TEST(KirChecks, RacesBetweenThreadsOfAWorkgroup) {
     const Kernel k = b.finish();
     std::vector<std::int64_t> out(8);
     interpret(k, {{bind(out, i64)}, {}}, 0, 1);  // one thread after another is always right
-    return internal_error([&] {
-      interpret(k, {{bind(out, i64)}, {}}, 0, 1, {.workgroups = true});
-    });
+    return message_of<InternalError>(
+        [&] { interpret(k, {{bind(out, i64)}, {}}, 0, 1, {.workgroups = true}); });
   };
   EXPECT_EQ(run(true), "no error");
   EXPECT_THAT(run(false),
@@ -333,9 +311,8 @@ TEST(KirChecks, Steps) {
   b.loop(b.i64(0), b.i64(4), n, [&](Var i) { b.store(y, i, i); });
   const Kernel k = b.finish();
   std::vector<std::int64_t> out(4);
-  EXPECT_THAT(internal_error([&] {
-                interpret(k, {{bind(out, i64)}, {ir::Number::of(0)}}, 0, 1);
-              }),
+  EXPECT_THAT(message_of<InternalError>(
+                  [&] { interpret(k, {{bind(out, i64)}, {ir::Number::of(0)}}, 0, 1); }),
               HasSubstr("the step is 0"));
 }
 

@@ -1,11 +1,12 @@
 // The simplifier: what it removes, what it must leave alone, and that random kernels give the same
 // bits before and after.
+#include "kir/simplify.h"
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "kir/builder.h"
-#include "kir/simplify.h"
 #include "kir/text.h"
 #include "support/random_kernel.h"
 
@@ -132,9 +133,8 @@ TEST_F(KirSimplify, KeepsALoopOfOneThread) {
 TEST_F(KirSimplify, DropsCarriedValuesThatNeverChange) {
   const Var first = b.load(x, n);
   const std::vector<Var> r =
-      b.loop(b.i64(0), n, b.i64(1), {first, first}, [&](Var, std::span<const Var> c) {
-        return std::vector<Var>{c[0], c[1] + c[0]};
-      });
+      b.loop(b.i64(0), n, b.i64(1), {first, first},
+             [&](Var, std::span<const Var> c) { return std::vector<Var>{c[0], c[1] + c[0]}; });
   b.store(y, n, r[0] * r[1]);
   EXPECT_EQ(carried(simplified()), 1u);
 }
@@ -142,15 +142,15 @@ TEST_F(KirSimplify, DropsCarriedValuesThatNeverChange) {
 TEST(KirSimplifyRandom, KeepsEveryBit) {
   std::size_t before = 0, after = 0;
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
-    const Kernel kernel = testing::random_kernel(seed);
+    const Kernel kernel = tests::random_kernel(seed);
     const Kernel simple = simplify(kernel);
     ASSERT_TRUE(same_code(simple, simplify(simple)))
         << "a second run changes kernel " << seed << "\n"
         << print(simple);
     before += kernel.types.size(), after += simple.types.size();
-    testing::RandomArguments first(kernel, seed), second(kernel, seed);
-    interpret(kernel, first.bind(), 0, testing::kRandomKernelItems);
-    interpret(simple, second.bind(), 0, testing::kRandomKernelItems);
+    tests::RandomArguments first(kernel, seed), second(kernel, seed);
+    interpret(kernel, first.bind(), 0, tests::kRandomKernelItems);
+    interpret(simple, second.bind(), 0, tests::kRandomKernelItems);
     ASSERT_EQ(first.contents(), second.contents()) << "seed " << seed << "\n"
                                                    << print(kernel) << print(simple);
   }

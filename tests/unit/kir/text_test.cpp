@@ -1,18 +1,21 @@
 // The text form of kernels: exact round trips, and errors with positions.
+#include "kir/text.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "kir/builder.h"
-#include "kir/text.h"
 #include "pantala/error.h"
+#include "support/errors.h"
 #include "support/random_kernel.h"
 
 namespace pantala::kir {
 namespace {
 
 using ::testing::HasSubstr;
+using tests::message_of;
 
 TEST(KirText, IsReadable) {
   Builder b("example");
@@ -67,7 +70,7 @@ void expect_round_trip(const Kernel& kernel) {
 }
 
 TEST(KirText, RoundTripsRandomKernels) {
-  for (std::uint64_t seed = 0; seed < 100; ++seed) expect_round_trip(testing::random_kernel(seed));
+  for (std::uint64_t seed = 0; seed < 100; ++seed) expect_round_trip(tests::random_kernel(seed));
 }
 
 TEST(KirText, RoundTripsAllConstants) {
@@ -78,18 +81,14 @@ TEST(KirText, RoundTripsAllConstants) {
     b.store(out, b.item(), b.constant({f64, 1}, v));
   b.prefetch(out, b.i64(INT64_MIN));
   b.barrier();
-  b.loop(
-      b.i64(0), b.i64(4), b.i64(1), [](Var) {}, LoopKind::threads);
+  b.loop(b.i64(0), b.i64(4), b.i64(1), [](Var) {}, LoopKind::threads);
   const Kernel kernel = b.finish();
   expect_round_trip(kernel);
   EXPECT_EQ(parse(print(kernel)).name, kernel.name);
 }
 
 std::string parse_error(std::string_view text) {
-  try {
-    parse(text, "file.kir");
-  } catch (const Error& e) { return e.what(); }
-  return "no error";
+  return message_of<Error>([&] { parse(text, "file.kir"); });
 }
 
 TEST(KirText, SaysWhatIsWrongAndWhere) {
@@ -120,7 +119,7 @@ TEST(KirText, SaysWhatIsWrongAndWhere) {
 }
 
 TEST(KirText, SurvivesDamage) {
-  const std::string text = print(testing::random_kernel(3));
+  const std::string text = print(tests::random_kernel(3));
   for (std::size_t k = 0; k < text.size(); k += 7) {
     std::string cut = text.substr(0, k), changed = text;
     changed[k] = "%{}[]=:,0x\""[k % 11];

@@ -18,6 +18,7 @@
 #include "monitor/environment.h"
 #include "monitor/run_series.h"
 #include "pantala/error.h"
+#include "support/errors.h"
 #include "support/temporary.h"
 
 namespace pantala::monitor {
@@ -26,6 +27,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using tests::message_of;
 using tests::TemporaryFolder;
 
 // Without waiting for the disk.
@@ -445,10 +447,7 @@ TEST(RunSeries, LongRunsAreThinned) {
 TEST(RunSeries, FoldersWithoutARunAreMistakes) {
   const TemporaryFolder folder;
   const auto message = [](const std::filesystem::path& path) -> std::string {
-    try {
-      read_run(path);
-    } catch (const IoError& error) { return error.what(); }
-    return "";
+    return message_of<IoError>([&] { read_run(path); });
   };
   EXPECT_EQ(message(folder.path() / "no"),
             folder.file("no") + ": there is no such folder; expected the folder of a run");

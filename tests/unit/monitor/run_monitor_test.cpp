@@ -19,8 +19,8 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using testing_support::mlp_graph;
-using testing_support::random_dataset;
+using tests::mlp_graph;
+using tests::random_dataset;
 using tests::TemporaryFolder;
 
 // A run with its own everything, as after the start of a process.

@@ -12,11 +12,12 @@
 
 #include "pantala/ops.h"
 #include "pantala/text.h"
+#include "support/errors.h"
 #include "support/fill.h"
 #include "support/gradcheck.h"
 #include "support/numbers.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 namespace {
 
 // "fc.weight f32[4,3] kaiming_uniform(...)": every leaf of a kind, one per line.
@@ -598,4 +599,4 @@ TEST(NnTest, NodesCarryTheLayersNameAndTheUsersLine) {
 }
 
 }  // namespace
-}  // namespace pantala::testing
+}  // namespace pantala::tests

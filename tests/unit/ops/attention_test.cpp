@@ -10,10 +10,11 @@
 #include "ir/graph_data.h"
 #include "ops/table.h"
 #include "pantala/ops.h"
+#include "support/errors.h"
 #include "support/gradcheck.h"
 #include "support/numbers.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 namespace {
 
 using ::testing::HasSubstr;
@@ -178,9 +179,7 @@ TEST(Attention, errors_name_inputs_and_shapes) {
       HasSubstr(
           "the heads of q are no multiple of the heads of k: q f32[2,6,5,8], k f32[2,4,7,8]"));
   EXPECT_THAT(
-      message_of<TypeError>([&] {
-        attention(q, k, k, {}, g.input("m", {5, 6}, boolean));
-      }),
+      message_of<TypeError>([&] { attention(q, k, k, {}, g.input("m", {5, 6}, boolean)); }),
       HasSubstr("the mask does not broadcast to [batch, heads, queries, keys] = [2,6,5,7]"));
   EXPECT_THROW(attention(q, k, k, {}, g.input("wide", {1, 2, 6, 5, 7}, boolean)), TypeError);
   EXPECT_THROW(attention(q, k, k, {}, g.input("whole", {5, 7}, i64)), TypeError);
@@ -276,9 +275,7 @@ TEST(Rope, the_gradient_is_the_inverse_rotation) {
 
 TEST(Rope, errors_name_inputs_and_shapes) {
   Graph g;
-  EXPECT_THAT(message_of<TypeError>([&] {
-                rope(g.input("odd", {2, 3, 5}));
-              }),
+  EXPECT_THAT(message_of<TypeError>([&] { rope(g.input("odd", {2, 3, 5})); }),
               HasSubstr("head_dim must be even and not 0: x f32[2,3,5]"));
   EXPECT_THROW(rope(g.input("vector", {4})), TypeError);
   const Tensor x = g.input("x", {3, 4});
@@ -289,4 +286,4 @@ TEST(Rope, errors_name_inputs_and_shapes) {
 }
 
 }  // namespace
-}  // namespace pantala::testing
+}  // namespace pantala::tests

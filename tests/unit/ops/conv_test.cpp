@@ -6,10 +6,11 @@
 
 #include "ops/table.h"
 #include "pantala/ops.h"
+#include "support/errors.h"
 #include "support/gradcheck.h"
 #include "support/numbers.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 namespace {
 
 Literal random(const Shape& shape, const std::string& name) {
@@ -205,48 +206,30 @@ TEST(ConvolutionErrors, name_the_sizes) {
   EXPECT_EQ(complaint_of([&] { conv2d(x, w); }),
             "a window of 7 is larger than the padded input of 5 along axis 2: x f32[1,4,5,5], "
             "weight f32[6,4,7,3]");
-  EXPECT_EQ(complaint_of([&] {
-              conv2d(x, w, {}, {{1}, {1}, {1, 4}, 1});
-            }),
+  EXPECT_EQ(complaint_of([&] { conv2d(x, w, {}, {{1}, {1}, {1, 4}, 1}); }),
             "a window of 9 is larger than the padded input of 7 along axis 3: x f32[1,4,5,5], "
             "weight f32[6,4,7,3]");
   EXPECT_EQ(complaint_of([&] { conv2d(x, narrow); }),
             "weight must have 4 input channels (4 in 1 groups), got 3: x f32[1,4,5,5], weight "
             "f32[6,3,3,3]");
   EXPECT_EQ(
-      complaint_of([&] {
-        conv2d(x, narrow, {}, {{1}, {0}, {1}, 3});
-      }),
+      complaint_of([&] { conv2d(x, narrow, {}, {{1}, {0}, {1}, 3}); }),
       "4 input channels cannot be divided into 3 groups: x f32[1,4,5,5], weight f32[6,3,3,3]");
   EXPECT_EQ(
-      complaint_of([&] {
-        conv2d(x, narrow, {}, {{1}, {0}, {1}, 4});
-      }),
+      complaint_of([&] { conv2d(x, narrow, {}, {{1}, {0}, {1}, 4}); }),
       "6 output channels cannot be divided into 4 groups: x f32[1,4,5,5], weight f32[6,3,3,3]");
-  EXPECT_EQ(complaint_of([&] {
-              conv2d(x, w, {}, {{0}, {0}, {1}, 1});
-            }),
+  EXPECT_EQ(complaint_of([&] { conv2d(x, w, {}, {{0}, {0}, {1}, 1}); }),
             "stride must be between 1 and 1073741824, got [0]");
-  EXPECT_EQ(complaint_of([&] {
-              conv2d(x, w, {}, {{1}, {-1, 0}, {1}, 1});
-            }),
+  EXPECT_EQ(complaint_of([&] { conv2d(x, w, {}, {{1}, {-1, 0}, {1}, 1}); }),
             "padding must be between 0 and 1073741824, got [-1,0]");
-  EXPECT_EQ(complaint_of([&] {
-              conv2d(x, w, {}, {{1}, {0}, {INT64_MAX}, 1});
-            }),
+  EXPECT_EQ(complaint_of([&] { conv2d(x, w, {}, {{1}, {0}, {INT64_MAX}, 1}); }),
             "dilation must be between 1 and 1073741824, got [9223372036854775807]");
-  EXPECT_EQ(complaint_of([&] {
-              conv2d(x, w, {}, {{1}, {0}, {1}, 0});
-            }),
+  EXPECT_EQ(complaint_of([&] { conv2d(x, w, {}, {{1}, {0}, {1}, 0}); }),
             "groups must be between 1 and 1073741824, got 0");
-  EXPECT_EQ(complaint_of([&] {
-              conv2d(x, w, {}, {{1, 1, 1}, {0}, {1}, 1});
-            }),
+  EXPECT_EQ(complaint_of([&] { conv2d(x, w, {}, {{1, 1, 1}, {0}, {1}, 1}); }),
             "stride needs one entry or 2, got [1,1,1] (x f32[1,4,5,5], weight f32[6,4,7,3])");
   EXPECT_EQ(complaint_of([&] { conv2d(x1, w); }), "x must have 4 axes, got f32[1,4,5]");
-  EXPECT_EQ(complaint_of([&] {
-              conv2d(x, g.input("w3", {6, 4, 3, 3}), g.input("b", {5}));
-            }),
+  EXPECT_EQ(complaint_of([&] { conv2d(x, g.input("w3", {6, 4, 3, 3}), g.input("b", {5})); }),
             "bias must have shape [6], got f32[5]");
 }
 
@@ -254,23 +237,15 @@ TEST(ConvolutionErrors, of_the_gradients_and_transposes) {
   Graph g;
   const Tensor dy = g.input("dy", {1, 6, 3, 3}), w = g.input("w", {6, 4, 3, 3}),
                x = g.input("x", {1, 4, 5, 5});
-  EXPECT_EQ(complaint_of([&] {
-              convolution_input_grad(dy, w, {6, 5});
-            }),
+  EXPECT_EQ(complaint_of([&] { convolution_input_grad(dy, w, {6, 5}); }),
             "an input of sizes [6,5] gives [1,6,4,3], but dy is another: dy f32[1,6,3,3], weight "
             "f32[6,4,3,3]");
-  EXPECT_EQ(complaint_of([&] {
-              convolution_weight_grad(x, dy, {2, 3});
-            }),
+  EXPECT_EQ(complaint_of([&] { convolution_weight_grad(x, dy, {2, 3}); }),
             "a kernel of sizes [2,3] gives [1,6,4,3], but dy is another: x f32[1,4,5,5], dy "
             "f32[1,6,3,3]");
-  EXPECT_EQ(complaint_of([&] {
-              conv_transpose2d(dy, w, {}, {{2}, {0}, {2, 0}, {1}, 1});
-            }),
+  EXPECT_EQ(complaint_of([&] { conv_transpose2d(dy, w, {}, {{2}, {0}, {2, 0}, {1}, 1}); }),
             "output_padding 2 must be less than stride 2 or dilation 1");
-  EXPECT_EQ(complaint_of([&] {
-              conv_transpose2d(dy, w, {}, {{1}, {3}, {0}, {1}, 1});
-            }),
+  EXPECT_EQ(complaint_of([&] { conv_transpose2d(dy, w, {}, {{1}, {3}, {0}, {1}, 1}); }),
             "the result would have size -1 along axis 2: x f32[1,6,3,3], weight f32[6,4,3,3]");
   EXPECT_EQ(
       complaint_of([&] { conv_transpose2d(x, w); }),
@@ -278,4 +253,4 @@ TEST(ConvolutionErrors, of_the_gradients_and_transposes) {
 }
 
 }  // namespace
-}  // namespace pantala::testing
+}  // namespace pantala::tests

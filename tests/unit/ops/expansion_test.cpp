@@ -30,7 +30,7 @@ TwoMeanings both(const ir::OpDef& op, const ir::Sample& sample, bool extreme) {
     const ir::SampleInput& in = sample.inputs[k];
     const std::string name = fmt::format("x{}", k);
     inputs.push_back(g.input(name, in.shape, in.dtype));
-    bindings[name] = testing::draw(in, op.name + name);
+    bindings[name] = tests::draw(in, op.name + name);
     if (extreme && is_float(in.dtype))
       for (std::int64_t i = 0; i < bindings[name].numel(); ++i)
         bindings[name].f()[i] =

@@ -9,12 +9,12 @@
 #include "ops/reduce.h"
 #include "pantala/error.h"
 #include "pantala/ops.h"
-#include "support/numbers.h"
+#include "support/errors.h"
 
 namespace pantala {
 namespace {
 
-using testing::message_of;
+using tests::message_of;
 
 const ir::Node& node_of(const Tensor& t) { return t.graph()->node(t.id().node); }
 

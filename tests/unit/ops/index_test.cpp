@@ -7,9 +7,10 @@
 
 #include "ir/graph_data.h"
 #include "pantala/ops.h"
+#include "support/errors.h"
 #include "support/numbers.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 namespace {
 
 using ::testing::AllOf;
@@ -164,17 +165,11 @@ TEST_F(IndexOps, wrong_shapes_and_dtypes_are_type_errors) {
   EXPECT_THROW(take(x, i, 2), TypeError);
   EXPECT_THROW(take(constant(floats({}, {1})), i), TypeError);
   EXPECT_THROW(take(constant(counting({1, 1, 1, 1, 1, 1, 1, 1})), index({1, 1}, {0})), TypeError);
-  EXPECT_THAT(message_of<TypeError>([&] {
-                gather(x, index({3}, {0, 0, 0}), 0);
-              }),
+  EXPECT_THAT(message_of<TypeError>([&] { gather(x, index({3}, {0, 0, 0}), 0); }),
               HasSubstr("x f32[3,4], index i64[3]"));
-  EXPECT_THAT(message_of<TypeError>([&] {
-                gather(x, index({4, 1}, {0, 0, 0, 0}), 1);
-              }),
+  EXPECT_THAT(message_of<TypeError>([&] { gather(x, index({4, 1}, {0, 0, 0, 0}), 1); }),
               HasSubstr("axis 0 of the index is longer"));
-  EXPECT_THAT(message_of<TypeError>([&] {
-                scatter_add(x, index({2}, {0, 0}), real, 0);
-              }),
+  EXPECT_THAT(message_of<TypeError>([&] { scatter_add(x, index({2}, {0, 0}), real, 0); }),
               HasSubstr("source must have shape [2,4]"));
   EXPECT_THROW(scatter_add_elements(x, i, x, 1), TypeError);
   EXPECT_THROW(scatter(x, i, index({3, 2}, {0, 0, 0, 0, 0, 0}), 1), TypeError);
@@ -191,4 +186,4 @@ TEST_F(IndexOps, wrong_shapes_and_dtypes_are_type_errors) {
 }
 
 }  // namespace
-}  // namespace pantala::testing
+}  // namespace pantala::tests

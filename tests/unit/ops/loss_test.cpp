@@ -9,9 +9,10 @@
 #include "ops/table.h"
 #include "pantala/autodiff.h"
 #include "pantala/ops.h"
+#include "support/errors.h"
 #include "support/numbers.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 namespace {
 
 constexpr double kTolerance = 1e-9;
@@ -151,9 +152,8 @@ TEST_F(LossTest, wrong_attributes_and_targets_are_type_errors) {
   EXPECT_THROW(bce_with_logits(x, x, {.weight = of({2, 4, 3}, std::vector<double>(24, 1))}),
                TypeError);
   EXPECT_THROW(kl_div_with_logits(x, of({3}, {1, 2, 3})), TypeError);
-  const std::string message = message_of<TypeError>([&] {
-    ops::apply("mse_loss", {x, x}, {{"reduction", std::string("average")}});
-  });
+  const std::string message = message_of<TypeError>(
+      [&] { ops::apply("mse_loss", {x, x}, {{"reduction", std::string("average")}}); });
   EXPECT_EQ(message, "attribute reduction must be one of mean, sum, none, got 'average'");
 }
 
@@ -302,4 +302,4 @@ TEST_F(LossTest, class_weights_can_be_differentiated) {
 }
 
 }  // namespace
-}  // namespace pantala::testing
+}  // namespace pantala::tests

@@ -13,10 +13,11 @@
 #include "ir/graph_data.h"
 #include "ops/table.h"
 #include "pantala/ops.h"
+#include "support/errors.h"
 #include "support/gradcheck.h"
 #include "support/numbers.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 namespace {
 
 using ::testing::HasSubstr;
@@ -260,9 +261,7 @@ TEST_F(BatchNorm, one_value_per_channel_is_a_type_error_in_training_only) {
   const auto train = [&](const Tensor& t) {
     return batch_norm_train(t, weight, bias, running_mean, running_var);
   };
-  EXPECT_THAT(message_of<TypeError>([&] {
-                train(g.input("one", {1, 2, 1, 1}));
-              }),
+  EXPECT_THAT(message_of<TypeError>([&] { train(g.input("one", {1, 2, 1, 1})); }),
               HasSubstr("expected more than 1 value per channel when training: x f32[1,2,1,1]"));
   EXPECT_THROW(train(g.input("none", {0, 2, 4})), TypeError);
   EXPECT_THROW(train(g.input("vector", {2})), TypeError);
@@ -281,4 +280,4 @@ TEST_F(BatchNorm, momentum_out_of_range_is_a_type_error) {
 }
 
 }  // namespace
-}  // namespace pantala::testing
+}  // namespace pantala::tests

@@ -5,9 +5,10 @@
 #include <cmath>
 
 #include "pantala/ops.h"
+#include "support/errors.h"
 #include "support/numbers.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 namespace {
 
 using Values = std::vector<double>;
@@ -123,9 +124,7 @@ TEST(Pools, say_what_is_wrong) {
     const std::string message = message_of<TypeError>(build);
     return message.substr(message.find("): ") + 3);
   };
-  EXPECT_EQ(complaint_of([&] {
-              max_pool2d(x, {5, 3});
-            }),
+  EXPECT_EQ(complaint_of([&] { max_pool2d(x, {5, 3}); }),
             "a window of 5 is larger than the padded input of 4 along axis 2: x f32[1,1,4,4]");
   EXPECT_EQ(complaint_of([&] { avg_pool2d(x, {3}, {.padding = {2}}); }),
             "padding 2 is more than half the kernel 3");
@@ -135,21 +134,13 @@ TEST(Pools, say_what_is_wrong) {
             "kernel must be between 1 and 1073741824, got [-9223372036854775808]");
   EXPECT_EQ(complaint_of([&] { max_pool2d(x, {}); }),
             "kernel needs one entry or 2, got [] (x f32[1,1,4,4])");
-  EXPECT_EQ(complaint_of([&] {
-              max_pool2d(g.input("flat", {1, 1, 4}), {2});
-            }),
+  EXPECT_EQ(complaint_of([&] { max_pool2d(g.input("flat", {1, 1, 4}), {2}); }),
             "x must have 4 axes, got f32[1,1,4]");
-  EXPECT_EQ(complaint_of([&] {
-              avg_pool2d(g.input("empty", {1, 1, 0, 4}), {2});
-            }),
+  EXPECT_EQ(complaint_of([&] { avg_pool2d(g.input("empty", {1, 1, 0, 4}), {2}); }),
             "an empty plane cannot be pooled: x f32[1,1,0,4]");
-  EXPECT_EQ(complaint_of([&] {
-              max_pool2d(g.input("huge", {0, 1, 65536, 65536}), {2});
-            }),
+  EXPECT_EQ(complaint_of([&] { max_pool2d(g.input("huge", {0, 1, 65536, 65536}), {2}); }),
             "the plane is too large for positions in i32: x f32[0,1,65536,65536]");
-  EXPECT_EQ(complaint_of([&] {
-              global_avg_pool(g.input("matrix", {2, 3}));
-            }),
+  EXPECT_EQ(complaint_of([&] { global_avg_pool(g.input("matrix", {2, 3})); }),
             "x needs spatial axes behind batch and channels: x f32[2,3]");
 }
 
@@ -178,4 +169,4 @@ TEST(Upsample, bilinear_takes_quarters_and_clamps_at_the_edges) {
 }
 
 }  // namespace
-}  // namespace pantala::testing
+}  // namespace pantala::tests

@@ -10,9 +10,10 @@
 #include "ir/graph_data.h"
 #include "pantala/ops.h"
 #include "pantala/text.h"
+#include "support/errors.h"
 #include "support/numbers.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 namespace {
 
 using ::testing::Each;
@@ -176,4 +177,4 @@ TEST(Random, a_stream_that_does_not_fit_the_counter_is_an_error) {
 }
 
 }  // namespace
-}  // namespace pantala::testing
+}  // namespace pantala::tests

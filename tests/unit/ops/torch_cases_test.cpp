@@ -9,7 +9,7 @@
 #include "pantala/ops.h"
 #include "support/numbers.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 namespace {
 
 using ir::Ints;
@@ -416,4 +416,4 @@ TEST(TorchCases, huber_loss_is_curved_at_zero_error) {
 }
 
 }  // namespace
-}  // namespace pantala::testing
+}  // namespace pantala::tests

@@ -13,6 +13,7 @@
 #include "pantala/interpreter.h"
 #include "pantala/ops.h"
 #include "pantala/text.h"
+#include "support/errors.h"
 
 namespace pantala {
 namespace {
@@ -24,6 +25,7 @@ using testing::DoubleNear;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
+using tests::message_of;
 
 constexpr std::array kAllKinds = {Kind::sgd,     Kind::adam,     Kind::adamw, Kind::rmsprop,
                                   Kind::adagrad, Kind::adadelta, Kind::nadam, Kind::radam,
@@ -31,13 +33,6 @@ constexpr std::array kAllKinds = {Kind::sgd,     Kind::adam,     Kind::adamw, Ki
 
 Literal values(Shape shape, std::vector<double> numbers) {
   return Literal::floats(std::move(shape), std::move(numbers), f64);
-}
-
-std::string type_error(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const TypeError& error) { return error.what(); }
-  return "no error";
 }
 
 // Parameters with gradients that are inputs, and an optimizer on them.
@@ -86,20 +81,21 @@ TEST(Optimizer, makers_have_the_defaults_of_their_kind) {
 }
 
 TEST(Optimizer, values_out_of_range_are_refused) {
-  EXPECT_EQ(type_error([] { optim::sgd(-1); }), "sgd: lr must be finite and not negative, got -1");
-  EXPECT_EQ(type_error([] { optim::adam(INFINITY); }),
+  EXPECT_EQ(message_of<TypeError>([] { optim::sgd(-1); }),
+            "sgd: lr must be finite and not negative, got -1");
+  EXPECT_EQ(message_of<TypeError>([] { optim::adam(INFINITY); }),
             "adam: lr must be finite and not negative, got inf");
-  EXPECT_EQ(type_error([] { optim::adam(1, {.beta2 = 1}); }),
+  EXPECT_EQ(message_of<TypeError>([] { optim::adam(1, {.beta2 = 1}); }),
             "adam: beta2 must be in [0, 1), got 1");
-  EXPECT_EQ(type_error([] { optim::adam(1, {.eps = -1e-8}); }),
+  EXPECT_EQ(message_of<TypeError>([] { optim::adam(1, {.eps = -1e-8}); }),
             "adam: eps must be finite and not negative, got -1e-08");
-  EXPECT_EQ(type_error([] { optim::rmsprop(1, {.alpha = NAN}); }),
+  EXPECT_EQ(message_of<TypeError>([] { optim::rmsprop(1, {.alpha = NAN}); }),
             "rmsprop: alpha must be in [0, 1], got nan");
-  EXPECT_EQ(type_error([] { optim::sgd(1, {.nesterov = true}); }),
+  EXPECT_EQ(message_of<TypeError>([] { optim::sgd(1, {.nesterov = true}); }),
             "sgd: nesterov needs momentum and no dampening, got momentum 0 and dampening 0");
-  EXPECT_EQ(
-      type_error([] { optim::sgd(1, {.momentum = 0.9, .dampening = 0.1, .nesterov = true}); }),
-      "sgd: nesterov needs momentum and no dampening, got momentum 0.9 and dampening 0.1");
+  EXPECT_EQ(message_of<TypeError>(
+                [] { optim::sgd(1, {.momentum = 0.9, .dampening = 0.1, .nesterov = true}); }),
+            "sgd: nesterov needs momentum and no dampening, got momentum 0.9 and dampening 0.1");
 }
 
 TEST(Optimizer, from_options_reads_configs) {
@@ -107,30 +103,23 @@ TEST(Optimizer, from_options_reads_configs) {
       optim::from_options(
           "adam", {{"lr", 0.01}, {"betas", std::vector<double>{0.8, 0.95}}, {"amsgrad", true}}),
       optim::adam(0.01, {.beta1 = 0.8, .beta2 = 0.95, .amsgrad = true}));
-  EXPECT_EQ(type_error([] { optim::from_options("adamm"); }),
+  EXPECT_EQ(message_of<TypeError>([] { optim::from_options("adamm"); }),
             "there is no optimizer 'adamm'; did you mean 'adam'?");
-  EXPECT_EQ(type_error([] {
-              optim::from_options("sgd", {{"momentun", 0.9}});
-            }),
+  EXPECT_EQ(message_of<TypeError>([] { optim::from_options("sgd", {{"momentun", 0.9}}); }),
             "sgd has no option 'momentun'; did you mean 'momentum'?");
-  EXPECT_EQ(type_error([] {
-              optim::from_options("sgd", {{"lr", true}});
-            }),
+  EXPECT_EQ(message_of<TypeError>([] { optim::from_options("sgd", {{"lr", true}}); }),
             "sgd: lr must be a number, got true");
-  EXPECT_EQ(type_error([] {
-              optim::from_options("sgd", {{"nesterov", 1.0}});
-            }),
+  EXPECT_EQ(message_of<TypeError>([] { optim::from_options("sgd", {{"nesterov", 1.0}}); }),
             "sgd: nesterov must be true or false, got 1");
-  EXPECT_EQ(type_error([] {
-              optim::from_options("adam", {{"betas", std::vector<double>{0.9}}});
-            }),
+  EXPECT_EQ(message_of<TypeError>(
+                [] { optim::from_options("adam", {{"betas", std::vector<double>{0.9}}}); }),
             "adam: betas must be a list of two numbers, got [0.9]");
-  EXPECT_EQ(
-      type_error([] {
-        optim::from_options("adam", {{"beta1", 0.9}, {"betas", std::vector<double>{0.9, 0.9}}});
-      }),
-      "adam: betas and beta1 or beta2 are given");
-  EXPECT_EQ(type_error([] { static_cast<void>(optim::adam().value("beta3")); }),
+  EXPECT_EQ(message_of<TypeError>([] {
+              optim::from_options("adam",
+                                  {{"beta1", 0.9}, {"betas", std::vector<double>{0.9, 0.9}}});
+            }),
+            "adam: betas and beta1 or beta2 are given");
+  EXPECT_EQ(message_of<TypeError>([] { static_cast<void>(optim::adam().value("beta3")); }),
             "adam has no hyper-parameter 'beta3'; did you mean 'beta1'?");
 }
 
@@ -251,12 +240,12 @@ TEST(Append, frozen_parameters_have_no_state_and_stay_themselves) {
 
 TEST(Append, a_group_that_matches_nothing_is_an_error) {
   Bench bench({"fc1.weight"}, {});
-  EXPECT_EQ(type_error([&] {
+  EXPECT_EQ(message_of<TypeError>([&] {
               optim::append(bench.graph, optim::sgd(), bench.weights, bench.gradients,
                             {.groups = {{.pattern = "fc2.weight"}}});
             }),
             "optim: no parameter matches 'fc2.weight' of group 0; did you mean 'fc1.weight'?");
-  EXPECT_EQ(type_error([&] {
+  EXPECT_EQ(message_of<TypeError>([&] {
               optim::append(bench.graph, optim::sgd(), bench.weights, bench.gradients,
                             {.groups = {{.pattern = "*", .frozen = true}}});
             }),
@@ -290,8 +279,9 @@ TEST(Append, clips_values) {
   session.step();
   EXPECT_THAT(session.value("w").to_doubles(), ElementsAre(0.5, 1.25, 1.5));
   EXPECT_DOUBLE_EQ(session.output_scalar("grad_norm"), std::sqrt(9 + 0.0625 + 16));
-  EXPECT_EQ(type_error([] { Bench({"w"}, {}).session(optim::sgd(), {.clip = {.norm = 0}}); }),
-            "optim: clip_norm must be finite and above 0, got 0");
+  EXPECT_EQ(
+      message_of<TypeError>([] { Bench({"w"}, {}).session(optim::sgd(), {.clip = {.norm = 0}}); }),
+      "optim: clip_norm must be finite and above 0, got 0");
 }
 
 TEST(Append, average_of_weights_starts_from_the_first_weights) {
@@ -319,23 +309,17 @@ TEST(UpdateOps, types_are_checked) {
   Graph g;
   const Tensor w = g.parameter("w", {2}), d = g.input("d", {2}), other = g.input("other", {3}),
                lr = g.scalar("lr", 0.1);
-  EXPECT_THAT(type_error([&] {
-                sgd_update(w, other, {}, {lr, lr});
-              }),
+  EXPECT_THAT(message_of<TypeError>([&] { sgd_update(w, other, {}, {lr, lr}); }),
               HasSubstr("gradient must be f32[2] as the weight, got f32[3]"));
-  EXPECT_THAT(type_error([&] {
-                sgd_update(w, d, {}, {lr, w});
-              }),
+  EXPECT_THAT(message_of<TypeError>([&] { sgd_update(w, d, {}, {lr, w}); }),
               HasSubstr("weight_decay must be a scalar f64[], got f32[2]"));
-  EXPECT_THAT(type_error([&] {
-                sgd_update(w, d, {other}, {lr, lr, lr, lr}, {.momentum = true});
-              }),
+  EXPECT_THAT(message_of<TypeError>(
+                  [&] { sgd_update(w, d, {other}, {lr, lr, lr, lr}, {.momentum = true}); }),
               HasSubstr("buffer must be f32[2] as the weight, got f32[3]"));
-  EXPECT_THAT(type_error([&] { sgd_update(w, d, {}, {lr}); }),
+  EXPECT_THAT(message_of<TypeError>([&] { sgd_update(w, d, {}, {lr}); }),
               HasSubstr("sgd_update: takes 0 states and 2 scalars, got 0 and 1"));
-  EXPECT_THAT(type_error([&] {
-                sgd_update(w, d, {}, {lr, lr}, {.momentum = false, .nesterov = true});
-              }),
+  EXPECT_THAT(message_of<TypeError>(
+                  [&] { sgd_update(w, d, {}, {lr, lr}, {.momentum = false, .nesterov = true}); }),
               HasSubstr("nesterov needs momentum"));
 }
 

@@ -10,16 +10,12 @@
 #include <limits>
 
 #include "pantala/error.h"
+#include "support/errors.h"
 
 namespace pantala {
 namespace {
 
-std::string type_error(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const TypeError& error) { return error.what(); }
-  return "no error";
-}
+using tests::message_of;
 
 std::vector<double> rates(const Schedule& schedule, int steps, double base = 1) {
   std::vector<double> all;
@@ -70,9 +66,9 @@ TEST(Schedule, one_cycle_rises_falls_and_stays) {
     for (const bool three : {false, true})
       for (const std::int64_t total : {1, 2, 10})
         for (const double lr : rates(OneCycleSchedule{.max_lr = 1,
-                               .total_steps = total,
-                               .pct_start = pct_start,
-                               .three_phase = three},
+                                                      .total_steps = total,
+                                                      .pct_start = pct_start,
+                                                      .three_phase = three},
                                      12))
           EXPECT_TRUE(lr >= 0 && lr <= 1) << lr;
 }
@@ -107,36 +103,30 @@ TEST(Schedule, values_are_comparable_and_printable) {
 }
 
 TEST(Schedule, options_are_checked) {
-  EXPECT_EQ(type_error([] { Schedule::from_options("cosin", {}); }),
+  EXPECT_EQ(message_of<TypeError>([] { Schedule::from_options("cosin", {}); }),
             "there is no schedule 'cosin'; did you mean 'cosine'?");
-  EXPECT_EQ(type_error([] { Schedule::from_options("cosine", {}); }),
+  EXPECT_EQ(message_of<TypeError>([] { Schedule::from_options("cosine", {}); }),
             "cosine: the option T_max is missing");
-  EXPECT_EQ(type_error([] {
-              Schedule::from_options("cosine", {{"T_maxx", 3.0}});
-            }),
+  EXPECT_EQ(message_of<TypeError>([] { Schedule::from_options("cosine", {{"T_maxx", 3.0}}); }),
             "cosine has no option 'T_maxx'; did you mean 'T_max'?");
-  EXPECT_EQ(type_error([] {
-              Schedule::from_options("cosine", {{"T_max", 2.5}});
-            }),
+  EXPECT_EQ(message_of<TypeError>([] { Schedule::from_options("cosine", {{"T_max", 2.5}}); }),
             "cosine: T_max must be a whole number, got 2.5");
-  EXPECT_EQ(type_error([] {
-              Schedule::from_options("cosine", {{"T_max", true}});
-            }),
+  EXPECT_EQ(message_of<TypeError>([] { Schedule::from_options("cosine", {{"T_max", true}}); }),
             "cosine: T_max must be a whole number, got true");
-  EXPECT_EQ(type_error([] { Schedule s = CosineSchedule{}; }),
+  EXPECT_EQ(message_of<TypeError>([] { Schedule s = CosineSchedule{}; }),
             "cosine: T_max must be at least 1, got 0");
-  EXPECT_EQ(type_error([] { Schedule s = LinearSchedule{.start_factor = 2}; }),
+  EXPECT_EQ(message_of<TypeError>([] { Schedule s = LinearSchedule{.start_factor = 2}; }),
             "linear: start_factor must be in [0, 1], got 2");
-  EXPECT_EQ(type_error([] {
+  EXPECT_EQ(message_of<TypeError>([] {
               Schedule s =
                   OneCycleSchedule{.max_lr = 1, .total_steps = 5, .anneal_strategy = "cosine"};
             }),
             "one_cycle: anneal_strategy must be one of cos, linear, got \"cosine\"");
-  EXPECT_EQ(type_error([] { static_cast<void>(Schedule().lr(-1, 1)); }),
+  EXPECT_EQ(message_of<TypeError>([] { static_cast<void>(Schedule().lr(-1, 1)); }),
             "constant: steps count from 0, got -1");
-  EXPECT_EQ(type_error([] { static_cast<void>(Schedule().with_warmup(-1)); }),
+  EXPECT_EQ(message_of<TypeError>([] { static_cast<void>(Schedule().with_warmup(-1)); }),
             "constant: warmup_steps must be at least 0, got -1");
-  EXPECT_EQ(type_error([] { Schedule::from_options("plateau", {}); }),
+  EXPECT_EQ(message_of<TypeError>([] { Schedule::from_options("plateau", {}); }),
             "plateau follows a metric, not the step: it is made with Plateau::from_options");
 }
 
@@ -173,9 +163,9 @@ TEST(Plateau, state_can_be_saved) {
   EXPECT_EQ(a.report(2), b.report(2));
   EXPECT_EQ(b.lr(), 0.5);
   EXPECT_EQ(Plateau::from_options(1, {{"factor", 0.5}, {"patience", 1.0}}), Plateau(1, options));
-  EXPECT_EQ(type_error([] { Plateau(1, {.factor = 1}); }),
+  EXPECT_EQ(message_of<TypeError>([] { Plateau(1, {.factor = 1}); }),
             "plateau: factor must be in [0, 1), got 1");
-  EXPECT_EQ(type_error([] { Plateau(1, {.mode = "low"}); }),
+  EXPECT_EQ(message_of<TypeError>([] { Plateau(1, {.mode = "low"}); }),
             "plateau: mode must be one of min, max, got \"low\"");
 }
 

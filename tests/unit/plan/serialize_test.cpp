@@ -1,4 +1,6 @@
 // Plans as bytes: they come back as they were, and nothing that is not a plan comes through.
+#include "plan/serialize.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -6,12 +8,14 @@
 
 #include "kir/text.h"
 #include "pantala/error.h"
-#include "plan/serialize.h"
 #include "support/allocations.h"
+#include "support/errors.h"
 #include "unit/plan/plan_case.h"
 
 namespace pantala::plan {
 namespace {
+
+using tests::message_of;
 
 constexpr std::size_t kHeader = 28, kHashAt = 20, kLengthAt = 12;
 
@@ -70,10 +74,7 @@ TEST(PlanSerialize, APlanComesBack) {
 TEST(PlanSerialize, SaysWhatIsWrong) {
   const std::vector<std::byte> good = serialize(example());
   const auto message = [](const std::vector<std::byte>& bytes) -> std::string {
-    try {
-      deserialize(bytes, "cache/step.plan");
-    } catch (const ParseError& e) { return e.what(); }
-    return "";
+    return message_of<ParseError>([&] { deserialize(bytes, "cache/step.plan"); });
   };
   EXPECT_EQ(message(good), "");
   EXPECT_THAT(message({}),
@@ -122,7 +123,7 @@ TEST(PlanSerialize, SurvivesMutations) {
                                       UINT64_MAX};
   std::mt19937_64 random(1);
   int accepted = 0;
-  testing_support::reset_largest_allocation();
+  tests::reset_largest_allocation();
   for (int round = 0; round < 20000; ++round) {
     std::vector<std::byte> bytes = good;
     for (std::size_t changes = 1 + random() % 3; changes > 0; --changes) {
@@ -159,7 +160,7 @@ TEST(PlanSerialize, SurvivesMutations) {
       EXPECT_TRUE(whole_header) << "round " << round << ": a damaged file was accepted";
     } catch (const ParseError&) {}
   }
-  EXPECT_LT(testing_support::allocations().largest, 64 * good.size());
+  EXPECT_LT(tests::allocations().largest, 64 * good.size());
   RecordProperty("accepted", accepted);
 }
 

@@ -56,7 +56,7 @@ TEST(Flatten, every_op_of_the_table_comes_down_to_primitives) {
   for (const ir::OpDef* op : ops::table().all()) {
     if (!op->samples) continue;
     for (const ir::Sample& sample : op->samples()) {
-      const testing::Subject s = testing::make_subject(*op, sample);
+      const tests::Subject s = tests::make_subject(*op, sample);
       std::vector<ValueId> wanted;
       for (const Tensor& t : s.results) wanted.push_back(t.id());
       const Flat flat = flatten(s.graph, wanted);

@@ -8,13 +8,15 @@
 
 #include "pantala/error.h"
 #include "pantala/ops.h"
+#include "support/errors.h"
 #include "support/numbers.h"
 
 namespace pantala::ref {
 namespace {
 
-using pantala::testing::message_of;
+using pantala::tests::message_of;
 using ::testing::HasSubstr;
+using tests::message_of;
 
 TEST(Evaluate, binds_inputs_and_gives_first_values_to_the_rest) {
   Graph g;
@@ -50,17 +52,13 @@ TEST(Evaluate, says_what_is_wrong) {
   Graph g, other;
   const Tensor x = g.input("x", {2}), foreign = other.input("x", {3});
   EXPECT_EQ(message_of<TypeError>([&] { evaluate(g, {x}, {}); }), "input 'x' f32[2] has no value");
-  EXPECT_EQ(message_of<TypeError>([&] {
-              evaluate(g, {x}, {{"x", Literal::floats({3}, {1, 2, 3})}});
-            }),
-            "'x' is f32[2], but f32[3] was given");
-  EXPECT_EQ(message_of<TypeError>([&] {
-              evaluate(g, {x}, {{"x", Literal::floats({2}, {1, 2}, f64)}});
-            }),
-            "'x' is f32[2], but f64[2] was given");
-  EXPECT_EQ(message_of<TypeError>([&] {
-              evaluate(g, {x}, {{"xx", Literal()}});
-            }),
+  EXPECT_EQ(
+      message_of<TypeError>([&] { evaluate(g, {x}, {{"x", Literal::floats({3}, {1, 2, 3})}}); }),
+      "'x' is f32[2], but f32[3] was given");
+  EXPECT_EQ(
+      message_of<TypeError>([&] { evaluate(g, {x}, {{"x", Literal::floats({2}, {1, 2}, f64)}}); }),
+      "'x' is f32[2], but f64[2] was given");
+  EXPECT_EQ(message_of<TypeError>([&] { evaluate(g, {x}, {{"xx", Literal()}}); }),
             "the graph has no leaf named 'xx'; did you mean 'x'?");
   EXPECT_EQ(message_of<TypeError>([&] { evaluate(g, {foreign}, {}); }),
             "%0 f32[3] is not a value of this graph");
@@ -104,9 +102,7 @@ TEST(Evaluate, a_value_met_at_run_time_is_reported_with_op_and_line) {
   const int line = __LINE__ + 1;
   const Tensor y = mod(a, a);
   EXPECT_EQ(
-      message_of<ValueError>([&] {
-        evaluate(g, {y}, {{"a", Literal::ints({1}, {0}, i32)}});
-      }),
+      message_of<ValueError>([&] { evaluate(g, {y}, {{"a", Literal::ints({1}, {0}, i32)}}); }),
       "mod (interpreter_test.cpp:" + std::to_string(line) + "): an integer is divided by zero");
 }
 
@@ -165,13 +161,9 @@ TEST_F(Sessions, set_input_says_what_is_wrong) {
             "the graph has no input named 'X'; did you mean 'x'?");
   EXPECT_EQ(message_of<TypeError>([&] { s.set_input("p", pair(1, 2)); }),
             "the graph has no input named 'p'; did you mean 'x'?");
-  EXPECT_EQ(message_of<TypeError>([&] {
-              s.set_input("x", Literal::floats({3}, {1, 2, 3}));
-            }),
+  EXPECT_EQ(message_of<TypeError>([&] { s.set_input("x", Literal::floats({3}, {1, 2, 3})); }),
             "'x' is f32[2], but f32[3] was given");
-  EXPECT_EQ(message_of<TypeError>([&] {
-              s.set_input("x", Literal::ints({2}, {1, 2}));
-            }),
+  EXPECT_EQ(message_of<TypeError>([&] { s.set_input("x", Literal::ints({2}, {1, 2})); }),
             "'x' is f32[2], but i64[2] was given");
 }
 

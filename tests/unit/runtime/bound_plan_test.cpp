@@ -12,19 +12,13 @@
 #include "pantala/error.h"
 #include "pantala/ops.h"
 #include "support/allocations.h"
+#include "support/errors.h"
 
 namespace pantala::runtime {
 namespace {
 
 using testing::ElementsAre;
-
-template <class E>
-std::string message(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const E& error) { return error.what(); }
-  return "no error";
-}
+using tests::message_of;
 
 constexpr std::int32_t kTooLarge = 7;
 
@@ -118,7 +112,7 @@ TEST_P(BoundPlanTest, a_run_that_is_not_finite_advances_nothing) {
 TEST_P(BoundPlanTest, a_kernels_report_is_a_value_error_once) {
   BoundPlan plan("step", guarded_update(), *device_, store_);
   plan.set_input("g", std::vector{101.0F});
-  EXPECT_EQ(message<ValueError>([&] { plan.run({}); }), "the gradient is too large");
+  EXPECT_EQ(message_of<ValueError>([&] { plan.run({}); }), "the gradient is too large");
   EXPECT_EQ(value("t"), 0);
   plan.set_input("g", std::vector{1.0F});
   EXPECT_TRUE(plan.run({}));
@@ -128,7 +122,7 @@ TEST_P(BoundPlanTest, two_plans_over_one_store_see_each_others_updates) {
   BoundPlan first("first", guarded_update(), *device_, store_);
   BoundPlan second("second", guarded_update(), *device_, store_);
   first.set_input("g", std::vector{1.0F});
-  EXPECT_EQ(message<TypeError>([&] { second.run({}); }),
+  EXPECT_EQ(message_of<TypeError>([&] { second.run({}); }),
             "plan 'second' cannot run: 1 input without a value: 'g' f32[1]");
   second.set_input("g", std::vector{1.0F});
   first.run({});
@@ -155,9 +149,9 @@ TEST(BoundPlan, runs_after_the_first_allocate_nothing) {
     sum += plan.loss();
   };
   step();
-  const std::int64_t before = testing_support::allocations().count;
+  const std::int64_t before = tests::allocations().count;
   for (int k = 2; k <= 100; ++k) step();
-  EXPECT_EQ(testing_support::allocations().count, before);
+  EXPECT_EQ(tests::allocations().count, before);
   EXPECT_TRUE(std::isfinite(sum));
 }
 

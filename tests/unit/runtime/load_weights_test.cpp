@@ -7,6 +7,7 @@
 #include "pantala/error.h"
 #include "pantala/ops.h"
 #include "pantala/session.h"
+#include "support/errors.h"
 #include "support/temporary.h"
 #include "unit/runtime/session_case.h"
 
@@ -17,6 +18,7 @@ using session_case::message;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using tests::message_of;
 
 // y = x embed.weight^T * scale + running, with parameters in two dtypes and a state of its own.
 Session make_session() {
@@ -94,7 +96,7 @@ TEST(LoadWeights, everything_that_does_not_fit_is_said_at_once_and_nothing_chang
   weights.set("embed.weight", Literal::floats({3, 2}, {1, 2, 3, 4, 5, 6}));
   weights.set("norm.running_mean", Literal::ints({2}, {1, 2}));
   weights.set("extra", Literal::integer(1));
-  EXPECT_EQ(message<TypeError>([&] { session.load_weights(weights); }),
+  EXPECT_EQ(message_of<TypeError>([&] { session.load_weights(weights); }),
             "the weights: does not fit the model:\n"
             "1 missing:\n"
             "  head.bias (given: haed.bias?)\n"
@@ -119,17 +121,16 @@ TEST(LoadWeights, prefixes_are_mapped_and_suggested) {
   for (const std::string& name : all_weights().names())
     weights.set("model." + name, all_weights().read(name));
   Session session = make_session();
-  EXPECT_THAT(message<TypeError>([&] { session.load_weights(weights); }),
+  EXPECT_THAT(message_of<TypeError>([&] { session.load_weights(weights); }),
               HasSubstr("\nthe prefixes {\"model.\", \"\"} would fit 4 of them"));
   expect_untouched(session);
   session.load_weights(weights, {.prefixes = {{"model.embed.", "embed."}, {"model.", ""}}});
   expect_loaded(session);
   weights.set("norm.count", Literal::integer(2));
-  EXPECT_EQ(message<TypeError>([&] {
-              session.load_weights(weights, {.prefixes = {{"model.", ""}}});
-            }),
-            "the weights: \"model.norm.count\" and \"norm.count\" are both \"norm.count\" in the "
-            "model; see `prefixes`");
+  EXPECT_EQ(
+      message_of<TypeError>([&] { session.load_weights(weights, {.prefixes = {{"model.", ""}}}); }),
+      "the weights: \"model.norm.count\" and \"norm.count\" are both \"norm.count\" in the "
+      "model; see `prefixes`");
 }
 
 TEST(LoadWeights, skipped_names_keep_their_values_whatever_is_given) {
@@ -153,7 +154,7 @@ TEST(LoadWeights, bookkeeping_of_other_frameworks_is_left_out) {
   Session session = make_session();
   EXPECT_THAT(session.load_weights(weights).skipped,
               ElementsAre("layers.0.rotary_emb.inv_freq", "norm.num_batches_tracked"));
-  EXPECT_THAT(message<TypeError>([&] { session.load_weights(weights, {.ignore = {}}); }),
+  EXPECT_THAT(message_of<TypeError>([&] { session.load_weights(weights, {.ignore = {}}); }),
               HasSubstr("2 unexpected:"));
 }
 
@@ -167,7 +168,7 @@ TEST(LoadWeights, a_second_name_of_the_same_matrix_is_tied_and_another_matrix_is
   EXPECT_THAT(report.unexpected, IsEmpty());
   EXPECT_EQ(report.text(), "4 tensors loaded, 1 tied");
   weights.set("lm_head.weight", Literal::floats({2, 3}, {1, 2, 3, 4, 5, 7}));
-  EXPECT_THAT(message<TypeError>([&] { session.load_weights(weights); }),
+  EXPECT_THAT(message_of<TypeError>([&] { session.load_weights(weights); }),
               HasSubstr("1 unexpected:\n  lm_head.weight"));
   // Equal by chance: vectors and constants.
   for (const Literal& value :
@@ -225,7 +226,7 @@ TEST(LoadWeights, integers_are_taken_if_each_fits) {
   EXPECT_EQ(session.state("n"), Literal::ints({2}, {-3, 1 << 20}, i32));
   EXPECT_EQ(session.weights().bytes("flags")[1], std::byte{1});
   weights.set("n", Literal::ints({2}, {5, std::int64_t{1} << 31}, i64));
-  EXPECT_EQ(message<ValueError>([&] { session.load_weights(weights); }),
+  EXPECT_EQ(message_of<ValueError>([&] { session.load_weights(weights); }),
             "tensor 'n': 2147483648 at position 1 is not in [-2147483648, 2147483647]");
   EXPECT_EQ(session.state("n"), Literal::ints({2}, {-3, 1 << 20}, i32));
 }

@@ -17,14 +17,6 @@
 
 namespace pantala::session_case {
 
-template <class E>
-std::string message(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const E& error) { return error.what(); }
-  return "no error";
-}
-
 inline constexpr std::int64_t kInputs = 7, kClasses = 4;
 
 // Has all that lives from step to step: weights, running statistics and random draws.
@@ -52,10 +44,8 @@ inline Session session_of(const Model& model, const CompileOptions& options,
 }
 
 inline void give(const SessionPlan& plan, std::int64_t batch, int seed) {
-  plan.set_input("x",
-                 testing_support::random_floats(batch * kInputs, static_cast<std::uint64_t>(seed)));
-  plan.set_input("labels",
-                 testing_support::random_labels(batch, kClasses, static_cast<std::uint64_t>(seed)));
+  plan.set_input("x", tests::random_floats(batch * kInputs, static_cast<std::uint64_t>(seed)));
+  plan.set_input("labels", tests::random_labels(batch, kClasses, static_cast<std::uint64_t>(seed)));
 }
 
 // Everything that the session holds.

@@ -13,21 +13,16 @@
 #include "pantala/ops.h"
 #include "pantala/session.h"
 #include "pantala/zoo.h"
+#include "support/errors.h"
 #include "support/temporary.h"
 
 namespace pantala {
 namespace {
 
 using testing::HasSubstr;
+using tests::message_of;
 
 constexpr std::int64_t kInputs = 5, kClasses = 3;
-
-std::string type_error(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const TypeError& error) { return error.what(); }
-  return "no error";
-}
 
 zoo::Model small_mlp(std::int64_t batch) {
   return zoo::mlp({.batch = batch, .inputs = kInputs, .hidden = {4}, .classes = kClasses});
@@ -100,7 +95,7 @@ TEST(SessionEdges, plans_of_a_window_that_are_run_by_hand_keep_the_window) {
   const zoo::Model model = small_mlp(2);
   Session session = build_session(model.graph, model.loss,
                                   {.accumulation_steps = 2, .optimizer = optim::sgd(0.1)});
-  EXPECT_EQ(type_error([&] { session.run("apply"); }),
+  EXPECT_EQ(message_of<TypeError>([&] { session.run("apply"); }),
             "apply: nothing was accumulated since the last update");
   const Literal before = session.parameter("fc1.weight");
   give(session.plan("accumulate"), 2);
@@ -115,7 +110,7 @@ TEST(SessionEdges, plans_of_a_window_that_are_run_by_hand_keep_the_window) {
 TEST(SessionEdges, the_loss_is_the_one_that_is_trained) {
   const zoo::Model model = small_mlp(2);
   const Tensor other = mean(square(model.logits));
-  EXPECT_EQ(type_error([&] { compile_training_graph(model.graph, other); }),
+  EXPECT_EQ(message_of<TypeError>([&] { compile_training_graph(model.graph, other); }),
             "training step: the graph's output 'loss' is another value than the loss to train; "
             "give that output another name");
 }
@@ -130,11 +125,11 @@ TEST(SessionEdges, scalars_of_the_optimizer_are_checked_under_every_name) {
                     {.optimizer = optim::sgd(0.1),
                      .training = {.groups = {{.pattern = "w"}}, .clip = {.norm = 1.0}}});
   const double nan = std::nan("");
-  EXPECT_EQ(type_error([&] { session.set_scalar("optim.lr", nan); }),
+  EXPECT_EQ(message_of<TypeError>([&] { session.set_scalar("optim.lr", nan); }),
             "optim: lr must be finite and not negative, got nan");
-  EXPECT_THAT(type_error([&] { session.set_scalar("optim.group0.lr_factor", -1); }),
+  EXPECT_THAT(message_of<TypeError>([&] { session.set_scalar("optim.group0.lr_factor", -1); }),
               HasSubstr("lr_factor must be"));
-  EXPECT_THAT(type_error([&] { session.set_scalar("optim.clip_norm", 0); }),
+  EXPECT_THAT(message_of<TypeError>([&] { session.set_scalar("optim.clip_norm", 0); }),
               HasSubstr("clip_norm must be"));
   session.set_scalar("scale", -3);  // the user's own
   EXPECT_EQ(session.learning_rate(), 0.1);
@@ -159,7 +154,7 @@ TEST(SessionEdges, inference_plans_are_cached_without_the_updates_of_the_graph) 
 TEST(SessionEdges, without_a_parameter_there_is_nothing_to_train) {
   Graph graph;
   const Tensor loss = mean(graph.input("x", {3}));
-  EXPECT_EQ(type_error([&] { build_session(graph, loss); }),
+  EXPECT_EQ(message_of<TypeError>([&] { build_session(graph, loss); }),
             "training step: there is nothing to train: the graph has no float parameter");
 }
 

@@ -7,6 +7,7 @@
 
 #include "pantala/accumulation.h"
 #include "pantala/error.h"
+#include "support/errors.h"
 #include "support/temporary.h"
 #include "unit/runtime/session_case.h"
 
@@ -15,7 +16,8 @@ namespace {
 
 using namespace session_case;
 using testing::HasSubstr;
-using testing_support::random_floats;
+using tests::message_of;
+using tests::random_floats;
 
 Literal scaled(Literal value, double factor) {
   for (double& x : value.f()) x *= factor;
@@ -100,7 +102,7 @@ TEST(SessionSplit, a_gradient_in_double_is_rounded_to_the_type_of_its_parameter)
   EXPECT_EQ(read.dtype(), f32);
   for (std::int64_t k = 0; k < kClasses; ++k)
     EXPECT_EQ(read.at(k), round_to(f32, wanted[static_cast<std::size_t>(k)]));
-  EXPECT_EQ(message<TypeError>([&] { session.set_gradient("fc2.bias", Literal({f64, {2}})); }),
+  EXPECT_EQ(message_of<TypeError>([&] { session.set_gradient("fc2.bias", Literal({f64, {2}})); }),
             "gradient of 'fc2.bias' is f32[4], but f64[2] was given");
 }
 
@@ -226,33 +228,33 @@ TEST(SessionSplit, only_split_updates_have_halves) {
       ": this session does not accumulate; build it with accumulation_steps above 1, or with "
       "split_update";
   const Literal zeros(plain.parameter("fc2.bias").type());
-  EXPECT_EQ(message<TypeError>([&] { plain.accumulate(); }), "accumulate" + rest);
-  EXPECT_EQ(message<TypeError>([&] { plain.plan("step").accumulate(); }), "accumulate" + rest);
-  EXPECT_EQ(message<TypeError>([&] { plain.set_gradient("fc2.bias", zeros); }),
+  EXPECT_EQ(message_of<TypeError>([&] { plain.accumulate(); }), "accumulate" + rest);
+  EXPECT_EQ(message_of<TypeError>([&] { plain.plan("step").accumulate(); }), "accumulate" + rest);
+  EXPECT_EQ(message_of<TypeError>([&] { plain.set_gradient("fc2.bias", zeros); }),
             "set_gradient" + rest);
-  EXPECT_EQ(message<TypeError>([&] { plain.gradient("fc2.bias"); }),
+  EXPECT_EQ(message_of<TypeError>([&] { plain.gradient("fc2.bias"); }),
             "the gradient of 'fc2.bias' was not kept: build the session with observe_gradients = "
             "true");
 
   CompileOptions options = split(optim::sgd(0.1));
   options.training.groups = {{.pattern = "norm.bias", .frozen = true}};
   Session session = session_of(model, options);
-  EXPECT_EQ(message<TypeError>([&] { session.gradient("fc2.bias"); }),
+  EXPECT_EQ(message_of<TypeError>([&] { session.gradient("fc2.bias"); }),
             "the gradient of 'fc2.bias' was not kept: read it before apply(), or build the session "
             "with observe_gradients = true");
-  EXPECT_EQ(message<TypeError>([&] { session.set_gradient("fc2.bias", zeros); }),
+  EXPECT_EQ(message_of<TypeError>([&] { session.set_gradient("fc2.bias", zeros); }),
             "set_gradient: nothing was accumulated since the last update");
-  EXPECT_EQ(message<TypeError>([&] { session.plan("apply").accumulate(); }),
+  EXPECT_EQ(message_of<TypeError>([&] { session.plan("apply").accumulate(); }),
             "accumulate: plan 'apply' is no step of the session; attach_step() makes such plans");
   give(session.plan("accumulate"), 4, 1);
   session.accumulate();
-  EXPECT_EQ(message<TypeError>([&] { session.gradient("norm.bias"); }),
+  EXPECT_EQ(message_of<TypeError>([&] { session.gradient("norm.bias"); }),
             "'norm.bias' is not trained: it has no gradient");
-  EXPECT_EQ(message<TypeError>([&] { session.gradient("fc2.bais"); }),
+  EXPECT_EQ(message_of<TypeError>([&] { session.gradient("fc2.bais"); }),
             "the session has no parameter named 'fc2.bais'; did you mean 'fc2.bias'?");
-  EXPECT_EQ(message<TypeError>([&] { session.set_gradient("fc2.bias", Literal({f32, {2}})); }),
+  EXPECT_EQ(message_of<TypeError>([&] { session.set_gradient("fc2.bias", Literal({f32, {2}})); }),
             "gradient of 'fc2.bias' is f32[4], but f32[2] was given");
-  EXPECT_EQ(message<TypeError>([&] { compile(model.graph, {.split_update = true}); }),
+  EXPECT_EQ(message_of<TypeError>([&] { compile(model.graph, {.split_update = true}); }),
             "compile: split_update needs a loss; use compile_training_graph");
 }
 
@@ -267,7 +269,7 @@ TEST(SessionSplit, a_gradient_cannot_be_set_where_nothing_has_weight) {
   session.set_input("labels", std::vector<std::int64_t>{-100, -100});
   session.accumulate();
   EXPECT_EQ(
-      message<ValueError>([&] { session.set_gradient("fc.bias", Literal({f32, {kClasses}})); }),
+      message_of<ValueError>([&] { session.set_gradient("fc.bias", Literal({f32, {kClasses}})); }),
       "set_gradient: the accumulated items have the weight 0, so there is no mean to set");
 }
 
@@ -315,11 +317,12 @@ TEST(SessionSplit, the_halves_of_a_file_have_nothing_in_common) {
   session.save(optimizer, Saved::optimizer);
   session.save(all, Saved::training);
   const std::string no_optimizer =
-      message<TypeError>([&] { session.load(model, Saved::optimizer); });
+      message_of<TypeError>([&] { session.load(model, Saved::optimizer); });
   EXPECT_THAT(no_optimizer, HasSubstr("\n  optim.m.fc1.weight\n"));
   EXPECT_THAT(no_optimizer, HasSubstr("\n  optim.lr\n"));
   EXPECT_THAT(no_optimizer, HasSubstr("\n  rng.draw\n"));
-  const std::string no_model = message<TypeError>([&] { session.load(optimizer, Saved::model); });
+  const std::string no_model =
+      message_of<TypeError>([&] { session.load(optimizer, Saved::model); });
   EXPECT_THAT(no_model, HasSubstr(" missing:\n  fc1.weight\n"));
   EXPECT_THAT(no_model, HasSubstr("\n  norm.running_mean\n"));
   EXPECT_THAT(no_model, testing::Not(HasSubstr("optim.")));

@@ -9,6 +9,7 @@
 #include "pantala/interpreter.h"
 #include "pantala/training_step.h"
 #include "support/allocations.h"
+#include "support/errors.h"
 #include "unit/runtime/session_case.h"
 
 namespace pantala {
@@ -17,8 +18,9 @@ namespace {
 using namespace session_case;
 using testing::HasSubstr;
 using testing::StartsWith;
-using testing_support::random_floats;
-using testing_support::random_labels;
+using tests::message_of;
+using tests::random_floats;
+using tests::random_labels;
 
 // --- batch sizes
 
@@ -133,18 +135,18 @@ TEST(SessionSteps, a_run_of_several_batch_sizes_allocates_nothing) {
   Session session = session_of(Model(4), options);
   const SessionPlan last = session.attach_step("three", plan_of(Model(3), options));
   train_in_turn(session, 4);
-  const std::int64_t before = testing_support::allocations().count;
+  const std::int64_t before = tests::allocations().count;
   for (int k = 0; k < 6; ++k) {
     session.step();
     last.run();
   }
-  EXPECT_EQ(testing_support::allocations().count, before);
+  EXPECT_EQ(tests::allocations().count, before);
 }
 
 TEST(SessionSteps, a_plan_that_is_no_step_of_the_session_is_refused_with_all_differences) {
   Session session = session_of(Model(4), with_adam());
   const auto refusal = [&](const Model& model, const CompileOptions& options) {
-    return message<TypeError>([&] { session.attach_step("other", plan_of(model, options)); });
+    return message_of<TypeError>([&] { session.attach_step("other", plan_of(model, options)); });
   };
   EXPECT_THAT(refusal(Model(3, 5, 0), with_adam()),
               StartsWith("'other' is no step of this session: 'fc1.weight' is f32[5,7], the "
@@ -167,11 +169,11 @@ TEST(SessionSteps, a_plan_that_is_no_step_of_the_session_is_refused_with_all_dif
   const Model evaluated(3);
   Graph graph = evaluated.graph;
   graph.output("loss", graph.value(evaluated.loss.id()));
-  EXPECT_THAT(message<TypeError>([&] { session.attach_step("other", compile(graph).plan); }),
+  EXPECT_THAT(message_of<TypeError>([&] { session.attach_step("other", compile(graph).plan); }),
               HasSubstr("the optimizer is none, the session's adam(lr=0.01"));
   EXPECT_EQ(session.plans().size(), 1u);
   EXPECT_EQ(
-      message<TypeError>([&] { session.attach_step("step", plan_of(Model(3), with_adam())); }),
+      message_of<TypeError>([&] { session.attach_step("step", plan_of(Model(3), with_adam())); }),
       "the session has a plan named 'step' already");
   session.attach_step("three", plan_of(Model(3), with_adam()));
 }

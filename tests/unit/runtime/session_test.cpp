@@ -18,6 +18,7 @@
 #include "pantala/training_step.h"
 #include "pantala/zoo.h"
 #include "support/allocations.h"
+#include "support/errors.h"
 #include "support/temporary.h"
 #include "support/training_data.h"
 
@@ -27,16 +28,9 @@ namespace {
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing_support::random_floats;
-using testing_support::random_labels;
-
-template <class E>
-std::string message(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const E& error) { return error.what(); }
-  return "no error";
-}
+using tests::message_of;
+using tests::random_floats;
+using tests::random_labels;
 
 constexpr std::int64_t kInputs = 20, kClasses = 5;
 
@@ -124,13 +118,13 @@ TEST(Session, an_attached_plan_must_fit) {
   Session session = build_session(model.graph, model.loss);
   const zoo::Model wider =
       zoo::mlp({.batch = 8, .inputs = kInputs, .hidden = {17}, .classes = kClasses});
-  EXPECT_EQ(message<TypeError>([&] { session.attach("wide", compile(wider.graph).plan); }),
+  EXPECT_EQ(message_of<TypeError>([&] { session.attach("wide", compile(wider.graph).plan); }),
             "the plan does not fit the session: parameter 'fc1.weight' is f32[16,20], the plan has "
             "f32[17,20]; parameter 'fc1.bias' is f32[16], the plan has f32[17]; parameter "
             "'fc2.weight' is f32[5,16], the plan has f32[5,17]");
-  EXPECT_EQ(message<TypeError>([&] { session.attach("step", compile(model.graph).plan); }),
+  EXPECT_EQ(message_of<TypeError>([&] { session.attach("step", compile(model.graph).plan); }),
             "the session has a plan named 'step' already");
-  EXPECT_EQ(message<TypeError>([&] { session.run("stop"); }),
+  EXPECT_EQ(message_of<TypeError>([&] { session.run("stop"); }),
             "the session has no plan named 'stop'; did you mean 'step'?");
   EXPECT_THAT(session.plans(), ElementsAre("step"));
 }
@@ -167,7 +161,7 @@ TEST(Session, saved_parameters_are_loaded_by_an_inference_session) {
       inference.load(file);
       EXPECT_EQ(all_parameters(inference), all_parameters(session));
       // What training needs is not there.
-      EXPECT_THAT(message<TypeError>([&] { session.load(file, Saved::training); }),
+      EXPECT_THAT(message_of<TypeError>([&] { session.load(file, Saved::training); }),
                   HasSubstr("\n  optim.m.fc1.bias\n  optim.m.fc1.weight\n"));
     } else {
       session.load(file, Saved::model);  // a larger file of the same session will do
@@ -184,7 +178,7 @@ TEST(Session, a_file_that_does_not_fit_is_refused_with_all_problems) {
   const std::string file = folder.file("pantala_session_other.safetensors");
   build_inference_session(other.graph).save(file);
   const std::vector<Literal> before = all_parameters(session);
-  const std::string text = message<TypeError>([&] { session.load(file); });
+  const std::string text = message_of<TypeError>([&] { session.load(file); });
   EXPECT_EQ(text, file +
                       ": does not fit the model:\n"
                       "2 unexpected:\n"
@@ -200,9 +194,8 @@ TEST(Session, labels_out_of_range_are_refused_when_they_are_set) {
   const zoo::Model model = small_mlp(4);
   Session session = build_session(model.graph, model.loss, {.optimizer = optim::sgd(0.1)});
   EXPECT_EQ(
-      message<ValueError>([&] {
-        session.set_input("labels", std::vector<std::int64_t>{0, 1, 5, 2});
-      }),
+      message_of<ValueError>(
+          [&] { session.set_input("labels", std::vector<std::int64_t>{0, 1, 5, 2}); }),
       "input 'labels': 5 at position 2 is not in [0, 4] and not -100, which its readers need");
   session.set_input("labels", std::vector<std::int64_t>{0, 1, -100, 2});
   session.set_input("x", random_floats(4 * kInputs, 1));
@@ -222,7 +215,7 @@ TEST(Session, an_index_computed_out_of_range_is_reported_by_the_step) {
   session.step();
   EXPECT_EQ(session.output("rows").to_doubles(), std::vector<double>(6, 1));
   session.set_input("shift", std::vector<std::int64_t>{0, 0, 2});
-  EXPECT_THAT(message<ValueError>([&] { session.step(); }), HasSubstr("take"));
+  EXPECT_THAT(message_of<ValueError>([&] { session.step(); }), HasSubstr("take"));
   session.set_input("shift", std::vector<std::int64_t>{0, 0, 0});
   session.step();  // the report is not repeated
 }
@@ -281,9 +274,9 @@ TEST(Session, steps_after_the_first_allocate_nothing) {
     sum += session.loss();
   };
   step();
-  const std::int64_t before = testing_support::allocations().count;
+  const std::int64_t before = tests::allocations().count;
   for (int k = 2; k <= 100; ++k) step();
-  EXPECT_EQ(testing_support::allocations().count, before);
+  EXPECT_EQ(tests::allocations().count, before);
   EXPECT_TRUE(std::isfinite(sum));
 }
 
@@ -346,9 +339,9 @@ TEST(Session, a_short_window_is_applied_by_hand) {
   Session accumulating =
       build_session(micro.graph, micro.loss, {.accumulation_steps = 4, .optimizer = sgd});
   Session at_once = build_session(whole.graph, whole.loss, {.optimizer = sgd});
-  EXPECT_EQ(message<TypeError>([&] { accumulating.apply(); }),
+  EXPECT_EQ(message_of<TypeError>([&] { accumulating.apply(); }),
             "apply: nothing was accumulated since the last update");
-  EXPECT_EQ(message<TypeError>([&] { at_once.apply(); }),
+  EXPECT_EQ(message_of<TypeError>([&] { at_once.apply(); }),
             "apply: this session does not accumulate; build it with accumulation_steps above 1, "
             "or with split_update");
   give_batch(accumulating.plan("accumulate"), 2, 1);
@@ -376,22 +369,22 @@ TEST(Session, factors_of_parameter_groups_can_be_set) {
   train(session, 1);
   EXPECT_EQ(session.parameter("fc1.weight"), fc1);
   EXPECT_NE(session.parameter("fc2.weight"), fc2);
-  EXPECT_EQ(message<TypeError>([&] { session.set_learning_rate_factor("fc1*", 1); }),
+  EXPECT_EQ(message_of<TypeError>([&] { session.set_learning_rate_factor("fc1*", 1); }),
             "no parameter group was declared as 'fc1*'; did you mean 'fc1.*'?; groups are given by "
             "the option `training.groups` when the session is built");
-  EXPECT_EQ(message<TypeError>([&] { session.set_learning_rate_factor("fc2.bias", 1); }),
+  EXPECT_EQ(message_of<TypeError>([&] { session.set_learning_rate_factor("fc2.bias", 1); }),
             "the parameter group 'fc2.bias' is frozen: it has no factor");
 }
 
 TEST(Session, values_and_gradients_are_kept_if_they_are_asked_for) {
   const zoo::Model model = small_mlp(8);
   Session plain = build_session(model.graph, model.loss, {.optimizer = optim::sgd(0.1)});
-  EXPECT_EQ(message<TypeError>([&] { plain.gradient("fc1.weight"); }),
+  EXPECT_EQ(message_of<TypeError>([&] { plain.gradient("fc1.weight"); }),
             "the gradient of 'fc1.weight' was not kept: build the session with observe_gradients = "
             "true");
-  EXPECT_EQ(message<TypeError>([&] { plain.gradient("fc1.wight"); }),
+  EXPECT_EQ(message_of<TypeError>([&] { plain.gradient("fc1.wight"); }),
             "the session has no parameter named 'fc1.wight'; did you mean 'fc1.weight'?");
-  EXPECT_EQ(message<TypeError>([&] { plain.observed("logits"); }),
+  EXPECT_EQ(message_of<TypeError>([&] { plain.observed("logits"); }),
             "'logits' is not observed; name the values to keep in the option `observe` when the "
             "session is built");
   Session open = build_session(model.graph, model.loss,
@@ -433,9 +426,9 @@ TEST(Session, memory_and_kernels_can_be_listed) {
 TEST(Session, inputs_without_a_value_are_listed) {
   const zoo::Model model = small_mlp(8);
   Session session = build_session(model.graph, model.loss);
-  EXPECT_EQ(message<TypeError>([&] { session.step(); }),
+  EXPECT_EQ(message_of<TypeError>([&] { session.step(); }),
             "plan 'step' cannot run: 2 inputs without a value: 'x' f32[8,20], 'labels' i64[8]");
-  EXPECT_EQ(message<TypeError>([&] { session.loss(); }),
+  EXPECT_EQ(message_of<TypeError>([&] { session.loss(); }),
             "output 'loss' of plan 'step' has no value before the first run");
 }
 
@@ -451,9 +444,9 @@ TEST(Session, inputs_that_nothing_depends_on_are_checked_and_left_out) {
   session.set_input("weights", Literal::floats({3}, {1, 2, 3}));
   session.step();
   EXPECT_EQ(session.output("y").at(1), 4);
-  EXPECT_THAT(message<TypeError>([&] { session.set_input("weights", std::vector<float>{1}); }),
+  EXPECT_THAT(message_of<TypeError>([&] { session.set_input("weights", std::vector<float>{1}); }),
               HasSubstr("input 'weights'"));
-  EXPECT_EQ(message<TypeError>([&] { session.set_input("weight", std::vector<float>{1}); }),
+  EXPECT_EQ(message_of<TypeError>([&] { session.set_input("weight", std::vector<float>{1}); }),
             "plan 'step' has no input named 'weight'");
 }
 

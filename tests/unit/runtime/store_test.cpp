@@ -13,6 +13,7 @@
 #include "pantala/interpreter.h"
 #include "runtime/convert.h"
 #include "runtime/placement.h"
+#include "support/errors.h"
 #include "support/temporary.h"
 
 namespace pantala::runtime {
@@ -20,14 +21,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-template <class E>
-std::string message(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const E& error) { return error.what(); }
-  return "no error";
-}
+using tests::message_of;
 
 StoreLeaf parameter(std::string name, Type type, Initializer init = init::zeros()) {
   return {LeafKind::parameter, std::move(name), std::move(type), false, std::move(init)};
@@ -156,7 +150,7 @@ TEST_F(StoreTest, leaves_that_differ_are_listed_together_and_nothing_is_added) {
   store.extend(std::vector{parameter("a", {f32, {2}}), state("s", {f32, {}})}, {});
   const std::vector<StoreLeaf> bad = {parameter("a", {f32, {3}}), parameter("s", {f32, {}}),
                                       parameter("new", {f32, {1}})};
-  EXPECT_EQ(message<TypeError>([&] { store.extend(bad, {}); }),
+  EXPECT_EQ(message_of<TypeError>([&] { store.extend(bad, {}); }),
             "the plan does not fit the session: parameter 'a' is f32[2], the plan has f32[3]; 's' "
             "is a state, the plan has a parameter");
   EXPECT_EQ(store.find("new"), nullptr);
@@ -166,7 +160,7 @@ TEST_F(StoreTest, names_are_checked_with_the_nearest) {
   Store store(*device_, 0);
   store.extend(std::vector{parameter("fc1.weight", {f32, {2}}), scalar("optim.lr", 1)}, {});
   const auto get = [&](const char* name) {
-    return message<TypeError>([&] { store.get(name, LeafKind::parameter, "parameter"); });
+    return message_of<TypeError>([&] { store.get(name, LeafKind::parameter, "parameter"); });
   };
   EXPECT_EQ(get("fc1.wieght"),
             "the session has no parameter named 'fc1.wieght'; did you mean 'fc1.weight'?");
@@ -192,36 +186,24 @@ TEST(Convert, messages_name_counts_dtypes_positions_and_values) {
   const auto check = [&](const HostElements& values, std::int64_t limit) {
     check_elements(input, values, type, {limit});
   };
-  EXPECT_EQ(message<TypeError>([&] {
-              check(std::vector<std::int64_t>{1, 2}, 0);
-            }),
+  EXPECT_EQ(message_of<TypeError>([&] { check(std::vector<std::int64_t>{1, 2}, 0); }),
             "input 'labels' is i32[3]: it has 3 elements, 2 were given");
-  EXPECT_EQ(message<TypeError>([&] {
-              check(std::vector<float>{1, 2, 3}, 0);
-            }),
+  EXPECT_EQ(message_of<TypeError>([&] { check(std::vector<float>{1, 2, 3}, 0); }),
             "input 'labels' is i32[3]: f32 numbers were given, which are not all exact as i32");
-  EXPECT_EQ(message<ValueError>([&] {
-              check(std::vector<std::int64_t>{1, 1LL << 40, 0}, 0);
-            }),
+  EXPECT_EQ(message_of<ValueError>([&] { check(std::vector<std::int64_t>{1, 1LL << 40, 0}, 0); }),
             "input 'labels': 1099511627776 at position 1 is not in [-2147483648, 2147483647]");
-  EXPECT_EQ(message<ValueError>([&] {
-              check(std::vector<std::int64_t>{9, 0, 10}, 10);
-            }),
+  EXPECT_EQ(message_of<ValueError>([&] { check(std::vector<std::int64_t>{9, 0, 10}, 10); }),
             "input 'labels': 10 at position 2 is not in [0, 9], which its readers need");
-  EXPECT_EQ(message<ValueError>([&] {
-              check(std::vector<std::int32_t>{9, -1, 0}, 10);
-            }),
+  EXPECT_EQ(message_of<ValueError>([&] { check(std::vector<std::int32_t>{9, -1, 0}, 10); }),
             "input 'labels': -1 at position 1 is not in [0, 9], which its readers need");
   check_elements(input, std::vector{9, -100, 0}, type, {10, -100});
   EXPECT_EQ(
-      message<ValueError>([&] {
-        check_elements(input, std::vector{9, -100, 10}, type, {10, -100});
-      }),
+      message_of<ValueError>(
+          [&] { check_elements(input, std::vector{9, -100, 10}, type, {10, -100}); }),
       "input 'labels': 10 at position 2 is not in [0, 9] and not -100, which its readers need");
-  EXPECT_EQ(message<TypeError>([&] {
-              check_literal(input, Literal::ints({4}, {1, 2, 3, 4}), type);
-            }),
-            "input 'labels' is i32[3], but i64[4] was given");
+  EXPECT_EQ(
+      message_of<TypeError>([&] { check_literal(input, Literal::ints({4}, {1, 2, 3, 4}), type); }),
+      "input 'labels' is i32[3], but i64[4] was given");
 }
 
 TEST(Convert, every_dtype_reads_back_what_was_written) {
@@ -246,14 +228,11 @@ TEST(Convert, outputs_go_into_wider_buffers_only) {
   std::array<std::byte, 16> memory{};
   encode(Literal::ints({2}, {7, 8}), i64, memory.data());
   std::vector<std::int32_t> narrow(2);
-  EXPECT_EQ(message<TypeError>([&] {
-              decode_into({"output", "y"}, type, memory.data(), narrow);
-            }),
-            "output 'y' is i64[2]: i32 cannot hold every i64");
+  EXPECT_EQ(
+      message_of<TypeError>([&] { decode_into({"output", "y"}, type, memory.data(), narrow); }),
+      "output 'y' is i64[2]: i32 cannot hold every i64");
   std::vector<std::int64_t> one(1), two(2);
-  EXPECT_EQ(message<TypeError>([&] {
-              decode_into({"output", "y"}, type, memory.data(), one);
-            }),
+  EXPECT_EQ(message_of<TypeError>([&] { decode_into({"output", "y"}, type, memory.data(), one); }),
             "output 'y' is i64[2]: it has 2 elements, there is room for 1");
   decode_into({"output", "y"}, type, memory.data(), two);
   EXPECT_THAT(two, ElementsAre(7, 8));
@@ -283,11 +262,11 @@ TEST(SafetensorsWrite, a_file_reads_back_with_its_metadata) {
   EXPECT_EQ(file.metadata().at("made by"), "a test");
 
   tensors.push_back(tensors[0]);
-  EXPECT_THAT(message<TypeError>([&] { io::write_safetensors(path, tensors); }),
+  EXPECT_THAT(message_of<TypeError>([&] { io::write_safetensors(path, tensors); }),
               HasSubstr("the name \"flag\" occurs twice"));
   tensors.back() = {"short", {f32, {2}}, memory[3]};
   tensors.back().bytes = tensors.back().bytes.first(4);
-  EXPECT_THAT(message<TypeError>([&] { io::write_safetensors(path, tensors); }),
+  EXPECT_THAT(message_of<TypeError>([&] { io::write_safetensors(path, tensors); }),
               HasSubstr("\"short\" f32[2] has 8 bytes, 4 were given"));
   std::filesystem::remove(path);
 }

@@ -3,11 +3,11 @@
 // code with equal bits; the same bits for every tiling and split of the items.
 #include <memory>
 
-#include "unit/schedule/attention_case.h"
 #include "kir/simplify.h"
 #include "pantala/error.h"
 #include "pantala/ops.h"
 #include "support/numbers.h"
+#include "unit/schedule/attention_case.h"
 
 namespace pantala::schedule::cpu {
 namespace {
@@ -358,13 +358,13 @@ TEST(AttentionKernel, IsWhatTheOpAndItsGradientMean) {
       ASSERT_NO_FATAL_FAILURE(memory.run(part, small_tiling(c, 4, 2, 4, 2, 1), host));
     }
     const OpCase o = op_case(c, memory.want);
-    testing::expect_close(dense<double>(memory.out, memory.queries),
-                          testing::value_of(o.graph, o.out, o.at), 1e-12);
+    tests::expect_close(dense<double>(memory.out, memory.queries),
+                        tests::value_of(o.graph, o.out, o.at), 1e-12);
     if (c.length >= 0) continue;
-    const auto gradients = testing::gradients_of(o.graph, o.loss, o.parameters, o.at);
-    testing::expect_close(dense<double>(memory.dq, memory.queries), gradients[0], 1e-11);
-    testing::expect_close(dense<double>(memory.dk, memory.keys), gradients[1], 1e-11);
-    testing::expect_close(dense<double>(memory.dv, memory.keys), gradients[2], 1e-11);
+    const auto gradients = tests::gradients_of(o.graph, o.loss, o.parameters, o.at);
+    tests::expect_close(dense<double>(memory.dq, memory.queries), gradients[0], 1e-11);
+    tests::expect_close(dense<double>(memory.dk, memory.keys), gradients[1], 1e-11);
+    tests::expect_close(dense<double>(memory.dv, memory.keys), gradients[2], 1e-11);
   }
 }
 

@@ -6,7 +6,7 @@
 #include "support/compiled.h"
 #include "support/gradcheck.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 namespace {
 
 void expect_right(const Graph& graph) {
@@ -103,4 +103,4 @@ TEST(CompiledCorners, rows_of_padding_around_rows_of_one_number) {
 }
 
 }  // namespace
-}  // namespace pantala::testing
+}  // namespace pantala::tests

@@ -18,7 +18,7 @@
 namespace pantala {
 namespace {
 
-using testing::CompiledRun;
+using tests::CompiledRun;
 
 // Small whole numbers, so that sums are exact in every dtype.
 Literal whole_numbers(const Shape& shape, DType dtype, std::uint64_t seed, int low = -8,
@@ -50,7 +50,7 @@ void expect_reference(const Graph& graph, const ref::Bindings& bindings) {
   for (const auto& [name, value] : graph.outputs()) outputs.push_back(value);
   const std::vector<Literal> expected = ref::evaluate(graph, outputs, bindings);
   for (const CompiledRun& how : ways())
-    EXPECT_EQ(testing::differing_bits(expected, testing::run_compiled(graph, bindings, how)), "")
+    EXPECT_EQ(tests::differing_bits(expected, tests::run_compiled(graph, bindings, how)), "")
         << how.device << (how.fuse ? " fused" : " op by op");
 }
 
@@ -357,7 +357,7 @@ TEST(ScheduleScatter, sums_that_depend_on_the_order) {
       expected[static_cast<std::size_t>(bindings.at("i").at(t) * 130 + static_cast<double>(d))] +=
           static_cast<float>(values.at(t * 130 + d));
   for (const CompiledRun& how : ways()) {
-    const Literal y = testing::run_compiled(g, bindings, how)[0];
+    const Literal y = tests::run_compiled(g, bindings, how)[0];
     for (std::size_t k = 0; k < expected.size(); ++k)
       ASSERT_EQ(y.f()[k], static_cast<double>(expected[k])) << how.device << " element " << k;
   }
@@ -383,7 +383,7 @@ TEST(ScheduleScatter, indices_out_of_range_are_reported) {
                                    {"source", whole_numbers(source_shape(c), f32, 2)},
                                    {"index", index_values}};
       for (const CompiledRun& how : ways()) try {
-          testing::run_compiled(g, bindings, how);
+          tests::run_compiled(g, bindings, how);
           ADD_FAILURE() << "no error on " << how.device;
         } catch (const ValueError& error) {
           EXPECT_THAT(error.what(),

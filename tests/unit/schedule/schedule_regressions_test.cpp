@@ -21,11 +21,11 @@ ref::Bindings filled(const Graph& graph, ref::Bindings bindings) {
     const Type type = leaf.value.type();
     if (leaf.kind == LeafKind::scalar || bindings.contains(leaf.name)) continue;
     if (is_float(type.dtype)) {
-      std::vector<double> values = testing::fill(leaf.name, type.shape).to_doubles();
+      std::vector<double> values = tests::fill(leaf.name, type.shape).to_doubles();
       for (double& x : values) x = round_to(type.dtype, x);
       bindings[leaf.name] = Literal::floats(type.shape, values, type.dtype);
     } else {
-      bindings[leaf.name] = testing::fill_int(leaf.name, type.shape, 0, 5);
+      bindings[leaf.name] = tests::fill_int(leaf.name, type.shape, 0, 5);
     }
   }
   return bindings;
@@ -36,12 +36,12 @@ void expect_right(const Graph& graph, const ref::Bindings& given = {}, double to
   std::vector<Tensor> values;
   for (const auto& [name, value] : graph.outputs()) values.push_back(value);
   const std::vector<Literal> expected = ref::evaluate(graph, values, bindings);
-  const std::vector<Literal> fused = testing::run_compiled(graph, bindings);
-  EXPECT_EQ(testing::differing(expected, fused, tolerance), "");
-  for (const testing::CompiledRun& how :
-       {testing::CompiledRun{.fuse = false}, testing::CompiledRun{.threads = 3},
-        testing::CompiledRun{.device = "kir"}})
-    EXPECT_EQ(testing::differing_bits(fused, testing::run_compiled(graph, bindings, how)), "")
+  const std::vector<Literal> fused = tests::run_compiled(graph, bindings);
+  EXPECT_EQ(tests::differing(expected, fused, tolerance), "");
+  for (const tests::CompiledRun& how :
+       {tests::CompiledRun{.fuse = false}, tests::CompiledRun{.threads = 3},
+        tests::CompiledRun{.device = "kir"}})
+    EXPECT_EQ(tests::differing_bits(fused, tests::run_compiled(graph, bindings, how)), "")
         << how.device << ", fused " << how.fuse << ", threads " << how.threads;
 }
 

@@ -13,13 +13,14 @@
 #include "io/file.h"
 #include "pantala/error.h"
 #include "pantala/trainer.h"
+#include "support/errors.h"
 #include "support/numbers.h"
 #include "support/temporary.h"
 #include "support/trainer_case.h"
 #include "train/checkpoint_files.h"
 #include "train/state_json.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 namespace {
 
 namespace fs = std::filesystem;
@@ -476,4 +477,4 @@ TEST(Sha256, of_parts_is_that_of_the_whole) {
 }
 
 }  // namespace
-}  // namespace pantala::testing
+}  // namespace pantala::tests

@@ -7,16 +7,18 @@
 #include <cmath>
 
 #include "pantala/error.h"
+#include "support/errors.h"
 #include "support/numbers.h"
 
 namespace pantala::metrics {
 namespace {
 
-using pantala::testing::message_of;
+using pantala::tests::message_of;
 using ::testing::DoubleNear;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
+using tests::message_of;
 
 TEST(ConfusionMatrix, counts_by_truth_and_prediction) {
   ConfusionMatrix m(4);  // class 3 never occurs
@@ -105,9 +107,8 @@ TEST(Classification, a_row_with_a_nan_is_wrong) {
 
 TEST(Classification, refuses_what_does_not_fit_and_counts_nothing_of_it) {
   Classification c(2);
-  EXPECT_THAT(message_of<TypeError>([&] {
-                c.add(std::vector<float>{1, 2, 3}, std::vector<std::int64_t>{0, 1});
-              }),
+  EXPECT_THAT(message_of<TypeError>(
+                  [&] { c.add(std::vector<float>{1, 2, 3}, std::vector<std::int64_t>{0, 1}); }),
               HasSubstr("need 4 scores, got 3"));
   EXPECT_THROW(c.add(std::vector<float>{1, 2, 3, 4}, std::vector<std::int64_t>{0, 2}), TypeError);
   EXPECT_EQ(c.confusion().total(), 0);

@@ -11,11 +11,12 @@
 
 #include "pantala/error.h"
 #include "support/allocations.h"
+#include "support/errors.h"
 #include "support/numbers.h"
 #include "support/temporary.h"
 #include "support/trainer_case.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 namespace {
 
 using namespace testing_support;  // NOLINT: the tests' own words
@@ -73,9 +74,7 @@ TEST(TrainerSizes, a_short_last_batch_needs_the_model_as_a_function) {
                 trainer.evaluate(loader);
               }),
               HasSubstr("function of batch size and phase"));
-  EXPECT_THAT(message_of<TypeError>([&] {
-                trainer.step({{{0, kInputs}, {}}, {{0}, {}}});
-              }),
+  EXPECT_THAT(message_of<TypeError>([&] { trainer.step({{{0, kInputs}, {}}, {{0}, {}}}); }),
               HasSubstr("without items"));
   EXPECT_EQ(trainer.state(), TrainerState{});
 }
@@ -602,4 +601,4 @@ TEST(TrainerLoop, can_be_moved) {
 }
 
 }  // namespace
-}  // namespace pantala::testing
+}  // namespace pantala::tests

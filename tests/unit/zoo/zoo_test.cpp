@@ -11,10 +11,11 @@
 #include <map>
 
 #include "pantala/ops.h"
+#include "support/errors.h"
 #include "support/fill.h"
 #include "support/numbers.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 namespace {
 
 std::string parameters_of(const Graph& g) {
@@ -147,15 +148,12 @@ TEST(ZooTest, MlpRegressionScalesItsTargets) {
 
 TEST(ZooTest, MlpRegressionMistakesAreNamed) {
   const auto complaint = [](std::int64_t targets, zoo::TargetScale scale) {
-    try {
-      zoo::mlp({.task = zoo::Task::regression, .targets = targets, .target_scale = std::move(scale)});
-    } catch (const TypeError& error) { return std::string(error.what()); }
-    return std::string("none");
+    return message_of<TypeError>([&] { zoo::mlp({.task = zoo::Task::regression, .targets = targets, .target_scale = std::move(scale)}); });
   };
   EXPECT_NE(complaint(0, {}).find("targets must be positive, got 0"), std::string::npos);
   EXPECT_NE(complaint(2, {{1}, {1}}).find("target_scale has 1 means and 1 deviations for 2 targets"), std::string::npos);
   EXPECT_NE(complaint(1, {{1}, {0}}).find("deviations above 0; of target 0 the mean is 1 and the deviation 0"), std::string::npos);
-  EXPECT_EQ(complaint(1, {{1}, {2}}), "none");
+  EXPECT_EQ(complaint(1, {{1}, {2}}), "no error");
 }
 
 TEST(ZooTest, LenetNamesAndShapes) {
@@ -229,4 +227,4 @@ TEST(ZooTest, ConfigurationsThatMakeNoSenseAreErrorsAtTheUsersLine) {
 }
 
 }  // namespace
-}  // namespace pantala::testing
+}  // namespace pantala::tests
