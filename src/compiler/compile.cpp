@@ -10,6 +10,7 @@
 #include "compiler/assemble.h"
 #include "compiler/stages.h"
 #include "ir/graph_data.h"
+#include "ops/host_scalars.h"
 #include "pantala/error.h"
 #include "schedule/schedule.h"
 
@@ -34,24 +35,15 @@ std::int64_t count_ops(const Graph& lowered) {
   });
 }
 
-// Counters are integers or f64, and live on the host unless the device computes them.
-bool may_live_on_host(const CompiledLeaf& leaf) {
-  return leaf.kind == LeafKind::scalar ||
-         (leaf.kind == LeafKind::state && leaf.type.shape.rank() == 0 &&
-          (leaf.type.dtype == DType::f64 || !is_float(leaf.type.dtype)));
-}
-
-std::vector<CompiledLeaf> describe_leaves(const Graph& graph, const plan::Plan& plan,
-                                          const HostProgram& host) {
+// What no kernel touches lives on the host if it may.
+std::vector<CompiledLeaf> describe_leaves(const Graph& graph, const plan::Plan& plan) {
   std::vector<CompiledLeaf> leaves = leaves_of(graph);
   const auto updates = graph.updates();
   for (CompiledLeaf& leaf : leaves) {
     const bool on_device = std::ranges::any_of(plan.regions, [&](const plan::Region& region) {
       return region.storage == plan::Storage::store && region.name == leaf.name;
     });
-    const bool in_host_program = std::ranges::find(host.leaves(), leaf.name,
-                                                   &HostProgram::Leaf::name) != host.leaves().end();
-    leaf.on_host = in_host_program || (!on_device && may_live_on_host(leaf));
+    leaf.on_host = !on_device && ops::may_live_on_host(leaf.kind, leaf.type);
     const Tensor value = graph.leaf(leaf.name);
     leaf.updated =
         std::ranges::any_of(updates, [&](const auto& update) { return update.first == value; });
@@ -175,7 +167,7 @@ Compiled compile(const StepGraph& step, const Options& options) {
     return assemble(program, std::move(code), {.name = step.role, .gradients = step.gradients});
   });
   result.host = HostProgram(program.graph, host_request(program));
-  result.leaves = describe_leaves(step.graph, result.plan, result.host);
+  result.leaves = describe_leaves(step.graph, result.plan);
   result.messages = std::move(program.messages);
   report_program(report, program);
   report.nodes_before = static_cast<std::int64_t>(step.graph.size());

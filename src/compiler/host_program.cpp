@@ -7,6 +7,7 @@
 #include <map>
 
 #include "ir/graph_data.h"
+#include "ops/host_scalars.h"
 #include "pantala/error.h"
 #include "pantala/text.h"
 #include "plan/plan.h"
@@ -14,6 +15,7 @@
 namespace pantala::compiler {
 
 using ir::Number;
+using ops::to_dtype;
 
 namespace {
 
@@ -46,38 +48,6 @@ class Extraction {
   std::vector<bool> needed_;
   std::map<std::uint32_t, std::vector<Tensor>> copies_;
 };
-
-Number to_dtype(const Number& value, DType dtype) {
-  if (is_float(dtype)) return value.real();
-  if (value.integral) return Number::of(wrap_to(dtype, value.i));
-  if (dtype == DType::boolean) return Number::of(value.f != 0);
-  // Saturates, so that every float has an integer; NaN becomes 0.
-  const double x = value.f;
-  if (x != x) return Number::of(0);
-  if (x >= 0x1p63) return Number::of(wrap_to(dtype, INT64_MAX));
-  if (x <= -0x1p63) return Number::of(wrap_to(dtype, INT64_MIN));
-  return Number::of(wrap_to(dtype, static_cast<std::int64_t>(x)));
-}
-
-Number sum_of(const Number* terms, std::size_t count) {
-  Number sum = terms[0];
-  for (std::size_t k = 1; k < count; ++k) sum = sum + terms[k];
-  return sum;
-}
-
-// The meaning of a node on scalars; empty if it has none. Beside the pointwise ops these are the
-// ones that leave a single number as it is.
-ir::ScalarFn function_of(const ir::Node& node) {
-  if (node.op->scalar) return node.op->scalar(node.attrs);
-  const std::string& name = node.op->name;
-  if (name == "cast")
-    return [dtype = node.results[0].dtype](const Number* x) { return to_dtype(*x, dtype); };
-  if (name == "add_n")
-    return [count = node.inputs.size()](const Number* x) { return sum_of(x, count); };
-  for (const std::string_view same : {"reshape", "broadcast_to", "permute", "stop_gradient"})
-    if (name == same) return [](const Number* x) { return *x; };
-  return {};
-}
 
 // The first value of a constant node, if it is one.
 std::optional<Number> constant_of(const ir::Node& node) {
@@ -189,7 +159,7 @@ void HostProgram::add_node(std::uint32_t id) {
   } else if (const std::optional<Number> constant = constant_of(node)) {
     registers_[id] = *constant;
   } else {
-    Step step{function_of(node), {}, id, node.results[0].dtype};
+    Step step{ops::host_function(node), {}, id, node.results[0].dtype};
     if (!step.function) fail(fmt::format("{} has no meaning for scalars", node.op->name));
     for (const ValueId& input : node.inputs) step.inputs.push_back(input.node);
     arguments_.resize(std::max(arguments_.size(), step.inputs.size()));

@@ -6,10 +6,10 @@
 #include <numeric>
 
 #include "ir/memory.h"
+#include "ops/host_scalars.h"
 #include "pantala/error.h"
 #include "schedule/attributes.h"
 #include "schedule/lowering.h"
-#include "schedule/scalar_ops.h"
 
 namespace pantala::schedule {
 
@@ -37,7 +37,7 @@ Context::Context(const Graph& lowered, const Target& on, const ScheduleOptions& 
     : target(on), options(with), graph_(lowered.data().get()) {
   program.graph = lowered;
   graph_ = program.graph.data().get();
-  find_host_values();
+  host_ = ops::host_scalars(*graph_);
   info_.graph = graph_;
   info_.is_stored = [this](ValueId id) { return is_stored(id); };
   info_.is_host = [this](ValueId id) { return is_host(id); };
@@ -50,36 +50,6 @@ Context::Context(const Graph& lowered, const Target& on, const ScheduleOptions& 
     return report_code(id, limit);
   };
   add_leaves();
-}
-
-// Scalars are the host's if all that they depend on is; a counter only if its next value is, too.
-void Context::find_host_values() {
-  const std::size_t count = graph_->nodes().size();
-  std::vector<bool> refused(count);
-  for (bool changed = true; changed;) {
-    changed = false;
-    host_.assign(count, false);
-    for (std::uint32_t id = 0; id < count; ++id) {
-      const ir::Node& n = graph_->node(id);
-      if (refused[id] || n.results.size() != 1 || n.results[0].shape.rank() != 0) continue;
-      const auto kind = ir::leaf_kind(*n.op);
-      if (kind == LeafKind::scalar) host_[id] = true;
-      if (kind == LeafKind::state)
-        host_[id] = n.results[0].dtype == DType::f64 || is_integer(n.results[0].dtype);
-      if (is_leaf(*n.op) || !is_scalar_op(*n.op)) continue;
-      bool all = true, some = false;
-      for (const ValueId input : n.inputs) {
-        const bool constant = ir::splat_value(graph_->node(input.node)).has_value();
-        all = all && (constant || host_[input.node]);
-        some = some || host_[input.node];
-      }
-      host_[id] = all && some;
-    }
-    for (const auto& [leaf, value] : graph_->updates) {
-      const bool constant = ir::splat_value(graph_->node(value.node)).has_value();
-      if (host_[leaf] && !host_[value.node] && !constant) refused[leaf] = changed = true;
-    }
-  }
 }
 
 void Context::add_leaves() {

@@ -75,7 +75,6 @@ class Context {
   Program program;
 
  private:
-  void find_host_values();
   void add_leaves();
   bool in_range(ValueId index, std::int64_t limit);
   struct Replaced {
@@ -89,7 +88,7 @@ class Context {
   friend class MakingScope;
 
   const ir::GraphData* graph_;
-  std::vector<bool> host_;
+  std::vector<bool> host_;  // by node: ops/host_scalars.h
   const std::set<ValueId>* planned_ = nullptr;
   mutable std::set<ValueId> making_;  // by the kernel that is being built: they cannot be read yet
   std::map<ValueId, std::uint32_t> buffers_;
