@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "codegen/llvm/llvm.h"
-#include "compiler/compile.h"
+#include "compiler/options.h"
 #include "kir/simplify.h"
 
 namespace {

@@ -22,7 +22,7 @@
 
 #include "bench/pair.h"
 #include "codegen/llvm/llvm.h"
-#include "compiler/compile.h"
+#include "compiler/options.h"
 #include "kir/builder.h"
 #include "kir/simplify.h"
 
@@ -40,7 +40,7 @@ using schedule::ReductionOrder;
 class Floats {
  public:
   explicit Floats(std::int64_t count)
-      : memory_(new (std::align_val_t{64}) float[static_cast<std::size_t>(count) + 16]()),
+      : memory_(new(std::align_val_t{64}) float[static_cast<std::size_t>(count) + 16]()),
         count_(count) {}
   ~Floats() { ::operator delete[](memory_, std::align_val_t{64}); }
   Floats(const Floats&) = delete;

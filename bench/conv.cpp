@@ -22,7 +22,7 @@
 
 #include "bench/pair.h"
 #include "codegen/llvm/llvm.h"
-#include "compiler/compile.h"
+#include "compiler/options.h"
 #include "kir/builder.h"
 #include "kir/simplify.h"
 
@@ -42,7 +42,7 @@ using schedule::ConvTiling;
 class Floats {
  public:
   explicit Floats(std::int64_t count)
-      : memory_(new (std::align_val_t{64}) float[static_cast<std::size_t>(count) + 16]()) {
+      : memory_(new(std::align_val_t{64}) float[static_cast<std::size_t>(count) + 16]()) {
     for (std::int64_t i = 0; i < count; ++i)
       memory_[i] = static_cast<float>((i * 37 + 11) % 101 - 50) / 64;
   }

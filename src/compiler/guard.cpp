@@ -4,6 +4,7 @@
 #include "ops/host_scalars.h"
 #include "pantala/error.h"
 #include "pantala/ops.h"
+#include "plan/step_names.h"
 
 namespace pantala::compiler {
 
@@ -21,7 +22,7 @@ Graph guard_updates(Graph graph, NonFiniteGuard guard, const Tensor& loss,
                     const std::vector<Tensor>& gradients) {
   if (guard == NonFiniteGuard::none) return graph;
   for (const auto& [name, value] : graph.outputs())
-    if (name == kFiniteOutput)
+    if (name == plan::kFiniteOutput)
       throw TypeError(
           "the output name 'finite' belongs to the guard against numbers that are not finite; "
           "rename the output, or compile with non_finite = none");
@@ -32,7 +33,7 @@ Graph guard_updates(Graph graph, NonFiniteGuard guard, const Tensor& loss,
   const std::vector<bool> host = ops::host_scalars(*graph.data());
   for (auto& [leaf, value] : graph.data()->updates)
     if (!host[leaf]) value = where(finite, graph.value(value), graph.value({leaf, 0})).id();
-  graph.output(kFiniteOutput, finite);
+  graph.output(plan::kFiniteOutput, finite);
   return graph;
 }
 

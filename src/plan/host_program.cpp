@@ -1,4 +1,4 @@
-#include "compiler/host_program.h"
+#include "plan/host_program.h"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 #include "pantala/text.h"
 #include "plan/plan.h"
 
-namespace pantala::compiler {
+namespace pantala::plan {
 
 using ir::Number;
 using ops::to_dtype;
@@ -61,13 +61,13 @@ std::optional<Number> constant_of(const ir::Node& node) {
 std::int64_t slot(const Number& value, DType dtype) {
   switch (dtype) {
     case DType::f32:
-      return plan::slot_of(static_cast<float>(value.real()));
+      return slot_of(static_cast<float>(value.real()));
     case DType::f64:
-      return plan::slot_of(value.real());
+      return slot_of(value.real());
     case DType::i32:
-      return plan::slot_of(static_cast<std::int32_t>(to_dtype(value, dtype).i));
+      return slot_of(static_cast<std::int32_t>(to_dtype(value, dtype).i));
     default:
-      return plan::slot_of(to_dtype(value, dtype).i);
+      return slot_of(to_dtype(value, dtype).i);
   }
 }
 
@@ -199,4 +199,4 @@ void HostProgram::advance(std::span<Number> values) const {
   for (const auto& [leaf, value] : updates_) values[leaf] = registers_[value];
 }
 
-}  // namespace pantala::compiler
+}  // namespace pantala::plan
