@@ -1,5 +1,5 @@
 # The commands of a user and of CI. On a fresh Debian machine each installs what it needs first.
-PACKAGES := g++ patch pkgconf cmake ninja-build ccache libfmt-dev libspdlog-dev libcli11-dev libtomlplusplus-dev nlohmann-json3-dev zlib1g-dev libpng-dev libjpeg-dev libprotobuf-dev protobuf-compiler libonnx-dev libonnx-testdata llvm-19-dev libgtest-dev libgmock-dev dataset-fashion-mnist
+PACKAGES := g++ patch pkgconf cmake ninja-build ccache libfmt-dev libspdlog-dev libcli11-dev libtomlplusplus-dev nlohmann-json3-dev zlib1g-dev libssl-dev libpng-dev libjpeg-dev libprotobuf-dev protobuf-compiler libonnx-dev libonnx-testdata llvm-19-dev libgtest-dev libgmock-dev dataset-fashion-mnist
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 

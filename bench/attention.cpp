@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "codegen/llvm/llvm.h"
-#include "compiler/compile.h"
+#include "compiler/options.h"
 #include "kir/simplify.h"
 #include "schedule/cpu/attention/kernel.h"
 

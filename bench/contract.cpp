@@ -23,7 +23,7 @@
 
 #include "bench/pair.h"
 #include "codegen/llvm/llvm.h"
-#include "compiler/compile.h"
+#include "compiler/options.h"
 #include "kir/builder.h"
 #include "kir/simplify.h"
 #include "schedule/cpu/contract/kernel.h"

@@ -1,7 +1,7 @@
 # pantala::pantala, the library of a user's program: one shared library made of all modules.
 #
 # Why shared: it names the libraries that it needs itself, so that a program links -lpantala and neither needs nor sees the headers and
-# packages of LLVM, fmt, spdlog and zlib; and it shows only Pantala's own names (library.map), so that a program may use another fmt or
+# packages of LLVM, fmt, spdlog, zlib and OpenSSL; and it shows only Pantala's own names (library.map), so that a program may use another fmt or
 # JSON beside it. A static archive would leave all of that to the program's link. The command and the tests link the modules instead,
 # because they use what stands behind the public headers.
 include(GNUInstallDirs)

@@ -6,10 +6,11 @@ pantala_precompile(pantala_module_headers ${PANTALA_COMMON_HEADERS})
 set_target_properties(pantala_module_headers PROPERTIES POSITION_INDEPENDENT_CODE ON)
 target_compile_options(pantala_module_headers PRIVATE -fno-semantic-interposition)
 
-# pantala_module(NAME [HEADERS public headers...] [DEPENDS modules...] [LIBRARIES external targets...]
+# pantala_module(NAME [HEADERS public headers...] [FACE headers of its folder for those that only use it...] [DEPENDS modules...]
+#                [USES modules of which it sees the face alone...] [LIBRARIES external targets...]
 #                [PRIVATE_LIBRARIES external targets that its headers do not show...])
 function(pantala_module name)
-  cmake_parse_arguments(M "" "" "HEADERS;DEPENDS;LIBRARIES;PRIVATE_LIBRARIES" ${ARGN})
+  cmake_parse_arguments(M "" "" "HEADERS;FACE;DEPENDS;USES;LIBRARIES;PRIVATE_LIBRARIES" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
   add_library(pantala_${name} STATIC ${sources})
   # Its objects are parts of the shared library too (Library.cmake), in which nobody may replace a function.
@@ -18,17 +19,19 @@ function(pantala_module name)
   pantala_precompiled(pantala_${name} pantala_module_headers)
   target_include_directories(pantala_${name} PUBLIC ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
   target_link_libraries(pantala_${name} PUBLIC fmt::fmt ${M_LIBRARIES} PRIVATE ${M_PRIVATE_LIBRARIES})
-  foreach(dependency ${M_DEPENDS})
+  foreach(dependency ${M_DEPENDS} ${M_USES})
     target_link_libraries(pantala_${name} PUBLIC pantala_${dependency})
   endforeach()
   list(JOIN M_HEADERS " " headers)
   list(JOIN M_DEPENDS " " depends)
-  set_property(GLOBAL APPEND PROPERTY PANTALA_MODULES "${name}|${headers}|${depends}")
+  list(JOIN M_FACE " " face)
+  list(JOIN M_USES " " uses)
+  set_property(GLOBAL APPEND PROPERTY PANTALA_MODULES "${name}|${headers}|${depends}|${face}|${uses}")
   set_property(GLOBAL APPEND PROPERTY PANTALA_MODULE_TARGETS pantala_${name})
   set_property(GLOBAL APPEND PROPERTY PANTALA_EXTERNAL_LIBRARIES fmt::fmt ${M_LIBRARIES} ${M_PRIVATE_LIBRARIES})
 endfunction()
 
-# Writes one line `module|public headers|dependencies` per module for the layering test.
+# Writes one line `module|public headers|dependencies|face|uses` per module for the layering test.
 function(pantala_write_module_list)
   get_property(modules GLOBAL PROPERTY PANTALA_MODULES)
   list(JOIN modules "\n" text)

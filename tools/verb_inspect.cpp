@@ -68,7 +68,7 @@ std::string picture(const Options& o) {
     const Report report = compile_all(inspected).report;
     return o.json ? report.json() : report.text();
   }
-  const std::vector<compiler::Compiled> steps = planned_steps(inspected);
+  const std::vector<plan::CompiledStep> steps = planned_steps(inspected);
   if (o.schedule) return o.json ? schedule_json(steps) : schedule_text(steps);
   if (o.kernels) return o.json ? kernels_json(steps) : kernels_text(steps);
   if (o.memory) return o.json ? memory_json(steps) : memory_text(steps);

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "pantala/error.h"
+#include "plan/arena.h"
 #include "plan/dependencies.h"
-#include "plan/memory.h"
 
 namespace pantala::compiler {
 

@@ -1,191 +1,50 @@
-#include "compiler/compile.h"
+// The ways into the pipeline.
+#include "pantala/compile.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <map>
-#include <thread>
-
-#include "compiler/assemble.h"
-#include "compiler/stages.h"
-#include "ir/graph_data.h"
-#include "ir/leaves.h"
+#include "compiler/pipeline.h"
+#include "compiler/plan_key.h"
 #include "pantala/error.h"
-#include "schedule/cpu/archetypes.h"
-#include "schedule/schedule.h"
 
 namespace pantala::compiler {
 
-using schedule::Program;
-
-namespace {
-
-HostRequest host_request(const Program& program) {
-  HostRequest request{.outputs = program.host_outputs, .updates = program.host_updates};
-  for (const schedule::Uniform& uniform : program.uniforms)
-    request.uniforms.emplace_back(uniform.value, uniform.dtype);
-  return request;
-}
-
-// Ops of the lowered graph: a kernel each, were nothing fused.
-std::int64_t count_ops(const Graph& lowered) {
-  const auto& nodes = lowered.data()->nodes();
-  return std::ranges::count_if(nodes, [](const ir::Node& node) {
-    return !node.op->leaf && node.op != &ir::constant_op() && node.op != &ir::data_op();
-  });
-}
-
-// Counters are integers or f64, and live on the host unless the device computes them.
-bool may_live_on_host(const CompiledLeaf& leaf) {
-  return leaf.kind == LeafKind::scalar ||
-         (leaf.kind == LeafKind::state && leaf.type.shape.rank() == 0 &&
-          (leaf.type.dtype == DType::f64 || !is_float(leaf.type.dtype)));
-}
-
-std::vector<CompiledLeaf> describe_leaves(const Graph& graph, const plan::Plan& plan,
-                                          const HostProgram& host) {
-  std::vector<CompiledLeaf> leaves = leaves_of(graph);
-  const auto updates = graph.updates();
-  for (CompiledLeaf& leaf : leaves) {
-    const bool on_device = std::ranges::any_of(plan.regions, [&](const plan::Region& region) {
-      return region.storage == plan::Storage::store && region.name == leaf.name;
-    });
-    const bool in_host_program = std::ranges::find(host.leaves(), leaf.name,
-                                                   &HostProgram::Leaf::name) != host.leaves().end();
-    leaf.on_host = in_host_program || (!on_device && may_live_on_host(leaf));
-    const Tensor value = graph.leaf(leaf.name);
-    leaf.updated =
-        std::ranges::any_of(updates, [&](const auto& update) { return update.first == value; });
-  }
-  return leaves;
-}
-
-void report_program(Report& report, const Program& program) {
-  std::vector<Report::Kernel> kernels;
-  for (const kir::Kernel& kernel : program.kernels)
-    kernels.push_back({.name = kernel.name, .unit = kernel.name});
-  for (const schedule::ProgramLaunch& launch : program.launches) {
-    Report::Kernel& kernel = kernels.at(launch.kernel);
-    ++kernel.launches;
-    kernel.flops += launch.flops;
-    kernel.bytes += launch.bytes;
-    report.flops += launch.flops;
-    report.bytes += launch.bytes;
-  }
-  report.kernels = std::move(kernels);
-  report.kernels_after = std::ssize(program.launches);
-}
-
-// The objects of the kernels, in their order.
-ProgramCode generate_code(const Program& program, const Options& options, Report& report) {
-  if (options.device != "cpu") return {};
-  codegen::CompiledKernels compiled =
-      codegen::compile_all(program.kernels, options.code, options.threads);
-  if (compiled.units.size() != program.kernels.size())
-    throw InternalError(fmt::format("code generation: {} kernels are {} different ones",
-                                    program.kernels.size(), compiled.units.size()));
-  ProgramCode code{.target = codegen::target_name(options.code), .objects = {}};
-  for (codegen::CompiledUnit& unit : compiled.units) {
-    report.units.push_back({unit.name, unit.milliseconds, std::ssize(unit.object)});
-    code.objects.push_back(std::move(unit.object));
-  }
-  return code;
-}
-
-// Larger than any memory: a slip in a size. Kernels need not reckon with such numbers.
-constexpr std::int64_t kMaxValueBytes = std::int64_t{1} << 40;
-
-void check_value_sizes(const Graph& graph) {
-  for (const ir::Node& node : graph.data()->nodes())
-    for (const Type& type : node.results)
-      if (type.shape.numel() > kMaxValueBytes / dtype_bytes(type.dtype))
-        throw UnsupportedError(fmt::format(
-            "{}{} takes more than {} GiB, the most that a value may have",
-            ir::message_prefix(node.op->name, node.where), type.str(), kMaxValueBytes >> 30));
-}
-
-}  // namespace
-
-schedule::Target schedule_target(const codegen::HostTarget& host) {
-  schedule::Target target{.vector_bytes = host.vector_bytes,
-                          .vector_registers = host.vector_registers};
-  const auto known = [](int name, std::int64_t otherwise) {
-    const long value = sysconf(name);
-    return value > 0 ? value : otherwise;
+Compilation Compilation::plain(const Graph& graph, const CompileOptions& options) {
+  const auto refuse = [](bool given, std::string_view what) {
+    if (given)
+      throw TypeError(fmt::format("compile: {} needs a loss; use compile_training_graph", what));
   };
-  target.l1_bytes = known(_SC_LEVEL1_DCACHE_SIZE, target.l1_bytes);
-  target.l1_ways = static_cast<int>(known(_SC_LEVEL1_DCACHE_ASSOC, target.l1_ways));
-  target.l2_bytes = known(_SC_LEVEL2_CACHE_SIZE, target.l2_bytes);
-  target.l3_bytes = known(_SC_LEVEL3_CACHE_SIZE, target.l3_bytes);
-  return target;
+  refuse(options.optimizer.has_value(), "optimizer");
+  refuse(options.observe_gradients, "observe_gradients");
+  refuse(options.accumulation_steps != 1, "accumulation_steps");
+  refuse(options.split_update, "split_update");
+  return {graph, {}, options};
 }
 
-Options host_options(const std::string& device, int threads, bool fuse) {
-  if (device != "cpu" && device != "kir")
-    throw UnsupportedError(
-        fmt::format("there is no code for the device '{}'; there are cpu, kir", device));
-  if (threads < 0) throw TypeError(fmt::format("threads must not be negative, got {}", threads));
-  const int available = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  const codegen::HostTarget host = codegen::detect_host();
-  return {.device = device,
-          .target = schedule_target(host),
-          .code = host,
-          .fuse = fuse,
-          .threads = threads == 0 ? available : threads};
-}
-
-std::vector<CompiledLeaf> leaves_of(const Graph& graph) {
-  std::vector<CompiledLeaf> leaves;
-  for (const Leaf& leaf : graph.leaves()) {
-    CompiledLeaf described{leaf.kind, leaf.name, leaf.value.type()};
-    const ir::Node& node = graph.data()->node(leaf.value.id().node);
-    if (leaf.kind == LeafKind::scalar)
-      described.init = init::constant(ir::attributes<op::Scalar>(node).value);
-    if (leaf.kind == LeafKind::parameter || leaf.kind == LeafKind::state)
-      described.init = ir::attributes<op::StoredAttrs>(node).init;
-    leaves.push_back(std::move(described));
-  }
-  return leaves;
-}
-
-std::int64_t bytes_in_store(const std::vector<CompiledLeaf>& leaves) {
-  std::int64_t bytes = 0;
-  for (const CompiledLeaf& leaf : leaves)
-    if (leaf.kind == LeafKind::parameter || leaf.kind == LeafKind::state)
-      bytes += leaf.type.shape.numel() * dtype_bytes(leaf.type.dtype);
-  return bytes;
-}
-
-Compiled compile(const StepGraph& step, const Options& options) {
-  Compiled result;
-  result.role = step.role;
-  result.gradients = step.gradients;
-  Report& report = result.report;
-  Stages stages(report, options.trace);
-  check_value_sizes(step.graph);
-  Program program = stages.run("schedule", [&] {
-    const schedule::Machine machine{schedule::cpu::archetypes(), options.target};
-    const Graph lowered = schedule::lower(step.graph, machine.archetypes);
-    report.nodes_after = static_cast<std::int64_t>(lowered.size());
-    report.kernels_before = count_ops(lowered);
-    Program scheduled =
-        schedule::schedule(lowered, machine, {.fuse = options.fuse, .workers = options.threads});
-    name_kernels(scheduled);
-    return scheduled;
-  });
-  ProgramCode code = stages.run("codegen", [&] { return generate_code(program, options, report); });
-  result.plan = stages.run("plan", [&] {
-    return assemble(program, std::move(code), {.name = step.role, .gradients = step.gradients});
-  });
-  result.host = HostProgram(program.graph, host_request(program));
-  result.leaves = describe_leaves(step.graph, result.plan, result.host);
-  result.messages = std::move(program.messages);
-  report_program(report, program);
-  report.nodes_before = static_cast<std::int64_t>(step.graph.size());
-  report.peak_bytes = result.plan.arena_bytes + result.plan.scratch_bytes * options.threads;
-  report.store_bytes = bytes_in_store(result.leaves);
-  return result;
+Compilation Compilation::training(const Graph& graph, const Tensor& loss,
+                                  const CompileOptions& options) {
+  if (options.accumulation_steps < 1)
+    throw TypeError(fmt::format("compile: accumulation_steps must be at least 1, got {}",
+                                options.accumulation_steps));
+  if (!loss.valid()) throw TypeError("compile: the loss is an empty handle");
+  return {graph, loss, options};
 }
 
 }  // namespace pantala::compiler
+
+namespace pantala {
+
+using compiler::Compilation;
+
+CompileResult compile(const Graph& graph, const CompileOptions& options) {
+  const Compilation given = Compilation::plain(graph, options);
+  return compiler::run_pipeline(given, compiler::plan_key(graph, {}, options));
+}
+
+CompileResult compile_training_graph(const Graph& graph, const Tensor& loss,
+                                     const CompileOptions& options) {
+  const Compilation given = Compilation::training(graph, loss, options);
+  return compiler::run_pipeline(given, compiler::plan_key(graph, loss, options));
+}
+
+}  // namespace pantala

@@ -4,15 +4,12 @@
 // runs the step advances them only if the output holds.
 #pragma once
 
-#include <string_view>
 #include <vector>
 
 #include "pantala/compile.h"
 #include "pantala/graph.h"
 
 namespace pantala::compiler {
-
-inline constexpr std::string_view kFiniteOutput = "finite";
 
 // Handles are to `graph`. TypeError if the graph has an output "finite" already.
 Graph guard_updates(Graph graph, NonFiniteGuard guard, const Tensor& loss,

@@ -1,8 +1,3 @@
-// The pipeline, a line per stage:
-//
-//   canonicalise -> differentiate -> optimizer -> saturate -> schedule -> codegen -> plan
-//
-// The stage `device` belongs to the session that opens one.
 #include "compiler/pipeline.h"
 
 #include <fmt/format.h>
@@ -10,14 +5,38 @@
 #include <algorithm>
 #include <utility>
 
-#include "compiler/compile.h"
-#include "compiler/plan_data.h"
-#include "compiler/plan_key.h"
+#include "compiler/assemble.h"
+#include "compiler/describe_step.h"
 #include "compiler/stages.h"
 #include "ir/graph_data.h"
 #include "pantala/error.h"
+#include "plan/compiled_plan.h"
+#include "schedule/cpu/archetypes.h"
+#include "schedule/schedule.h"
 
 namespace pantala::compiler {
+
+using plan::CompiledStep;
+using schedule::Program;
+
+namespace {
+
+// --- canonicalise to saturate
+
+}  // namespace
+
+LossGraph loss_graph(const Compilation& from) {
+  LossGraph given{from.graph, {}};
+  const auto here = [&](const Tensor& t, const std::string& what) {
+    if (!from.graph.has(t))
+      throw TypeError(fmt::format("compile: {} is not a value of the graph", what));
+    return given.graph.value(t.id());
+  };
+  if (from.trains()) given.loss = here(from.loss, "the loss").id();
+  for (const auto& [name, value] : from.options.observe)
+    given.graph.output("observe." + name, here(value, fmt::format("the observed '{}'", name)));
+  return given;
+}
 
 namespace {
 
@@ -27,118 +46,126 @@ LossGraph canonicalise(LossGraph given) { return given; }
 // The place of the e-graph that chooses among equal ways to compute the joint graph.
 std::vector<StepGraph> saturate(std::vector<StepGraph> steps) { return steps; }
 
-bool has_output(const Graph& graph, std::string_view name) {
-  const auto outputs = graph.outputs();
-  return std::ranges::any_of(outputs, [&](const auto& output) { return output.first == name; });
+// --- schedule to plan
+
+// Larger than any memory: a slip in a size. Kernels need not reckon with such numbers.
+constexpr std::int64_t kMaxValueBytes = std::int64_t{1} << 40;
+
+void check_value_sizes(const Graph& graph) {
+  for (const ir::Node& node : graph.data()->nodes())
+    for (const Type& type : node.results)
+      if (type.shape.numel() > kMaxValueBytes / dtype_bytes(type.dtype))
+        throw UnsupportedError(fmt::format(
+            "{}{} takes more than {} GiB, the most that a value may have",
+            ir::message_prefix(node.op->name, node.where), type.str(), kMaxValueBytes >> 30));
 }
 
-std::int64_t count_nodes(const std::vector<StepGraph>& steps) {
-  std::int64_t nodes = 0;
-  for (const StepGraph& step : steps) nodes += static_cast<std::int64_t>(step.graph.size());
-  return nodes;
+Program schedule_step(const Graph& graph, const Options& options, Report& report) {
+  const schedule::Machine machine{schedule::cpu::archetypes(), options.target};
+  const Graph lowered = schedule::lower(graph, machine.archetypes);
+  report.nodes_after = static_cast<std::int64_t>(lowered.size());
+  report.kernels_before = count_ops(lowered);
+  Program program =
+      schedule::schedule(lowered, machine, {.fuse = options.fuse, .workers = options.threads});
+  name_kernels(program);
+  return program;
+}
+
+// The objects of the kernels, in their order.
+ProgramCode generate_code(const Program& program, const Options& options, Report& report) {
+  if (options.device != "cpu") return {};
+  codegen::CompiledKernels compiled =
+      codegen::compile_all(program.kernels, options.code, options.threads);
+  if (compiled.units.size() != program.kernels.size())
+    throw InternalError(fmt::format("code generation: {} kernels are {} different ones",
+                                    program.kernels.size(), compiled.units.size()));
+  ProgramCode code{.target = codegen::target_name(options.code), .objects = {}};
+  for (codegen::CompiledUnit& unit : compiled.units) {
+    report.units.push_back({unit.name, unit.milliseconds, std::ssize(unit.object)});
+    code.objects.push_back(std::move(unit.object));
+  }
+  return code;
+}
+
+// --- all of it
+
+// What the options say about the plan; its steps are to come.
+CompiledPlan::Data describe_plan(const std::vector<StepGraph>& steps, const CompileOptions& options,
+                                 int threads) {
+  const auto has_loss = [](const StepGraph& step) {
+    const auto outputs = step.graph.outputs();
+    return std::ranges::any_of(outputs, [](const auto& output) { return output.first == "loss"; });
+  };
+  CompiledPlan::Data data;
+  data.device = options.device;
+  data.threads = threads;
+  data.non_finite = steps.at(0).guard;
+  data.accumulation_steps = options.accumulation_steps;
+  data.optimizer = options.optimizer;
+  for (const optim::ParameterGroup& group : options.training.groups)
+    data.group_patterns.push_back(group.pattern);
+  data.has_loss = std::ranges::any_of(steps, has_loss);
+  return data;
 }
 
 }  // namespace
 
-void check_training_options(const CompileOptions& options) {
-  if (options.accumulation_steps < 1)
-    throw TypeError(fmt::format("compile: accumulation_steps must be at least 1, got {}",
-                                options.accumulation_steps));
-}
-
-void check_plain_options(const CompileOptions& options) {
-  const auto refuse = [](bool given, std::string_view what) {
-    if (given)
-      throw TypeError(fmt::format("compile: {} needs a loss; use compile_training_graph", what));
-  };
-  refuse(options.optimizer.has_value(), "optimizer");
-  refuse(options.observe_gradients, "observe_gradients");
-  refuse(options.accumulation_steps != 1, "accumulation_steps");
-  refuse(options.split_update, "split_update");
-}
-
-LossGraph with_observed(const Graph& graph, const Tensor& loss, const CompileOptions& options) {
-  LossGraph given{graph, {}};
-  const auto here = [&](const Tensor& t, const std::string& what) {
-    if (!graph.has(t))
-      throw TypeError(fmt::format("compile: {} is not a value of the graph", what));
-    return given.graph.value(t.id());
-  };
-  if (loss.valid()) given.loss = here(loss, "the loss").id();
-  for (const auto& [name, value] : options.observe)
-    given.graph.output("observe." + name, here(value, fmt::format("the observed '{}'", name)));
-  return given;
-}
-
-std::vector<StepGraph> training_graphs(const Graph& graph, const Tensor& loss,
-                                       const CompileOptions& options, Report& report) {
-  check_training_options(options);
-  if (!loss.valid()) throw TypeError("compile: the loss is an empty handle");
+std::vector<StepGraph> make_step_graphs(const Compilation& given, Report& report) {
+  const CompileOptions& options = given.options;
   Stages stages(report, options.trace);
-  const LossGraph given = with_observed(graph, loss, options);
-  const LossGraph canonical = stages.run("canonicalise", [&] { return canonicalise(given); });
-  const TrainingGraph training =
-      stages.run("differentiate", [&] { return differentiate_training(canonical, options); });
-  std::vector<StepGraph> steps =
-      stages.run("optimizer", [&] { return training_steps(training, options); });
+  const LossGraph observed = loss_graph(given);
+  LossGraph canonical = stages.run("canonicalise", [&] { return canonicalise(observed); });
+  std::vector<StepGraph> steps;
+  if (given.trains()) {
+    const TrainingGraph training =
+        stages.run("differentiate", [&] { return differentiate_training(canonical, options); });
+    steps = stages.run("optimizer", [&] { return training_steps(training, options); });
+  } else {
+    steps.push_back({.graph = std::move(canonical.graph)});
+  }
   return stages.run("saturate", [&] { return saturate(std::move(steps)); });
 }
 
-std::vector<StepGraph> plain_graphs(const Graph& graph, const CompileOptions& options,
-                                    Report& report) {
-  check_plain_options(options);
+CompiledStep compile_step(const StepGraph& step, const Options& options) {
+  CompiledStep result;
+  result.role = step.role;
+  result.gradients = step.gradients;
+  Report& report = result.report;
   Stages stages(report, options.trace);
-  const LossGraph given = with_observed(graph, {}, options);
-  LossGraph canonical = stages.run("canonicalise", [&] { return canonicalise(given); });
-  std::vector<StepGraph> steps(1);
-  steps[0].graph = std::move(canonical.graph);
-  return stages.run("saturate", [&] { return saturate(std::move(steps)); });
+  check_value_sizes(step.graph);
+  Program program =
+      stages.run("schedule", [&] { return schedule_step(step.graph, options, report); });
+  ProgramCode code = stages.run("codegen", [&] { return generate_code(program, options, report); });
+  result.plan = stages.run("plan", [&] {
+    return assemble(program, std::move(code), {.name = step.role, .gradients = step.gradients});
+  });
+  result.host = host_program(program);
+  result.leaves = describe_leaves(step.graph, result.plan);
+  result.messages = std::move(program.messages);
+  report_kernels(report, program);
+  report.nodes_before = static_cast<std::int64_t>(step.graph.size());
+  report.peak_bytes = result.plan.arena_bytes + result.plan.scratch_bytes * options.threads;
+  report.store_bytes = plan::bytes_in_store(result.leaves);
+  return result;
 }
 
-CompileResult compile_steps(const std::vector<StepGraph>& steps, const Digest& key,
-                            const CompileOptions& options, Report report) {
+CompileResult run_pipeline(const Compilation& given, const Digest& key) {
+  const CompileOptions& options = given.options;
+  Report report;
+  const std::vector<StepGraph> steps = make_step_graphs(given, report);
   Options lower = host_options(options.device, options.threads, options.optimize);
   lower.trace = options.trace;
-  auto data = std::make_shared<CompiledPlan::Data>();
-  data->key = key;
-  data->device = options.device;
-  data->threads = lower.threads;
-  data->non_finite = steps.at(0).guard;
-  data->accumulation_steps = options.accumulation_steps;
-  data->optimizer = options.optimizer;
-  for (const optim::ParameterGroup& group : options.training.groups)
-    data->group_patterns.push_back(group.pattern);
-  data->has_loss = std::ranges::any_of(
-      steps, [](const StepGraph& step) { return has_output(step.graph, "loss"); });
-  for (const StepGraph& step : steps) data->steps.push_back(compile(step, lower));
-  gather_leaves(*data);
+  CompiledPlan::Data data = describe_plan(steps, options, lower.threads);
+  data.key = key;
+  for (const StepGraph& step : steps) data.steps.push_back(compile_step(step, lower));
+  plan::gather_leaves(data);
 
-  Report total = combined_report(data->steps);
+  Report total = plan::combined_report(data.steps);
   report.stages.insert(report.stages.end(), total.stages.begin(), total.stages.end());
   total.stages = std::move(report.stages);
-  total.nodes_before = count_nodes(steps);
-  total.store_bytes = bytes_in_store(data->leaves);
-  return {CompiledPlan(std::move(data)), std::move(total)};
+  total.store_bytes = plan::bytes_in_store(data.leaves);
+  return {CompiledPlan(std::make_shared<const CompiledPlan::Data>(std::move(data))),
+          std::move(total)};
 }
 
 }  // namespace pantala::compiler
-
-namespace pantala {
-
-CompileResult compile(const Graph& graph, const CompileOptions& options) {
-  Report report;
-  const std::vector<compiler::StepGraph> steps = compiler::plain_graphs(graph, options, report);
-  return compiler::compile_steps(steps, compiler::plan_key(graph, {}, options), options,
-                                 std::move(report));
-}
-
-CompileResult compile_training_graph(const Graph& graph, const Tensor& loss,
-                                     const CompileOptions& options) {
-  Report report;
-  const std::vector<compiler::StepGraph> steps =
-      compiler::training_graphs(graph, loss, options, report);
-  return compiler::compile_steps(steps, compiler::plan_key(graph, loss, options), options,
-                                 std::move(report));
-}
-
-}  // namespace pantala

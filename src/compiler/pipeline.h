@@ -1,33 +1,45 @@
-// The graph half of the pipeline, for those who look inside: the steps of a training session as
-// they go to the scheduler.
+// The pipeline is run_pipeline(): from the user's graph to a plan with its code, a line per stage:
+//   canonicalise -> differentiate -> optimizer -> saturate -> schedule -> codegen -> plan
+// The first four work on graphs, of which several steps may come; the others on each step. Both
+// halves can be had alone by those who look inside. The stage `device` belongs to the session that
+// opens one.
 #pragma once
 
 #include <vector>
 
-#include "compiler/sha256.h"
+#include "base/sha256.h"
+#include "compiler/options.h"
 #include "compiler/step_graphs.h"
 #include "pantala/compile.h"
+#include "plan/compiled_step.h"
 
 namespace pantala::compiler {
 
-// Options that only training has.
-void check_training_options(const CompileOptions& options);
-void check_plain_options(const CompileOptions& options);
+// What is to be compiled. It refers to the graph and the options that it is made from.
+struct Compilation {
+  const Graph& graph;
+  Tensor loss;  // empty: the graph as it is
+  const CompileOptions& options;
+  bool trains() const { return loss.valid(); }
 
-// The user's graph with the observed values as outputs `observe.<name>`; the loss may be an empty
-// handle. TypeError for a handle that is not a value of the graph (or of a graph that it was copied
-// from).
-LossGraph with_observed(const Graph& graph, const Tensor& loss, const CompileOptions& options);
+  // TypeError for options that only training has, or that it cannot have, and for an empty loss.
+  static Compilation plain(const Graph& graph, const CompileOptions& options);
+  static Compilation training(const Graph& graph, const Tensor& loss,
+                              const CompileOptions& options);
+};
 
-// The stages canonicalise, differentiate, optimizer, saturate.
-std::vector<StepGraph> training_graphs(const Graph& graph, const Tensor& loss,
-                                       const CompileOptions& options, Report& report);
-// The stages canonicalise, saturate.
-std::vector<StepGraph> plain_graphs(const Graph& graph, const CompileOptions& options,
-                                    Report& report);
+// The user's graph with the observed values as outputs `observe.<name>`. TypeError for a handle
+// that is not a value of the graph (or of a graph that it was copied from).
+LossGraph loss_graph(const Compilation& given);
 
-// The stages schedule, codegen, plan.
-CompileResult compile_steps(const std::vector<StepGraph>& steps, const Digest& key,
-                            const CompileOptions& options, Report report);
+// `key` is that of the plan (compiler/plan_key.h), which keeps it.
+CompileResult run_pipeline(const Compilation& given, const Digest& key);
+
+// The stages canonicalise, differentiate, optimizer, saturate; of a plain graph the first and the
+// last.
+std::vector<StepGraph> make_step_graphs(const Compilation& given, Report& report);
+
+// The stages schedule, codegen, plan, which are noted in the step's report.
+plan::CompiledStep compile_step(const StepGraph& step, const Options& options);
 
 }  // namespace pantala::compiler

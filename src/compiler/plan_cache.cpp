@@ -6,17 +6,16 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <functional>
 #include <stdexcept>
 
 #include "base/log.h"
 #include "compiler/pipeline.h"
-#include "compiler/plan_file.h"
 #include "compiler/plan_key.h"
-#include "compiler/report.h"
 #include "compiler/stages.h"
 #include "io/file.h"
 #include "pantala/error.h"
+#include "plan/plan_file.h"
+#include "plan/report.h"
 
 namespace pantala::compiler {
 
@@ -54,10 +53,10 @@ std::vector<std::pair<std::string, double>> scalar_values(const CompileOptions& 
 void set_scalars(CompiledPlan::Data& data, const CompileOptions& options) {
   data.optimizer = options.optimizer;
   for (const auto& [name, value] : scalar_values(options))
-    for (Compiled& step : data.steps)
-      for (CompiledLeaf& leaf : step.leaves)
+    for (plan::CompiledStep& step : data.steps)
+      for (plan::CompiledLeaf& leaf : step.leaves)
         if (leaf.kind == LeafKind::scalar && leaf.name == name) leaf.init = init::constant(value);
-  gather_leaves(data);
+  plan::gather_leaves(data);
 }
 
 class Cache {
@@ -69,18 +68,18 @@ class Cache {
     std::error_code unknown;
     if (!std::filesystem::exists(path_, unknown)) return nullptr;
     try {
-      const std::string bytes = io::read_file(path_, kMaxPlanFileBytes);
-      if (plan_file_version(bytes).value_or(kPlanFileVersion) != kPlanFileVersion)
+      const std::string bytes = io::read_file(path_, plan::kMaxPlanFileBytes);
+      if (plan::plan_file_version(bytes).value_or(plan::kPlanFileVersion) != plan::kPlanFileVersion)
         return stale("it has another version");
-      if (verified_key(bytes, path_) != key_) return stale("it was made from something else");
-      return decode_plan(bytes, path_);
+      if (plan::verified_key(bytes, path_) != key_) return stale("it was made from something else");
+      return plan::decode_plan(bytes, path_);
     } catch (const Error& error) { warn(error); }
     return nullptr;
   }
   void store(const CompiledPlan::Data& data) {
     try {
       make_folder(std::filesystem::path(path_).parent_path());
-      io::write_file(path_, encode_plan(data));
+      io::write_file(path_, plan::encode_plan(data));
     } catch (const std::runtime_error& error) {  // Error, or what std::filesystem throws
       warn(error);
     }
@@ -102,21 +101,33 @@ class Cache {
   bool warned_ = false;
 };
 
-CompileResult load_or(const std::string& path, const Digest& key, const CompileOptions& options,
-                      const std::function<CompileResult()>& compile) {
-  Cache cache(path, key);
+// `{key}` in the file's name stands for the beginning of the key.
+std::string file_of(const std::string& path, const Digest& key) {
+  constexpr std::string_view kPlace = "{key}";
+  const std::filesystem::path given(path);
+  std::string name = given.filename().string();
+  const std::size_t at = name.find(kPlace);
+  if (at == name.npos) return path;
+  name.replace(at, kPlace.size(), hex(key).substr(0, 16));
+  return (given.parent_path() / name).string();
+}
+
+CompileResult load_or_run(const std::string& path, const Compilation& given) {
+  const CompileOptions& options = given.options;
+  const Digest key = plan_key(given.graph, given.loss, options);
+  Cache cache(file_of(path, key), key);
   Report report;
   std::shared_ptr<CompiledPlan::Data> data =
-      Stages(report, options.trace).run(kLoadStage, [&] { return cache.load(); });
+      Stages(report, options.trace).run(plan::kLoadStage, [&] { return cache.load(); });
   if (!data) {
-    CompileResult result = compile();
+    CompileResult result = run_pipeline(given, key);
     cache.store(*result.plan.data());
     return result;
   }
   set_scalars(*data, options);
-  Report total = combined_report(data->steps);
+  Report total = plan::combined_report(data->steps);
   total.stages = std::move(report.stages);
-  total.store_bytes = bytes_in_store(data->leaves);
+  total.store_bytes = plan::bytes_in_store(data->leaves);
   return {CompiledPlan(std::move(data)), std::move(total)};
 }
 
@@ -128,16 +139,12 @@ namespace pantala {
 
 CompileResult load_or_compile(const std::string& path, const Graph& graph,
                               const CompileOptions& options) {
-  compiler::check_plain_options(options);
-  return compiler::load_or(path, compiler::plan_key(graph, {}, options), options,
-                           [&] { return compile(graph, options); });
+  return compiler::load_or_run(path, compiler::Compilation::plain(graph, options));
 }
 
 CompileResult load_or_compile_training(const std::string& path, const Graph& graph,
                                        const Tensor& loss, const CompileOptions& options) {
-  compiler::check_training_options(options);
-  return compiler::load_or(path, compiler::plan_key(graph, loss, options), options,
-                           [&] { return compile_training_graph(graph, loss, options); });
+  return compiler::load_or_run(path, compiler::Compilation::training(graph, loss, options));
 }
 
 }  // namespace pantala

@@ -4,10 +4,10 @@
 
 #include "base/text.h"
 #include "compiler/build_id.h"
-#include "compiler/compile.h"
-#include "compiler/plan_file.h"
+#include "compiler/options.h"
 #include "compiler/step_graphs.h"
 #include "pantala/text.h"
+#include "plan/plan_file.h"
 #include "plan/serialize.h"
 
 namespace pantala::compiler {
@@ -54,8 +54,9 @@ std::string training_text(const TrainingStepOptions& options) {
 
 std::string key_text(const Graph& graph, const Tensor& loss, const CompileOptions& options) {
   const Options lower = host_options(options.device, options.threads, options.optimize);
-  std::string text = fmt::format("plan file {} plan {}\nbuild {}\nllvm {}\n", kPlanFileVersion,
-                                 plan::kPlanVersion, build_id(), llvm_version());
+  std::string text =
+      fmt::format("plan file {} plan {}\nbuild {}\nllvm {}\n", plan::kPlanFileVersion,
+                  plan::kPlanVersion, build_id(), llvm_version());
   text += fmt::format(
       "device {} threads {} optimize {} guard {} accumulate {} split {} gradients {}\n",
       lower.device, lower.threads, options.optimize, static_cast<int>(options.non_finite),

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "compiler/sha256.h"
+#include "base/sha256.h"
 #include "pantala/compile.h"
 
 namespace pantala::compiler {

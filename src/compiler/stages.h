@@ -3,23 +3,14 @@
 // noted once in the report, with the sum.
 #pragma once
 
-#include <algorithm>
 #include <chrono>
 #include <string_view>
 #include <utility>
 
 #include "base/trace.h"
-#include "pantala/compile.h"
+#include "plan/report.h"
 
 namespace pantala::compiler {
-
-inline void add_stage(Report& report, std::string_view name, double milliseconds) {
-  const auto known = std::ranges::find(report.stages, name, &Report::Stage::name);
-  if (known != report.stages.end())
-    known->milliseconds += milliseconds;
-  else
-    report.stages.push_back({std::string(name), milliseconds});
-}
 
 class Stages {
  public:
@@ -33,7 +24,7 @@ class Stages {
     const Clock::time_point start = Clock::now();
     auto result = std::forward<F>(stage)();
     const std::chrono::duration<double, std::milli> taken = Clock::now() - start;
-    add_stage(report_, name, taken.count());
+    plan::add_stage(report_, name, taken.count());
     return result;
   }
 

@@ -1,7 +1,5 @@
 #include "compiler/step_graphs.h"
 
-#include <fmt/format.h>
-
 #include "compiler/guard.h"
 #include "ir/graph_data.h"
 #include "ir/leaves.h"
@@ -24,11 +22,12 @@ struct Accumulators {
   std::vector<Tensor> gradients;  // of the parameters that are not frozen, in order
 
   Accumulators(Graph& graph, const TrainingGraph& training)
-      : loss(accumulator(graph, kAccumulatedLoss, {training.sum.dtype(), {1}})),
-        weight(accumulator(graph, kAccumulatedWeight, {training.weight.dtype(), {1}})) {
+      : loss(accumulator(graph, plan::kAccumulatedLoss, {training.sum.dtype(), {1}})),
+        weight(accumulator(graph, plan::kAccumulatedWeight, {training.weight.dtype(), {1}})) {
     for (const TrainedParameter& p : training.parameters)
       if (!p.frozen())
-        gradients.push_back(accumulator(graph, accumulated_gradient(p.name), p.gradient.type()));
+        gradients.push_back(
+            accumulator(graph, plan::accumulated_gradient(p.name), p.gradient.type()));
   }
 };
 
@@ -72,12 +71,12 @@ StepGraph plain_step(const TrainingGraph& training, const CompileOptions& option
     if (!p.frozen()) p.gradient = graph.value(p.gradient.id());
   }
   const Tensor loss = graph.value(training.loss.id());
-  return finish(kStep, std::move(graph), loss, parameters, options);
+  return finish(plan::kStep, std::move(graph), loss, parameters, options);
 }
 
 StepGraph accumulate_step(const TrainingGraph& training, const CompileOptions& options) {
   Graph graph = training.graph;
-  const Tensor first = ne(graph.scalar(kFirstMicroBatch, 1), 0.0);
+  const Tensor first = ne(graph.scalar(plan::kFirstMicroBatch, 1), 0.0);
   const Accumulators sums(graph, training);
   const auto add_to = [&](const Tensor& sum, const Tensor& term) {
     const Tensor value = cast(reshape(graph.value(term.id()), sum.shape().vec()), sum.dtype());
@@ -89,7 +88,7 @@ StepGraph accumulate_step(const TrainingGraph& training, const CompileOptions& o
   for (std::size_t k = 0; k < gradients.size(); ++k) add_to(sums.gradients[k], gradients[k]);
   const Tensor loss = graph.value(training.loss.id());
   StepGraph step;
-  step.role = kAccumulate;
+  step.role = plan::kAccumulate;
   step.guard = options.non_finite;
   step.graph = guard_updates(std::move(graph), options.non_finite, loss, gradients);
   return step;
@@ -111,14 +110,10 @@ StepGraph apply_step(const TrainingGraph& training, const CompileOptions& option
   const Tensor total = reshape(sums.loss, {});
   const Tensor loss = total / cast(weight, total.dtype());
   graph.output("loss", loss);
-  return finish(kApply, std::move(graph), loss, parameters, options);
+  return finish(plan::kApply, std::move(graph), loss, parameters, options);
 }
 
 }  // namespace
-
-std::string accumulated_gradient(std::string_view parameter) {
-  return fmt::format("accum.grad.{}", parameter);
-}
 
 TrainingGraph differentiate_training(const LossGraph& given, const CompileOptions& options) {
   if (!splits_update(options))

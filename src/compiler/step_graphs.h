@@ -13,19 +13,22 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "compiler/compile.h"
 #include "compiler/training.h"
+#include "pantala/compile.h"
+#include "plan/step_names.h"
 
 namespace pantala::compiler {
 
-inline constexpr std::string_view kStep = "step", kAccumulate = "accumulate", kApply = "apply",
-                                  kFirstMicroBatch = "accum.first", kAccumulatedLoss = "accum.loss",
-                                  kAccumulatedWeight = "accum.weight";
-// The name of the state that sums the gradients of a parameter.
-std::string accumulated_gradient(std::string_view parameter);
+// A graph that is one step of a session.
+struct StepGraph {
+  std::string role = std::string(plan::kStep);  // the name of the plan
+  Graph graph = {};
+  // Parameters, and the outputs that are their gradients.
+  std::vector<CompiledPlan::ParameterGradient> gradients = {};
+  NonFiniteGuard guard = NonFiniteGuard::none;  // that is part of the graph
+};
 
 // Whether there are `accumulate` and `apply` instead of `step`.
 inline bool splits_update(const CompileOptions& options) {

@@ -51,7 +51,7 @@ class Validator {
   }
 
   template <class T>
-  void unique(const std::vector<T>& list, std::string_view what, std::string T::*name) const {
+  void unique(const std::vector<T>& list, std::string_view what, std::string T::* name) const {
     std::set<std::string_view> seen;
     for (const T& entry : list)
       if (!seen.insert(entry.*name).second)

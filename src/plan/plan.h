@@ -2,7 +2,7 @@
 // plan cache keeps it (plan/serialize.h) and every device (device/device.h) runs it.
 //
 // Memory: a buffer is a range of bytes of the arena (temporaries; offsets are decided before the
-// first step, see plan/memory.h), of the constants, or of a region: memory that is bound when the
+// first step, see plan/arena.h), of the constants, or of a region: memory that is bound when the
 // plan is run (parameters, state and counters of the store; inputs; outputs). Buffers of one region
 // may overlap (a weight and the packed matrix that it is a part of); different regions never do.
 //

@@ -72,8 +72,10 @@ class Writer {
       bytes.push_back(static_cast<std::byte>(static_cast<std::uint64_t>(value) >> (8 * k)));
   }
   template <class T>
-  requires std::is_enum_v<T>
-  void put(T value) { put(static_cast<std::uint8_t>(value)); }
+    requires std::is_enum_v<T>
+  void put(T value) {
+    put(static_cast<std::uint8_t>(value));
+  }
   void put(const std::string& text) {
     put(std::uint64_t{text.size()});
     const auto* data = reinterpret_cast<const std::byte*>(text.data());
@@ -93,8 +95,10 @@ class Writer {
     put(kernel ? kir::print(*kernel) : std::string());
   }
   template <class T>
-  requires std::is_class_v<T>
-  void put(const T& s) { fields(*this, s); }
+    requires std::is_class_v<T>
+  void put(const T& s) {
+    fields(*this, s);
+  }
 
   std::vector<std::byte> bytes;
 };
@@ -128,7 +132,7 @@ class Reader {
     value = static_cast<T>(bits);
   }
   template <class T>
-  requires std::is_enum_v<T>
+    requires std::is_enum_v<T>
   void get(T& value) {
     static_assert(kEnumCount<T> > 0);
     std::uint8_t number = 0;
@@ -169,8 +173,10 @@ class Reader {
     } catch (const Error& e) { fail(e.what()); }
   }
   template <class T>
-  requires std::is_class_v<T>
-  void get(T& s) { fields(*this, s); }
+    requires std::is_class_v<T>
+  void get(T& s) {
+    fields(*this, s);
+  }
 
  private:
   std::span<const std::byte> counted() {

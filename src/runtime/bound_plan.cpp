@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "pantala/error.h"
+#include "plan/step_names.h"
 #include "runtime/convert.h"
 
 namespace pantala::runtime {
@@ -54,7 +55,7 @@ const device::Slice& PortBlock::slice_of_region(std::uint32_t region) const {
   throw InternalError(fmt::format("session: region {} of the plan is not bound", region));
 }
 
-BoundPlan::BoundPlan(std::string name, std::shared_ptr<const compiler::Compiled> compiled,
+BoundPlan::BoundPlan(std::string name, std::shared_ptr<const plan::CompiledStep> compiled,
                      device::Device& device, Store& store)
     : name_(std::move(name)),
       compiled_(std::move(compiled)),
@@ -73,7 +74,7 @@ BoundPlan::BoundPlan(std::string name, std::shared_ptr<const compiler::Compiled>
   bind_numbers(store);
   slots_.resize(host_.uniforms());
   for (const PortBlock::Item& item : outputs_.items()) {
-    if (item.name == "finite" && item.type == Type{boolean, {}}) finite_ = &item;
+    if (item.name == plan::kFiniteOutput && item.type == Type{boolean, {}}) finite_ = &item;
     if (item.name == "loss" && item.type.shape.numel() == 1) loss_ = &item;
   }
   plan::Plan loaded = compiled_->plan;
@@ -103,7 +104,7 @@ void BoundPlan::bind_regions(Store& store) {
 }
 
 void BoundPlan::bind_numbers(Store& store) {
-  for (const compiler::HostProgram::Leaf& leaf : host_.leaves()) {
+  for (const plan::HostProgram::Leaf& leaf : host_.leaves()) {
     const Store::Entry* entry = store.find(leaf.name);
     if (!entry)
       throw InternalError(
@@ -135,8 +136,8 @@ PortBlock::Item* BoundPlan::find_input(std::string_view name) {
   return nullptr;
 }
 
-const compiler::CompiledLeaf& BoundPlan::unread_input(std::string_view name) const {
-  for (const compiler::CompiledLeaf& leaf : compiled_->leaves)
+const plan::CompiledLeaf& BoundPlan::unread_input(std::string_view name) const {
+  for (const plan::CompiledLeaf& leaf : compiled_->leaves)
     if (leaf.kind == LeafKind::input && leaf.name == name) return leaf;
   throw TypeError(fmt::format("plan '{}' has no input named '{}'{}", name_, name,
                               did_you_mean(name, input_names())));
@@ -146,7 +147,7 @@ template <class Values, class Check>
 void BoundPlan::write_input(std::string_view name, const Values& values, const Check& check) {
   PortBlock::Item* const found = find_input(name);
   if (!found) {
-    const compiler::CompiledLeaf& leaf = unread_input(name);
+    const plan::CompiledLeaf& leaf = unread_input(name);
     return check(Receiver{"input", leaf.name}, values, leaf.type, {});
   }
   PortBlock::Item& item = *found;
@@ -180,7 +181,7 @@ void BoundPlan::refuse_run() const {
 }
 
 void BoundPlan::report_status(std::int32_t code) const {
-  for (const schedule::StatusMessage& message : compiled_->messages)
+  for (const kir::StatusMessage& message : compiled_->messages)
     if (message.code == code) throw ValueError(message.text);
   throw InternalError(
       fmt::format("plan '{}': a kernel reports {}, which has no message", name_, code));

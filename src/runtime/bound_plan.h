@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "base/trace.h"
-#include "compiler/compile.h"
 #include "device/device.h"
 #include "device/profile.h"
+#include "plan/compiled_step.h"
 #include "runtime/convert.h"
 #include "runtime/store.h"
 
@@ -54,14 +54,14 @@ class PortBlock {
 class BoundPlan {
  public:
   // The store has all leaves of the plan.
-  BoundPlan(std::string name, std::shared_ptr<const compiler::Compiled> compiled,
+  BoundPlan(std::string name, std::shared_ptr<const plan::CompiledStep> compiled,
             device::Device& device, Store& store);
   ~BoundPlan();
   BoundPlan(const BoundPlan&) = delete;
   BoundPlan& operator=(const BoundPlan&) = delete;
 
   const std::string& name() const { return name_; }
-  const compiler::Compiled& compiled() const { return *compiled_; }
+  const plan::CompiledStep& compiled() const { return *compiled_; }
   std::int64_t arena_bytes() const { return compiled_->plan.arena_bytes; }
   device::PlanId id() const { return id_; }
 
@@ -94,7 +94,7 @@ class BoundPlan {
   void bind_numbers(Store& store);
   PortBlock::Item* find_input(std::string_view name);  // null if the plan reads none of this name
   // An input of the graph that the plan does not need; TypeError if the graph has none either.
-  const compiler::CompiledLeaf& unread_input(std::string_view name) const;
+  const plan::CompiledLeaf& unread_input(std::string_view name) const;
   template <class Values, class Check>
   void write_input(std::string_view name, const Values& values, const Check& check);
   [[noreturn]] void refuse_run() const;
@@ -110,10 +110,10 @@ class BoundPlan {
                                    std::vector<std::byte>& space) const;
 
   std::string name_;
-  std::shared_ptr<const compiler::Compiled> compiled_;
+  std::shared_ptr<const plan::CompiledStep> compiled_;
   device::Device& device_;
   Store& store_;
-  compiler::HostProgram host_;
+  plan::HostProgram host_;
   PortBlock inputs_, outputs_;
   std::vector<std::byte> staging_;  // of inputs that the host cannot reach
   device::PlanId id_;

@@ -41,7 +41,7 @@ double SessionPlan::output_scalar(std::string_view name) const {
 }
 
 Session::Session(const CompiledPlan& plan, const SessionOptions& options)
-    : Session(CompileResult{plan, compiler::combined_report(plan.data()->steps)}, options) {}
+    : Session(CompileResult{plan, plan::combined_report(plan.data()->steps)}, options) {}
 Session::Session(const CompileResult& compiled, const SessionOptions& options)
     : data_(std::make_unique<SessionData>(compiled, options)) {}
 Session::~Session() = default;

@@ -7,10 +7,10 @@
 #include <chrono>
 
 #include "base/text.h"
-#include "compiler/step_graphs.h"
 #include "io/file.h"
 #include "pantala/error.h"
 #include "pantala/optim.h"
+#include "plan/step_names.h"
 #include "runtime/placement.h"
 #include "runtime/step_differences.h"
 
@@ -43,13 +43,13 @@ SessionData::SessionData(const CompileResult& compiled, const SessionOptions& op
   const auto begin = std::chrono::steady_clock::now();
   store_.extend(store_leaves(*main_data_), siblings(main_data_->steps.front().plan));
   for (std::size_t k = 0; k < main_data_->steps.size(); ++k) {
-    const bool applies = main_data_->steps[k].role == compiler::kApply;
+    const bool applies = main_data_->steps[k].role == plan::kApply;
     if (applies) apply_ = k;
     add(main_data_->steps[k].role, step_of(main_data_, k), applies ? Part::apply : Part::step);
   }
   if (apply_)
     first_micro_batch_ =
-        store_.index_of(store_.get(compiler::kFirstMicroBatch, LeafKind::scalar, "scalar"));
+        store_.index_of(store_.get(plan::kFirstMicroBatch, LeafKind::scalar, "scalar"));
   const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;
   report_.stages.push_back({"device", taken.count()});
   record_stages();
@@ -85,7 +85,7 @@ SessionData::~SessionData() {
 }
 
 // What can fail comes first: the session has the plan or is as it was.
-void SessionData::add(std::string name, std::shared_ptr<const compiler::Compiled> step, Part part) {
+void SessionData::add(std::string name, std::shared_ptr<const plan::CompiledStep> step, Part part) {
   auto plan = std::make_unique<BoundPlan>(std::move(name), std::move(step), *device_, store_);
   fit_arena(plan->arena_bytes());
   parts_.push_back(part);

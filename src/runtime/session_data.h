@@ -14,8 +14,8 @@
 #include "device/device.h"
 #include "pantala/session.h"
 #include "runtime/bound_plan.h"
-#include "runtime/source.h"
 #include "runtime/store.h"
+#include "runtime/store_leaves.h"
 
 namespace pantala::runtime {
 
@@ -78,7 +78,7 @@ class SessionData {
   bool run_plan(std::size_t index) {
     return plans_[index]->run(arena_, is_timed_ ? &*timing_ : nullptr);
   }
-  void add(std::string name, std::shared_ptr<const compiler::Compiled> step, Part part);
+  void add(std::string name, std::shared_ptr<const plan::CompiledStep> step, Part part);
   std::size_t add_attached(std::string_view name, const PlanData& data, Part part);
   void check_new_name(std::string_view name) const;
   // TypeError for what only a session with a split update can do.

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "base/text.h"
-#include "compiler/step_graphs.h"
 #include "pantala/error.h"
+#include "plan/step_names.h"
 #include "runtime/convert.h"
 #include "runtime/session_data.h"
 
@@ -13,13 +13,13 @@ namespace pantala::runtime {
 
 const Store::Entry& SessionData::accumulator_of(std::string_view parameter) const {
   store_.get(parameter, LeafKind::parameter, "parameter");
-  const Store::Entry* sum = store_.find(compiler::accumulated_gradient(parameter));
+  const Store::Entry* sum = store_.find(plan::accumulated_gradient(parameter));
   if (!sum) throw TypeError(fmt::format("'{}' is not trained: it has no gradient", parameter));
   return *sum;
 }
 
 double SessionData::accumulated_weight() const {
-  return store_.read(store_.get(compiler::kAccumulatedWeight, LeafKind::state, "state")).at(0);
+  return store_.read(store_.get(plan::kAccumulatedWeight, LeafKind::state, "state")).at(0);
 }
 
 Literal SessionData::gradient(std::string_view parameter) {

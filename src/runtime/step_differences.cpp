@@ -7,8 +7,8 @@
 
 namespace pantala::runtime {
 
-using compiler::Compiled;
-using compiler::CompiledLeaf;
+using plan::CompiledLeaf;
+using plan::CompiledStep;
 
 namespace {
 
@@ -24,7 +24,7 @@ std::string_view guard_name(NonFiniteGuard guard) {
 
 std::string roles(const CompiledPlan::Data& data) {
   std::vector<std::string> names;
-  for (const Compiled& step : data.steps) names.push_back(step.role);
+  for (const CompiledStep& step : data.steps) names.push_back(step.role);
   return fmt::format("{}", fmt::join(names, " and "));
 }
 
@@ -37,7 +37,7 @@ bool same_optimizer(const CompiledPlan::Data& a, const CompiledPlan::Data& b) {
   return a.optimizer->same_graph(*b.optimizer);
 }
 
-std::vector<std::string> output_names(const Compiled& step) {
+std::vector<std::string> output_names(const CompiledStep& step) {
   std::vector<std::string> names = step.host.output_names();
   for (const plan::Port& port : step.plan.outputs) names.push_back(port.name);
   return names;

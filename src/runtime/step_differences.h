@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/plan_data.h"
+#include "plan/compiled_plan.h"
 
 namespace pantala::runtime {
 

@@ -1,6 +1,5 @@
 #include "schedule/archetype.h"
 
-#include "ops/table.h"
 #include "schedule/context.h"
 
 namespace pantala::schedule {
@@ -12,8 +11,7 @@ bool is_leaf(const ir::OpDef& op) {
 ArchetypeTable::ArchetypeTable(const Archetype& map, const std::vector<const Archetype*>& anchored)
     : map_(map) {
   for (const Archetype* archetype : anchored)
-    for (const std::string_view op : archetype->ops)
-      anchors_.emplace(&ops::table().get(op), archetype);
+    for (const ir::OpDef* op : archetype->ops) anchors_.emplace(op, archetype);
 }
 
 const Archetype* ArchetypeTable::find(const ir::OpDef& op) const {

@@ -50,7 +50,7 @@ struct ReductionOrder {
 
 struct Archetype {
   std::string_view name;
-  std::vector<std::string_view> ops = {};  // that it anchors; of the map, none
+  std::vector<const ir::OpDef*> ops = {};  // that it anchors; of the map, none
 
   // Lowering. Appends a node with its operands as the kernels want them; default: as they are.
   std::vector<Tensor> (*append)(ir::GraphData& target, const ir::Node& node,

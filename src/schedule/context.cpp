@@ -6,10 +6,12 @@
 #include <numeric>
 
 #include "ir/memory.h"
+#include "ops/arithmetic.h"
+#include "ops/face.h"
+#include "ops/host_scalars.h"
+#include "ops/slicing.h"
 #include "pantala/error.h"
 #include "schedule/archetype.h"
-#include "schedule/attributes.h"
-#include "schedule/scalar_ops.h"
 
 namespace pantala::schedule {
 
@@ -24,18 +26,18 @@ std::vector<int> row_major(int rank) {
 // Ops that may stand between an index tensor and its reader without changing which numbers occur.
 // What chooses some of the elements (slices, take) is none: the others may be any numbers.
 bool keeps_numbers(const ir::Node& node) {
-  if (node.op->name == "cast") {
+  if (ops::is<op::Cast>(node)) {
     const DType to = node.results[0].dtype;
     return to == DType::i32 || to == DType::i64;
   }
-  return is_movement(*node.op) && node.op->name != "slice";
+  return is_movement(*node.op) && !ops::is<op::Slice>(node);
 }
 
 }  // namespace
 
 Context::Context(const Graph& lowered, const Machine& machine, const ScheduleOptions& with)
     : Context(Decisions{.graph = lowered}, machine, with) {
-  find_host_values();
+  decisions_.host = ops::host_scalars(*graph_);
   add_leaves();
 }
 
@@ -56,37 +58,6 @@ Context::Context(Decisions decisions, const Machine& machine, const ScheduleOpti
   info_.report_code = [this](std::uint32_t id, std::int64_t limit) {
     return report_code(id, limit);
   };
-}
-
-// Scalars are the host's if all that they depend on is; a counter only if its next value is, too.
-void Context::find_host_values() {
-  const std::size_t count = graph_->nodes().size();
-  std::vector<bool>& host = decisions_.host;
-  std::vector<bool> refused(count);
-  for (bool changed = true; changed;) {
-    changed = false;
-    host.assign(count, false);
-    for (std::uint32_t id = 0; id < count; ++id) {
-      const ir::Node& n = graph_->node(id);
-      if (refused[id] || n.results.size() != 1 || n.results[0].shape.rank() != 0) continue;
-      const auto kind = ir::leaf_kind(*n.op);
-      if (kind == LeafKind::scalar) host[id] = true;
-      if (kind == LeafKind::state)
-        host[id] = n.results[0].dtype == DType::f64 || is_integer(n.results[0].dtype);
-      if (is_leaf(*n.op) || !is_scalar_op(*n.op)) continue;
-      bool all = true, some = false;
-      for (const ValueId input : n.inputs) {
-        const bool constant = ir::splat_value(graph_->node(input.node)).has_value();
-        all = all && (constant || host[input.node]);
-        some = some || host[input.node];
-      }
-      host[id] = all && some;
-    }
-    for (const auto& [leaf, value] : graph_->updates) {
-      const bool constant = ir::splat_value(graph_->node(value.node)).has_value();
-      if (host[leaf] && !host[value.node] && !constant) refused[leaf] = changed = true;
-    }
-  }
 }
 
 void Context::add_leaves() {
@@ -149,9 +120,9 @@ ValueId Context::numbers_of(ValueId id) const {
 // where(x == c, k, x) with k in range has the numbers of x, of which c may be any: rows to ignore.
 std::optional<Context::Replaced> Context::replaced_number(ValueId id, std::int64_t limit) const {
   const ir::Node& choice = node(id.node);
-  if (choice.op->name != "where") return std::nullopt;
+  if (!ops::is<op::Where>(choice)) return std::nullopt;
   const ir::Node& condition = node(choice.inputs[0].node);
-  if (condition.op->name != "eq" || condition.inputs[0] != choice.inputs[2]) return std::nullopt;
+  if (!ops::is<op::Eq>(condition) || condition.inputs[0] != choice.inputs[2]) return std::nullopt;
   const auto constant = [&](ValueId value) {
     return ir::splat_value(node(numbers_of(value).node));
   };

@@ -58,7 +58,6 @@ class Context {
   const ScheduleOptions options;
 
  private:
-  void find_host_values();
   void add_leaves();
   bool in_range(ValueId index, std::int64_t limit);
   struct Replaced {

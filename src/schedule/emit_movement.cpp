@@ -1,10 +1,14 @@
 // The emitter's ops that choose elements: movement by affine maps, padding and joining under
 // conditions, and reading at indices that come from memory.
-#include <string_view>
 #include <unordered_map>
 
-#include "ops/table.h"
-#include "schedule/attributes.h"
+#include "ops/arithmetic.h"
+#include "ops/face.h"
+#include "ops/index.h"
+#include "ops/movement.h"
+#include "ops/pool.h"
+#include "ops/random.h"
+#include "ops/slicing.h"
 #include "schedule/emitter.h"
 #include "schedule/scalar_ops.h"
 
@@ -14,35 +18,26 @@ using ir::Ints;
 using kir::Var;
 
 const Emitter::Rule* Emitter::rule_of(const ir::OpDef& op) {
-  static const std::unordered_map<const ir::OpDef*, Rule> rules = [] {
-    struct Row {
-      std::string_view op;
-      Rule rule;
-    };
-    const Row rows[] = {
-        {"reshape", {Choice::movement, &Emitter::reshape}},
-        {"permute", {Choice::movement, &Emitter::permute}},
-        {"broadcast_to", {Choice::movement, &Emitter::broadcast}},
-        {"slice", {Choice::movement, &Emitter::slice}},
-        {"flip", {Choice::movement, &Emitter::flip}},
-        {"pad", {Choice::choosing, &Emitter::pad}},
-        {"concat", {Choice::choosing, &Emitter::concat}},
-        {"take", {Choice::choosing, &Emitter::take}},
-        {"gather", {Choice::choosing, &Emitter::gather}},
-        {"one_hot", {Choice::choosing, &Emitter::one_hot}},
-        {"dynamic_slice", {Choice::choosing, &Emitter::dynamic_slice}},
-        {"update_slice", {Choice::choosing, &Emitter::update_slice}},
-        {"random_bits", {Choice::choosing, &Emitter::random_bits}},
-        {"iota", {Choice::choosing, &Emitter::iota}},
-        {"max_pool2d", {Choice::window, &Emitter::max_pool}},
-        {"max_pool2d_grad", {Choice::window, &Emitter::max_pool_grad}},
-        {"avg_pool2d", {Choice::window, &Emitter::average_pool}},
-        {"avg_pool2d_grad", {Choice::window, &Emitter::average_pool_grad}},
-    };
-    std::unordered_map<const ir::OpDef*, Rule> found;
-    for (const Row& row : rows) found.emplace(&ops::table().get(row.op), row.rule);
-    return found;
-  }();
+  static const std::unordered_map<const ir::OpDef*, Rule> rules{
+      {&ops::def<op::Reshape>(), {Choice::movement, &Emitter::reshape}},
+      {&ops::def<op::Permute>(), {Choice::movement, &Emitter::permute}},
+      {&ops::def<op::BroadcastTo>(), {Choice::movement, &Emitter::broadcast}},
+      {&ops::def<op::Slice>(), {Choice::movement, &Emitter::slice}},
+      {&ops::def<op::Flip>(), {Choice::movement, &Emitter::flip}},
+      {&ops::def<op::Pad>(), {Choice::choosing, &Emitter::pad}},
+      {&ops::def<op::Concat>(), {Choice::choosing, &Emitter::concat}},
+      {&ops::def<op::Take>(), {Choice::choosing, &Emitter::take}},
+      {&ops::def<op::Gather>(), {Choice::choosing, &Emitter::gather}},
+      {&ops::def<op::OneHot>(), {Choice::choosing, &Emitter::one_hot}},
+      {&ops::def<op::DynamicSlice>(), {Choice::choosing, &Emitter::dynamic_slice}},
+      {&ops::def<op::UpdateSlice>(), {Choice::choosing, &Emitter::update_slice}},
+      {&ops::def<op::RandomBits>(), {Choice::choosing, &Emitter::random_bits}},
+      {&ops::def<op::Iota>(), {Choice::choosing, &Emitter::iota}},
+      {&ops::def<op::MaxPool2d>(), {Choice::window, &Emitter::max_pool}},
+      {&ops::def<op::MaxPool2dGrad>(), {Choice::window, &Emitter::max_pool_grad}},
+      {&ops::def<op::AvgPool2d>(), {Choice::window, &Emitter::average_pool}},
+      {&ops::def<op::AvgPool2dGrad>(), {Choice::window, &Emitter::average_pool_grad}},
+  };
   const auto it = rules.find(&op);
   return it == rules.end() ? nullptr : &it->second;
 }
@@ -63,7 +58,7 @@ Var Emitter::reshape(ValueId, const ir::Node& node, const Indices& at) {
 
 Var Emitter::permute(ValueId, const ir::Node& node, const Indices& at) {
   Indices source(at.size());
-  const Ints& axes = attribute<Ints>(node, "axes");
+  const Ints axes = ir::attributes<op::Permute>(node).axes;
   for (std::size_t k = 0; k < at.size(); ++k) source[static_cast<std::size_t>(axes[k])] = at[k];
   return value(node.inputs[0], source);
 }
@@ -77,17 +72,17 @@ Var Emitter::broadcast(ValueId, const ir::Node& node, const Indices& at) {
 }
 
 Var Emitter::slice(ValueId, const ir::Node& node, const Indices& at) {
+  const auto attrs = ir::attributes<op::Slice>(node);
   Indices source;
   for (std::size_t k = 0; k < at.size(); ++k)
-    source.push_back(at[k] * attribute<Ints>(node, "steps")[k] +
-                     attribute<Ints>(node, "starts")[k]);
+    source.push_back(at[k] * attrs.steps[k] + attrs.starts[k]);
   return value(node.inputs[0], source);
 }
 
 Var Emitter::flip(ValueId, const ir::Node& node, const Indices& at) {
   const Shape& in = info_.graph->type(node.inputs[0]).shape;
   Indices source = at;
-  for (const std::int64_t axis : attribute<Ints>(node, "axes")) {
+  for (const std::int64_t axis : Ints(ir::attributes<op::Flip>(node).axes)) {
     Index& index = source[static_cast<std::size_t>(axis)];
     index = index * -1 + (in[static_cast<int>(axis)] - 1);
   }
@@ -95,15 +90,15 @@ Var Emitter::flip(ValueId, const ir::Node& node, const Indices& at) {
 }
 
 Var Emitter::iota(ValueId, const ir::Node& node, const Indices& at) {
-  const Var n = number(at[static_cast<std::size_t>(attribute<std::int64_t>(node, "axis"))]);
+  const Var n = number(at[static_cast<std::size_t>(ir::attributes<op::Iota>(node).axis)]);
   return converted(n, node.results[0].dtype);
 }
 
 // An i64 as another dtype, as the op cast does it.
 Var Emitter::converted(Var n, DType dtype) {
-  static const ir::OpDef& cast = ops::table().get("cast");
   const DType from = n.dtype();
-  return emit_scalar_op(b_, cast, {dtype}, std::vector{n}, std::vector{from}, dtype);
+  return emit_scalar_op(b_, ops::def<op::Cast>(), {dtype}, std::vector{n}, std::vector{from},
+                        dtype);
 }
 
 // The row-major number of the element, taken apart by the sizes of the input.
@@ -127,12 +122,13 @@ Indices Emitter::reshaped(const ir::Node& node, const Indices& at) {
 
 Var Emitter::pad(ValueId, const ir::Node& node, const Indices& at) {
   const Shape& in = info_.graph->type(node.inputs[0]).shape;
+  const auto attrs = ir::attributes<op::Pad>(node);
   Indices source;
   Var inside;
   for (int k = 0; k < in.rank(); ++k) {
     const auto axis = static_cast<std::size_t>(k);
-    const std::int64_t pitch = attribute<Ints>(node, "interior")[axis] + 1;
-    Index index = at[axis] + -attribute<Ints>(node, "before")[axis], rest;
+    const std::int64_t pitch = attrs.interior[axis] + 1;
+    Index index = at[axis] + -attrs.before[axis], rest;
     inside = both(inside, within(index, 0, std::max<std::int64_t>(0, (in[k] - 1) * pitch + 1)));
     if (pitch > 1) {
       index = quotient(index, pitch, &rest);
@@ -142,15 +138,14 @@ Var Emitter::pad(ValueId, const ir::Node& node, const Indices& at) {
   }
   const Var x = under(inside, [&] { return value(node.inputs[0], source); });
   if (!inside.valid()) return x;
-  const double fill = attribute<double>(node, "value");
-  const Var other = is_float(x.dtype())
-                        ? b_.constant(kir::VType{x.dtype(), 1}, fill)
-                        : b_.constant(kir::VType{x.dtype(), 1}, static_cast<std::int64_t>(fill));
+  const Var other = is_float(x.dtype()) ? b_.constant(kir::VType{x.dtype(), 1}, attrs.value)
+                                        : b_.constant(kir::VType{x.dtype(), 1},
+                                                      static_cast<std::int64_t>(attrs.value));
   return b_.select(inside, x, other);
 }
 
 Var Emitter::concat(ValueId, const ir::Node& node, const Indices& at) {
-  const auto axis = static_cast<std::size_t>(attribute<std::int64_t>(node, "axis"));
+  const auto axis = static_cast<std::size_t>(ir::attributes<op::Concat>(node).axis);
   std::int64_t end = node.results[0].shape[static_cast<int>(axis)];
   Var result;
   for (std::size_t k = node.inputs.size(); k-- > 0;) {
@@ -202,7 +197,7 @@ Var Emitter::no_element(DType dtype) {
 Var Emitter::take(ValueId id, const ir::Node& node, const Indices& at) {
   const Shape &in = info_.graph->type(node.inputs[0]).shape,
               &chosen = info_.graph->type(node.inputs[1]).shape;
-  const auto axis = static_cast<std::ptrdiff_t>(attribute<std::int64_t>(node, "axis"));
+  const auto axis = static_cast<std::ptrdiff_t>(ir::attributes<op::Take>(node).axis);
   const Indices which(at.begin() + axis, at.begin() + axis + chosen.rank());
   if (in[static_cast<int>(axis)] == 0) return of_empty_axis(id, node.inputs[1], which);
   Indices source(at.begin(), at.begin() + axis);
@@ -212,7 +207,7 @@ Var Emitter::take(ValueId id, const ir::Node& node, const Indices& at) {
 }
 
 Var Emitter::gather(ValueId id, const ir::Node& node, const Indices& at) {
-  const auto axis = static_cast<std::size_t>(attribute<std::int64_t>(node, "axis"));
+  const auto axis = static_cast<std::size_t>(ir::attributes<op::Gather>(node).axis);
   if (info_.graph->type(node.inputs[0]).shape[static_cast<int>(axis)] == 0)
     return of_empty_axis(id, node.inputs[1], at);
   Indices source = at;
@@ -225,21 +220,22 @@ Var Emitter::gather(ValueId id, const ir::Node& node, const Indices& at) {
 Var Emitter::one_hot(ValueId id, const ir::Node& node, const Indices& at) {
   const Indices which(at.begin(), at.end() - 1);
   const Var n =
-      checked_index(id.node, node.inputs[0], which, attribute<std::int64_t>(node, "classes"));
+      checked_index(id.node, node.inputs[0], which, ir::attributes<op::OneHot>(node).classes);
   return converted(b_.cast(eq(number(at.back()), n), DType::i64), node.results[0].dtype);
 }
 
 Var Emitter::dynamic_slice(ValueId id, const ir::Node& node, const Indices& at) {
-  const auto axis = static_cast<std::size_t>(attribute<std::int64_t>(node, "axis"));
+  const auto attrs = ir::attributes<op::DynamicSlice>(node);
+  const auto axis = static_cast<std::size_t>(attrs.axis);
   const std::int64_t size = info_.graph->type(node.inputs[0]).shape[static_cast<int>(axis)];
-  const std::int64_t places = size - attribute<std::int64_t>(node, "size") + 1;
+  const std::int64_t places = size - attrs.size + 1;
   Indices source = at;
   source[axis] = at[axis] + Index(checked_index(id.node, node.inputs[1], {}, places));
   return value(node.inputs[0], source);
 }
 
 Var Emitter::update_slice(ValueId id, const ir::Node& node, const Indices& at) {
-  const auto axis = static_cast<std::size_t>(attribute<std::int64_t>(node, "axis"));
+  const auto axis = static_cast<std::size_t>(ir::attributes<op::UpdateSlice>(node).axis);
   const std::int64_t size = node.results[0].shape[static_cast<int>(axis)],
                      window = info_.graph->type(node.inputs[1]).shape[static_cast<int>(axis)];
   const Var start = checked_index(id.node, node.inputs[2], {}, size - window + 1);
@@ -259,7 +255,7 @@ Var Emitter::update_slice(ValueId id, const ir::Node& node, const Indices& at) {
 Var Emitter::random_bits(ValueId, const ir::Node& node, const Indices& at) {
   const Var seed = value(node.inputs[0], {}), draw = value(node.inputs[1], {});
   if (trace_) trace_->cost += scalar_op_cost(*node.op);
-  return emit_random_bits(b_, seed, draw, attribute<std::int64_t>(node, "stream"),
+  return emit_random_bits(b_, seed, draw, ir::attributes<op::RandomBits>(node).stream,
                           number(flatten(at, node.results[0].shape.strides())));
 }
 

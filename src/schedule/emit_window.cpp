@@ -2,7 +2,7 @@
 // windows hold an input. Small windows are written out, large ones are loops.
 #include <algorithm>
 
-#include "schedule/attributes.h"
+#include "ops/pool.h"
 #include "schedule/emitter.h"
 #include "schedule/scalar_ops.h"
 
@@ -20,10 +20,10 @@ constexpr std::int64_t kMostUnrolled = 16;
 struct Emitter::Pool {
   Ints kernel, stride, padding;
   Shape plane;  // [height, width] of x
-  explicit Pool(const ir::Node& node, const Shape& x)
-      : kernel(attribute<Ints>(node, "kernel")),
-        stride(attribute<Ints>(node, "stride")),
-        padding(attribute<Ints>(node, "padding")),
+  Pool(const op::PoolAttrs& window, const Shape& x)
+      : kernel(window.kernel),
+        stride(window.stride),
+        padding(window.padding),
         plane({x[2], x[3]}) {}
   std::int64_t positions() const { return kernel[0] * kernel[1]; }
   // The first row or column of the window of an output.
@@ -62,7 +62,7 @@ std::vector<Var> Emitter::over_window(std::int64_t rows, std::int64_t columns,
 
 Var Emitter::max_pool(ValueId id, const ir::Node& node, const Indices& at) {
   const Shape& in = info_.graph->type(node.inputs[0]).shape;
-  const Pool pool(node, in);
+  const Pool pool(ir::attributes<op::MaxPool2d>(node), in);
   const Index top = pool.origin(at, 0), left = pool.origin(at, 1);
   const DType dtype = kir::register_dtype(node.results[0].dtype);
   // Of elements that are all -infinity the first one inside is the largest.
@@ -90,7 +90,7 @@ Var Emitter::max_pool(ValueId id, const ir::Node& node, const Indices& at) {
 
 Var Emitter::max_pool_grad(ValueId, const ir::Node& node, const Indices& at) {
   const Shape& dy = info_.graph->type(node.inputs[0]).shape;
-  const Pool pool(node, node.results[0].shape);
+  const Pool pool(ir::attributes<op::MaxPool2dGrad>(node).window, node.results[0].shape);
   // Outputs are visited from the last to the first along both axes; the same order for every input.
   const Index bottom = quotient(at[2] + pool.padding[0], pool.stride[0], nullptr),
               right = quotient(at[3] + pool.padding[1], pool.stride[1], nullptr);
@@ -120,17 +120,19 @@ Var Emitter::window_length(const Index& origin, std::int64_t kernel, std::int64_
   return include_padding ? min(end, size + padding) - begin : min(end, size) - max(begin, 0);
 }
 
-Var Emitter::window_count(const ir::Node& node, const Pool& pool, const Index& top,
-                          const Index& left, DType dtype) {
-  const bool include = attribute<bool>(node, "count_include_pad");
-  const Var rows = window_length(top, pool.kernel[0], pool.plane[0], pool.padding[0], include),
-            columns = window_length(left, pool.kernel[1], pool.plane[1], pool.padding[1], include);
+Var Emitter::window_count(const Pool& pool, const Index& top, const Index& left,
+                          bool include_padding, DType dtype) {
+  const Var rows =
+                window_length(top, pool.kernel[0], pool.plane[0], pool.padding[0], include_padding),
+            columns = window_length(left, pool.kernel[1], pool.plane[1], pool.padding[1],
+                                    include_padding);
   return b_.cast(rows * columns, dtype);
 }
 
 Var Emitter::average_pool(ValueId, const ir::Node& node, const Indices& at) {
   const Shape& in = info_.graph->type(node.inputs[0]).shape;
-  const Pool pool(node, in);
+  const op::AvgPoolAttrs attrs = ir::attributes<op::AvgPool2d>(node);
+  const Pool pool(attrs.window, in);
   const Index top = pool.origin(at, 0), left = pool.origin(at, 1);
   const DType dtype = kir::register_dtype(node.results[0].dtype);
   const Var zero = wide(b_.constant(kir::VType{dtype, 1}, 0.0));
@@ -144,13 +146,14 @@ Var Emitter::average_pool(ValueId, const ir::Node& node, const Indices& at) {
         const Var x = under(inside, [&] { return value(node.inputs[0], source); });
         return {inside.valid() ? b_.select(wide(inside), now[0] + x, now[0]) : now[0] + x};
       });
-  return emit_fit(b_, sum[0] / wide(window_count(node, pool, top, left, dtype)),
+  return emit_fit(b_, sum[0] / wide(window_count(pool, top, left, attrs.count_include_pad, dtype)),
                   node.results[0].dtype);
 }
 
 Var Emitter::average_pool_grad(ValueId, const ir::Node& node, const Indices& at) {
   const Shape& dy = info_.graph->type(node.inputs[0]).shape;
-  const Pool pool(node, node.results[0].shape);
+  const op::AvgPoolAttrs attrs = ir::attributes<op::AvgPool2dGrad>(node).pool;
+  const Pool pool(attrs.window, node.results[0].shape);
   const Index bottom = quotient(at[2] + pool.padding[0], pool.stride[0], nullptr),
               right = quotient(at[3] + pool.padding[1], pool.stride[1], nullptr);
   const DType dtype = kir::register_dtype(node.results[0].dtype);
@@ -167,7 +170,8 @@ Var Emitter::average_pool_grad(ValueId, const ir::Node& node, const Indices& at)
         holds = both(holds, within(at[2] + top * -1, 0, pool.kernel[0]));
         holds = both(holds, within(at[3] + left * -1, 0, pool.kernel[1]));
         const Var gradient = under(holds, [&] { return value(node.inputs[0], source); });
-        const Var share = wide(gradient) / wide(window_count(node, pool, top, left, dtype));
+        const Var share =
+            wide(gradient) / wide(window_count(pool, top, left, attrs.count_include_pad, dtype));
         return {holds.valid() ? b_.select(wide(holds), now[0] + share, now[0]) : now[0] + share};
       });
   return emit_fit(b_, sum[0], node.results[0].dtype);

@@ -177,7 +177,7 @@ class Emitter {
                                     std::vector<kir::Var> carried, const WindowCode& code);
   kir::Var window_length(const Index& origin, std::int64_t kernel, std::int64_t size,
                          std::int64_t padding, bool include_padding);
-  kir::Var window_count(const ir::Node& node, const Pool& pool, const Index& top, const Index& left,
+  kir::Var window_count(const Pool& pool, const Index& top, const Index& left, bool include_padding,
                         DType dtype);
   kir::Var max_pool(ValueId id, const ir::Node& node, const Indices& at);
   kir::Var max_pool_grad(ValueId id, const ir::Node& node, const Indices& at);

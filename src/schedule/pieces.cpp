@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ops/face.h"
+#include "ops/index.h"
 #include "schedule/archetype.h"
 #include "schedule/scalar_ops.h"
 
@@ -53,7 +55,7 @@ class Finder {
   void decide(std::uint32_t id) {
     if (skip(id)) return;
     const ir::Node& n = graph_.node(id);
-    if (n.op->name == "update_slice") store_update(n);
+    if (ops::is<op::UpdateSlice>(n)) store_update(n);
     if (is_anchor(n) || results_.contains(id) || !c_.options.fuse) {
       stored_[id] = true;
       return;

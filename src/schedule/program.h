@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kir/kernel.h"
+#include "kir/status_message.h"
 #include "pantala/graph.h"
 
 namespace pantala::schedule {
@@ -71,11 +72,7 @@ struct ProgramLaunch {
   double flops = 0, bytes = 0;
 };
 
-// What a kernel's report means to the user: the text of a ValueError.
-struct StatusMessage {
-  std::int64_t code = 0;
-  std::string text;
-};
+using kir::StatusMessage;
 
 struct Program {
   Graph graph;  // the lowered graph that the uniforms' values belong to

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "kir/math.h"
+#include "ops/face.h"
+#include "ops/random.h"
 #include "pantala/error.h"
 #include "schedule/scalar_parts.h"
 
@@ -258,7 +260,7 @@ Var emit_scalar_op(Builder& b, const ir::OpDef& op, const ir::AttrValues& attrs,
 }
 
 double scalar_op_cost(const ir::OpDef& op) {
-  return op.name == "random_bits" ? kRandomBitsCost : get(op).cost;
+  return ops::is<op::RandomBits>(op) ? kRandomBitsCost : get(op).cost;
 }
 
 }  // namespace pantala::schedule

@@ -7,9 +7,9 @@
 #include <map>
 
 #include "base/log.h"
-#include "compiler/plan_data.h"
 #include "io/file.h"
 #include "pantala/error.h"
+#include "plan/compiled_plan.h"
 #include "train/checkpoint_files.h"
 #include "train/state_json.h"
 #include "train/trainer_impl.h"

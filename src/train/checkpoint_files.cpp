@@ -6,7 +6,7 @@
 #include <set>
 #include <string_view>
 
-#include "compiler/sha256.h"
+#include "base/sha256.h"
 #include "io/file.h"
 #include "pantala/error.h"
 
@@ -148,14 +148,14 @@ void write_checkpoint(const fs::path& folder, std::uint64_t needed,
 
 std::string file_checksum(const fs::path& path) {
   const io::FileReader file(path);
-  compiler::Sha256 hash;
+  Sha256 hash;
   std::string part;
   for (std::uint64_t at = 0; at < file.size(); at += part.size()) {
     part.resize(std::min<std::uint64_t>(std::uint64_t{1} << 20, file.size() - at));
     file.read_at(at, part);
     hash.add(part);
   }
-  return compiler::hex(hash.finish());
+  return hex(hash.finish());
 }
 
 std::string state_text(const io::Json& document) {
@@ -168,7 +168,7 @@ std::string state_text(const io::Json& document) {
   }
   rest.erase(0, 2);  // the brace and the end of its line
   rest += '\n';
-  return fmt::format("{}{}{}{}", kOpening, compiler::hex(compiler::sha256(rest)), kClosing, rest);
+  return fmt::format("{}{}{}{}", kOpening, hex(sha256(rest)), kClosing, rest);
 }
 
 io::Json parse_state(const std::string& text, const std::string& file) {
@@ -177,8 +177,7 @@ io::Json parse_state(const std::string& text, const std::string& file) {
   if (view.size() < kRest || !view.starts_with(kOpening) ||
       view.substr(kOpening.size() + kChecksum, kClosing.size()) != kClosing)
     throw ParseError(fmt::format("{}: does not begin with the checksum of a checkpoint", file));
-  if (compiler::hex(compiler::sha256(view.substr(kRest))) !=
-      view.substr(kOpening.size(), kChecksum))
+  if (hex(sha256(view.substr(kRest))) != view.substr(kOpening.size(), kChecksum))
     throw ParseError(fmt::format("{}: damaged: its checksum is not that of its content", file));
   return io::parse_json(view, file);
 }

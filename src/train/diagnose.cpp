@@ -9,18 +9,17 @@
 #include <set>
 
 #include "base/text.h"
-#include "compiler/pipeline.h"
-#include "compiler/step_graphs.h"
+#include "compiler/step_parts.h"
 #include "ir/graph_data.h"
 #include "ops/arithmetic.h"
 #include "ops/face.h"
 #include "ops/movement.h"
 #include "pantala/ops.h"
+#include "plan/step_names.h"
 
 namespace pantala::train {
 
-using compiler::StepGraph;
-using compiler::TrainingGraph;
+using compiler::StepParts;
 
 namespace {
 
@@ -31,13 +30,12 @@ struct Endpoint {
 };
 using Endpoints = std::vector<Endpoint>;
 
-// A step to replay. Nodes before `forward` are of the forward pass, those before `backward` of the
-// gradients, the others of the update.
+// A step to replay.
 struct ReplayedStep {
   Graph graph;
   std::vector<Endpoints> endpoints;
   Endpoints norms = {};  // of the gradients: to blame if everything else is finite
-  std::uint32_t forward = 0, backward = 0;
+  std::uint32_t forward = 0, backward = 0;  // as in StepParts
 };
 
 Endpoints new_values(const Graph& graph) {
@@ -49,26 +47,23 @@ Endpoints new_values(const Graph& graph) {
 }
 
 // The step that computes gradients: `step` or `accumulate`.
-ReplayedStep with_gradients(const StepGraph& step, const TrainingGraph& training) {
-  ReplayedStep replayed{.graph = step.graph, .endpoints = {}};
-  for (const auto& results : training.values)
-    for (const ValueId& id : results) replayed.forward = std::max(replayed.forward, id.node + 1);
-  replayed.backward = static_cast<std::uint32_t>(training.graph.size());
+ReplayedStep with_gradients(const StepParts& step) {
+  ReplayedStep replayed{
+      .graph = step.graph, .endpoints = {}, .forward = step.forward, .backward = step.backward};
   Endpoints gradients;
-  for (const compiler::TrainedParameter& p : training.parameters) {
-    if (p.frozen()) continue;
-    const Tensor norm = sum(square(replayed.graph.value(p.gradient.id())));  // what the guard sees
-    gradients.push_back({fmt::format("the gradient of '{}'", p.name), p.gradient.id()});
-    replayed.norms.push_back({fmt::format("the norm of the gradient of '{}'", p.name), norm.id()});
+  for (const auto& [parameter, gradient] : step.gradients) {
+    const Tensor norm = sum(square(replayed.graph.value(gradient)));  // what the guard sees
+    gradients.push_back({fmt::format("the gradient of '{}'", parameter), gradient});
+    replayed.norms.push_back(
+        {fmt::format("the norm of the gradient of '{}'", parameter), norm.id()});
   }
-  replayed.endpoints = {{{"the loss", training.loss.id()}}, gradients, new_values(step.graph)};
+  replayed.endpoints = {{{"the loss", step.loss}}, gradients, new_values(step.graph)};
   return replayed;
 }
 
-ReplayedStep of_update(const StepGraph& step) {
-  return {
-      .graph = step.graph,
-      .endpoints = {{{"the mean loss", step.graph.output("loss").id()}}, new_values(step.graph)}};
+ReplayedStep of_update(const StepParts& step) {
+  return {.graph = step.graph,
+          .endpoints = {{{"the mean loss", step.loss}}, new_values(step.graph)}};
 }
 
 std::vector<bool> live_nodes(const ReplayedStep& step) {
@@ -305,9 +300,9 @@ using Changed = std::map<std::string, Literal, std::less<>>;
 
 // What the accumulators hold when `apply` runs: what the session has if it has just run it,
 // otherwise what the replayed micro-batch leaves there.
-Changed accumulators(const Session& session, const StepGraph& accumulate, const Replay& replay) {
+Changed accumulators(const Session& session, const StepParts& accumulate, const Replay& replay) {
   Changed changed;
-  if (session.accumulated() == 0 && session.state(compiler::kAccumulatedWeight).at(0) != 0)
+  if (session.accumulated() == 0 && session.state(plan::kAccumulatedWeight).at(0) != 0)
     return changed;
   const ir::GraphData& graph = *accumulate.graph.data();
   for (const auto& [leaf, value] : graph.updates)
@@ -320,20 +315,13 @@ Changed accumulators(const Session& session, const StepGraph& accumulate, const 
 
 Diagnosis diagnose(const Graph& graph, const Tensor& loss, const CompileOptions& options,
                    const Session& session, const data::Batch& batch, const BatchInputs& names) {
-  CompileOptions plain = options;
-  plain.observe = {};
-  plain.observe_gradients = false;
-  plain.non_finite = NonFiniteGuard::none;
-  compiler::check_training_options(plain);
-  const TrainingGraph training =
-      compiler::differentiate_training(compiler::with_observed(graph, loss, plain), plain);
-  const std::vector<StepGraph> steps = compiler::training_steps(training, plain);
+  const std::vector<StepParts> steps = compiler::training_step_parts(graph, loss, options);
 
   Diagnosis diagnosis{.origin = {}, .device = options.device};
-  const ReplayedStep first = with_gradients(steps[0], training);
-  Replay replay(first, plain);
+  const ReplayedStep first = with_gradients(steps[0]);
+  Replay replay(first, options);
   const double is_first = session.accumulated() == 0 ? 1.0 : 0.0;
-  replay.take(session, {{std::string(compiler::kFirstMicroBatch), Literal::scalar(is_first)}});
+  replay.take(session, {{std::string(plan::kFirstMicroBatch), Literal::scalar(is_first)}});
   replay.give(names.data, batch.data);
   replay.give(names.labels, batch.labels);
   replay.run();
@@ -341,7 +329,7 @@ Diagnosis diagnose(const Graph& graph, const Tensor& loss, const CompileOptions&
   diagnosis.origin = search.run();
   if (!diagnosis.origin && steps.size() > 1) {
     const ReplayedStep second = of_update(steps[1]);
-    Replay update(second, plain);
+    Replay update(second, options);
     update.take(session, accumulators(session, steps[0], replay));
     update.run();
     diagnosis.origin = Search(second, update).run();

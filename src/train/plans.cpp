@@ -7,29 +7,24 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "compiler/plan_data.h"
-#include "compiler/plan_key.h"
 #include "ir/graph_data.h"
 #include "pantala/error.h"
+#include "plan/compiled_plan.h"
 
 namespace pantala::train {
 
 namespace {
 
 // "step-64-0123456789abcdef.plan": plans of many models and sizes can share a folder.
-std::string cache_file(const PlanNames& names, std::string_view role, std::int64_t items,
-                       const compiler::Digest& key) {
-  return (names.cache / fmt::format("{}-{}-{}.plan", role, items, compiler::hex(key).substr(0, 16)))
-      .string();
+std::string cache_file(const PlanNames& names, std::string_view role, std::int64_t items) {
+  return (names.cache / fmt::format("{}-{}-{{key}}.plan", role, items)).string();
 }
 
 CompileResult compile_step(const Graph& graph, std::int64_t items, const PlanNames& names,
                            const CompileOptions& options) {
   const Tensor loss = graph.output(names.loss);
   if (names.cache.empty()) return compile_training_graph(graph, loss, options);
-  return load_or_compile_training(
-      cache_file(names, "step", items, compiler::plan_key(graph, loss, options)), graph, loss,
-      options);
+  return load_or_compile_training(cache_file(names, "step", items), graph, loss, options);
 }
 
 CompileResult compile_evaluation(const Graph& graph, std::int64_t items, const PlanNames& names,
@@ -40,14 +35,13 @@ CompileResult compile_evaluation(const Graph& graph, std::int64_t items, const P
   options.optimize = training.optimize;
   options.non_finite = NonFiniteGuard::none;
   if (names.cache.empty()) return compile(graph, options);
-  return load_or_compile(
-      cache_file(names, "evaluate", items, compiler::plan_key(graph, {}, options)), graph, options);
+  return load_or_compile(cache_file(names, "evaluate", items), graph, options);
 }
 
 // TypeError with the nearest name if the session's graph has no such input.
 Type input_type(const Session& session, const std::string& name) {
   std::vector<std::string> inputs;
-  for (const compiler::CompiledLeaf& leaf : session.compiled().data()->leaves) {
+  for (const plan::CompiledLeaf& leaf : session.compiled().data()->leaves) {
     if (leaf.kind != LeafKind::input) continue;
     if (leaf.name == name) return leaf.type;
     inputs.push_back(leaf.name);
@@ -160,10 +154,10 @@ const SessionPlan& Plans::step_on(const data::Batch& batch) {
 // A leaf that only evaluation has would be in some checkpoints and not in others.
 void Plans::check_known(const CompiledPlan& plan) const {
   std::vector<std::string> unknown;
-  for (const compiler::CompiledLeaf& leaf : plan.data()->leaves) {
+  for (const plan::CompiledLeaf& leaf : plan.data()->leaves) {
     if (leaf.kind == LeafKind::input) continue;
     const auto& known = session_.compiled().data()->leaves;
-    if (std::ranges::find(known, leaf.name, &compiler::CompiledLeaf::name) == known.end())
+    if (std::ranges::find(known, leaf.name, &plan::CompiledLeaf::name) == known.end())
       unknown.push_back(leaf.name);
   }
   if (!unknown.empty())

@@ -9,8 +9,8 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "compiler/plan_data.h"
 #include "pantala/error.h"
+#include "plan/compiled_plan.h"
 #include "train/trainer_impl.h"
 
 namespace pantala {

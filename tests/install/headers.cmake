@@ -11,7 +11,7 @@ if(NOT rule MATCHES "/include/pantala/session.h")
   message(FATAL_ERROR "the list of headers was not read: ${rule}")
 endif()
 string(REPLACE "${PREFIX}/" "" rule "${rule}")  # whatever its folders are called
-string(REGEX MATCHALL "[^ \n\\]+/(fmt|spdlog|nlohmann|CLI|llvm|llvm-c|zlib)[/.][^ \n\\]*" foreign "${rule}")
+string(REGEX MATCHALL "[^ \n\\]+/(fmt|spdlog|nlohmann|CLI|llvm|llvm-c|zlib|openssl)[/.][^ \n\\]*" foreign "${rule}")
 if(foreign)
   message(FATAL_ERROR "public headers include ${foreign}")
 endif()

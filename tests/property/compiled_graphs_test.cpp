@@ -52,7 +52,7 @@ Case make_case(std::uint64_t seed, DType dtype, bool exact) {
 
 // The outputs; the plan that computes them is checked on the way.
 std::vector<Literal> run_checked(const Case& c, const CompiledRun& how) {
-  const compiler::Compiled compiled = compile_graph(c.graph, how);
+  const plan::CompiledStep compiled = compile_graph(c.graph, how);
   EXPECT_EQ(memory_offence(compiled.plan), "");
   return run_compiled(c.graph, compiled, c.bindings, how);
 }
@@ -148,7 +148,7 @@ TEST(CompiledGraphChecks, see_overlapping_temporaries) {
   const Tensor x = g.input("x", {64});
   const Tensor a = exp(x), b = sin(x);
   g.output("y", (a + b) * a);
-  compiler::Compiled compiled = compile_graph(g, {.device = "kir", .fuse = false});
+  plan::CompiledStep compiled = compile_graph(g, {.device = "kir", .fuse = false});
   EXPECT_EQ(memory_offence(compiled.plan), "");
   for (plan::Buffer& buffer : compiled.plan.buffers)
     if (buffer.storage == plan::Storage::arena) buffer.offset = 0;

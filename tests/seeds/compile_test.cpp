@@ -9,9 +9,9 @@
 
 #include "base/log.h"
 #include "base/trace.h"
-#include "compiler/plan_data.h"
 #include "io/file.h"
 #include "pantala/ops.h"
+#include "plan/compiled_plan.h"
 #include "support/temporary.h"
 
 namespace pantala::tests {

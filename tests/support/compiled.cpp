@@ -6,7 +6,7 @@
 #include <deque>
 #include <map>
 
-#include "compiler/compile.h"
+#include "compiler/pipeline.h"
 #include "device/device.h"
 #include "ir/graph_data.h"
 #include "ir/memory.h"
@@ -35,7 +35,7 @@ void keep_loaded(device::Device& device, device::PlanId id) {
   plans.pop_front();
 }
 
-Literal value_of(const compiler::CompiledLeaf& leaf, const ref::Bindings& bindings) {
+Literal value_of(const plan::CompiledLeaf& leaf, const ref::Bindings& bindings) {
   if (const auto it = bindings.find(leaf.name); it != bindings.end()) return it->second;
   if (leaf.kind == LeafKind::input) throw TypeError("no value for input " + leaf.name);
   return init::make(leaf.init, leaf.type, leaf.name, 0);
@@ -69,9 +69,9 @@ class Regions {
 
 }  // namespace
 
-compiler::Compiled compile_graph(const Graph& graph, const CompiledRun& how) {
-  return compiler::compile({.graph = graph},
-                           compiler::host_options(how.device, how.threads, how.fuse));
+plan::CompiledStep compile_graph(const Graph& graph, const CompiledRun& how) {
+  return compiler::compile_step({.graph = graph},
+                                compiler::host_options(how.device, how.threads, how.fuse));
 }
 
 std::vector<Literal> run_compiled(const Graph& graph, const ref::Bindings& bindings,
@@ -79,13 +79,13 @@ std::vector<Literal> run_compiled(const Graph& graph, const ref::Bindings& bindi
   return run_compiled(graph, compile_graph(graph, how), bindings, how);
 }
 
-std::vector<Literal> run_compiled(const Graph& graph, const compiler::Compiled& compiled,
+std::vector<Literal> run_compiled(const Graph& graph, const plan::CompiledStep& compiled,
                                   const ref::Bindings& bindings, const CompiledRun& how) {
   device::Device& device = shared_device(how);
   const plan::Plan& plan = compiled.plan;
   Regions regions(device, plan);
   std::map<std::string, Literal> values;
-  for (const compiler::CompiledLeaf& leaf : compiled.leaves)
+  for (const plan::CompiledLeaf& leaf : compiled.leaves)
     values.emplace(leaf.name, value_of(leaf, bindings));
   for (std::size_t k = 0; k < plan.regions.size(); ++k) {
     if (plan.regions[k].storage == plan::Storage::output) continue;
@@ -97,7 +97,7 @@ std::vector<Literal> run_compiled(const Graph& graph, const compiler::Compiled& 
   for (const auto& leaf : compiled.host.leaves())
     numbers.push_back(number_of(values.at(leaf.name)));
   std::vector<std::int64_t> slots(compiled.host.uniforms());
-  compiler::HostProgram host_program = compiled.host;
+  plan::HostProgram host_program = compiled.host;
   host_program.evaluate(numbers, slots);
   const device::PlanId id = device.load(plan);
   device.run(id, {.arena = regions.arena, .regions = regions.slices, .uniforms = slots});

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "compiler/compile.h"
 #include "pantala/interpreter.h"
+#include "plan/compiled_step.h"
 
 namespace pantala::tests {
 
@@ -16,7 +16,7 @@ struct CompiledRun {
   int threads = 1;
 };
 
-compiler::Compiled compile_graph(const Graph& graph, const CompiledRun& how = {});
+plan::CompiledStep compile_graph(const Graph& graph, const CompiledRun& how = {});
 
 // The outputs of a graph, in order, then the new values of its updates.
 std::vector<Tensor> results_of(const Graph& graph);
@@ -24,7 +24,7 @@ std::vector<Tensor> results_of(const Graph& graph);
 // The results of the graph (updates: what the leaf holds afterwards; it must live on the device).
 // Leaves that are not bound take their first value. Machine code of the last runs stays in the
 // process: graphs that are made of the same kernels share it.
-std::vector<Literal> run_compiled(const Graph& graph, const compiler::Compiled& compiled,
+std::vector<Literal> run_compiled(const Graph& graph, const plan::CompiledStep& compiled,
                                   const ref::Bindings& bindings, const CompiledRun& how = {});
 std::vector<Literal> run_compiled(const Graph& graph, const ref::Bindings& bindings,
                                   const CompiledRun& how = {});

@@ -119,6 +119,21 @@ TEST(LayeringCheck,
               IsEmpty());
 }
 
+TEST(LayeringCheck, shows_the_face_alone_to_those_that_only_use_a_module) {
+  const std::vector<Module> modules = parse_modules(
+      "ir|graph.h|||\n"
+      "compiler|compile.h|ir|replay.h|\n"
+      "runtime|session.h|ir||compiler\n"
+      "train||runtime||\n");
+  for (const char* file : {"src/runtime/a.cpp", "src/train/a.cpp"}) {
+    EXPECT_THAT(layering_violations(modules, {{file,
+                                               "#include \"pantala/compile.h\"\n#include "
+                                               "\"compiler/replay.h\"\n"}}),
+                IsEmpty());
+    EXPECT_EQ(layering_violations(modules, {{file, "#include \"compiler/guard.h\"\n"}}).size(), 1u);
+  }
+}
+
 TEST(LayeringCheck, keeps_llvm_in_its_folder) {
   EXPECT_THAT(violations("src/codegen/llvm/emit.cpp",
                          "#include <llvm/IR/Module.h>\n#include \"llvm/IR/Type.h\"\n"),

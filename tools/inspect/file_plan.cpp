@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
-#include "compiler/plan_file.h"
 #include "io/file.h"
+#include "plan/plan_file.h"
 #include "runtime/store.h"
 #include "tools/inspect/file_kinds.h"
 #include "tools/inspect/table.h"
@@ -16,7 +16,7 @@ namespace pantala::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using compiler::Compiled;
+using plan::CompiledStep;
 
 struct Leaf {
   std::string kind, name, type;
@@ -24,13 +24,13 @@ struct Leaf {
 };
 
 // What goes into a step, and what comes out of it.
-std::vector<Leaf> ports(const Compiled& step) {
+std::vector<Leaf> ports(const CompiledStep& step) {
   std::vector<Leaf> list;
   const auto add = [&](std::string_view kind, const std::string& name, const Type& type) {
     list.push_back(
         {std::string(kind), name, type.str(), type.shape.numel() * dtype_bytes(type.dtype)});
   };
-  for (const compiler::CompiledLeaf& leaf : step.leaves)
+  for (const plan::CompiledLeaf& leaf : step.leaves)
     add(runtime::kind_name(leaf.kind), leaf.name, leaf.type);
   for (const plan::Port& port : step.plan.outputs)
     add("output", port.name, {step.plan.buffers[port.buffer].dtype, port.shape});
@@ -49,14 +49,14 @@ std::vector<Kernel> kernels(const plan::Plan& plan) {
   return list;
 }
 
-std::vector<std::pair<std::string_view, std::int64_t>> sizes(const Compiled& step) {
-  return {{"parameters and states", compiler::bytes_in_store(step.leaves)},
+std::vector<std::pair<std::string_view, std::int64_t>> sizes(const CompiledStep& step) {
+  return {{"parameters and states", plan::bytes_in_store(step.leaves)},
           {"temporaries", step.plan.arena_bytes},
           {"constants", static_cast<std::int64_t>(step.plan.constants.size())},
           {"scratch of a thread", step.plan.scratch_bytes}};
 }
 
-std::string step_text(const Compiled& step) {
+std::string step_text(const CompiledStep& step) {
   std::vector<std::vector<std::string>> leaves, code;
   for (const Leaf& leaf : ports(step))
     leaves.push_back({leaf.kind, leaf.name, leaf.type, std::to_string(leaf.bytes)});
@@ -82,13 +82,13 @@ std::string as_text(const CompiledPlan::Data& data, const std::string& path, std
                   counted(static_cast<std::size_t>(data.threads), "thread"),
                   data.optimizer ? "optimizer " + data.optimizer->str() : "no optimizer",
                   data.has_loss ? "with a loss" : "without a loss");
-  for (const Compiled& step : data.steps) text += step_text(step);
+  for (const CompiledStep& step : data.steps) text += step_text(step);
   return text;
 }
 
 std::string as_json(const CompiledPlan::Data& data, const std::string& path, std::size_t bytes) {
   Json steps = Json::object();
-  for (const Compiled& step : data.steps) {
+  for (const CompiledStep& step : data.steps) {
     Json leaves = Json::array(), code = Json::array(), memory = Json::object();
     for (const Leaf& leaf : ports(step))
       leaves.push_back(
@@ -117,12 +117,12 @@ std::string as_json(const CompiledPlan::Data& data, const std::string& path, std
 }
 
 bool recognises(const std::filesystem::path&, std::string_view first_bytes) {
-  return first_bytes.starts_with(compiler::kPlanFileMagic);
+  return first_bytes.starts_with(plan::kPlanFileMagic);
 }
 
 std::string show(const std::filesystem::path& path, bool json) {
-  const std::string bytes = io::read_file(path, compiler::kMaxPlanFileBytes);
-  const auto data = compiler::decode_plan(bytes, path.string());
+  const std::string bytes = io::read_file(path, plan::kMaxPlanFileBytes);
+  const auto data = plan::decode_plan(bytes, path.string());
   return json ? as_json(*data, path.string(), bytes.size())
               : as_text(*data, path.string(), bytes.size());
 }

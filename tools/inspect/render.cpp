@@ -16,7 +16,7 @@ namespace pantala::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using compiler::Compiled;
+using plan::CompiledStep;
 
 std::string_view access_text(kir::Access access) {
   return access == kir::Access::read    ? "reads"
@@ -30,7 +30,7 @@ std::string buffer_text(const plan::Buffer& buffer) {
 }
 
 // Headings only where there is more than one step.
-std::string heading(const std::vector<Compiled>& steps, const Compiled& step) {
+std::string heading(const std::vector<CompiledStep>& steps, const CompiledStep& step) {
   return steps.size() == 1 ? "" : fmt::format("== {}\n", step.role);
 }
 
@@ -63,9 +63,9 @@ std::vector<std::size_t> arena_buffers(const plan::Plan& plan) {
 
 }  // namespace
 
-std::string schedule_text(const std::vector<Compiled>& steps) {
+std::string schedule_text(const std::vector<CompiledStep>& steps) {
   std::string text;
-  for (const Compiled& step : steps) {
+  for (const CompiledStep& step : steps) {
     text += heading(steps, step);
     for (std::size_t k = 0; k < step.plan.launches.size(); ++k) {
       const plan::Launch& launch = step.plan.launches[k];
@@ -84,9 +84,9 @@ std::string schedule_text(const std::vector<Compiled>& steps) {
   return text;
 }
 
-std::string schedule_json(const std::vector<Compiled>& steps) {
+std::string schedule_json(const std::vector<CompiledStep>& steps) {
   Json document = Json::object();
-  for (const Compiled& step : steps) {
+  for (const CompiledStep& step : steps) {
     Json launches = Json::array();
     for (const plan::Launch& launch : step.plan.launches) {
       Json sets = Json::array();
@@ -107,9 +107,9 @@ std::string schedule_json(const std::vector<Compiled>& steps) {
   return document.dump(2) + "\n";
 }
 
-std::string kernels_text(const std::vector<Compiled>& steps) {
+std::string kernels_text(const std::vector<CompiledStep>& steps) {
   std::string text;
-  for (const Compiled& step : steps) {
+  for (const CompiledStep& step : steps) {
     text += heading(steps, step);
     std::size_t width = 6;
     for (const Report::Kernel& kernel : step.report.kernels)
@@ -123,9 +123,9 @@ std::string kernels_text(const std::vector<Compiled>& steps) {
   return text;
 }
 
-std::string kernels_json(const std::vector<Compiled>& steps) {
+std::string kernels_json(const std::vector<CompiledStep>& steps) {
   Json document = Json::object();
-  for (const Compiled& step : steps) {
+  for (const CompiledStep& step : steps) {
     Json kernels = Json::array();
     for (const Report::Kernel& kernel : step.report.kernels)
       kernels.push_back({{"name", kernel.name},
@@ -137,9 +137,9 @@ std::string kernels_json(const std::vector<Compiled>& steps) {
   return document.dump(2) + "\n";
 }
 
-std::string memory_text(const std::vector<Compiled>& steps) {
+std::string memory_text(const std::vector<CompiledStep>& steps) {
   std::string text;
-  for (const Compiled& step : steps) {
+  for (const CompiledStep& step : steps) {
     const plan::Plan& plan = step.plan;
     text += heading(steps, step);
     for (const plan::Region& region : plan.regions)
@@ -159,9 +159,9 @@ std::string memory_text(const std::vector<Compiled>& steps) {
   return text;
 }
 
-std::string memory_json(const std::vector<Compiled>& steps) {
+std::string memory_json(const std::vector<CompiledStep>& steps) {
   Json document = Json::object();
-  for (const Compiled& step : steps) {
+  for (const CompiledStep& step : steps) {
     const plan::Plan& plan = step.plan;
     Json regions = Json::array(), arena = Json::array();
     for (const plan::Region& region : plan.regions)
@@ -185,10 +185,10 @@ std::string memory_json(const std::vector<Compiled>& steps) {
   return document.dump(2) + "\n";
 }
 
-std::string kernel_code(const std::vector<Compiled>& steps, std::string_view name,
+std::string kernel_code(const std::vector<CompiledStep>& steps, std::string_view name,
                         KernelForm form) {
   std::vector<std::string> names;
-  for (const Compiled& step : steps)
+  for (const CompiledStep& step : steps)
     for (const plan::Unit& unit : step.plan.units) {
       names.push_back(unit.entry);
       if (unit.entry != name) continue;

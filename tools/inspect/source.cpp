@@ -6,7 +6,6 @@
 #include <filesystem>
 
 #include "base/text.h"
-#include "compiler/pipeline.h"
 #include "io/file.h"
 #include "pantala/error.h"
 #include "pantala/text.h"
@@ -71,17 +70,19 @@ Inspected read_source(const InspectSource& source) {
 
 std::vector<compiler::StepGraph> step_graphs(const Inspected& inspected) {
   Report report;
-  return inspected.loss.valid()
-             ? compiler::training_graphs(inspected.graph, inspected.loss, inspected.options, report)
-             : compiler::plain_graphs(inspected.graph, inspected.options, report);
+  const auto& [graph, loss, options] = inspected;
+  return compiler::make_step_graphs(loss.valid()
+                                        ? compiler::Compilation::training(graph, loss, options)
+                                        : compiler::Compilation::plain(graph, options),
+                                    report);
 }
 
-std::vector<compiler::Compiled> planned_steps(const Inspected& inspected) {
+std::vector<plan::CompiledStep> planned_steps(const Inspected& inspected) {
   const compiler::Options options =
       compiler::host_options("kir", inspected.options.threads, inspected.options.optimize);
-  std::vector<compiler::Compiled> steps;
+  std::vector<plan::CompiledStep> steps;
   for (const compiler::StepGraph& step : step_graphs(inspected))
-    steps.push_back(compiler::compile(step, options));
+    steps.push_back(compiler::compile_step(step, options));
   return steps;
 }
 

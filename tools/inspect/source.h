@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/compile.h"
+#include "compiler/pipeline.h"
 #include "pantala/compile.h"
 
 namespace pantala::tools {
@@ -36,7 +36,7 @@ Inspected read_source(const InspectSource& source);
 
 // The steps as they go to the scheduler, and with their plans but without machine code.
 std::vector<compiler::StepGraph> step_graphs(const Inspected& inspected);
-std::vector<compiler::Compiled> planned_steps(const Inspected& inspected);
+std::vector<plan::CompiledStep> planned_steps(const Inspected& inspected);
 CompileResult compile_all(const Inspected& inspected);
 
 }  // namespace pantala::tools

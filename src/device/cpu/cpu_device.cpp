@@ -8,8 +8,8 @@
 #include <mutex>
 #include <thread>
 
+#include "device/cpu/loaded_plan.h"
 #include "device/cpu/pool.h"
-#include "device/cpu/program.h"
 #include "device/float_environment.h"
 #include "device/host_device.h"
 #include "pantala/error.h"
@@ -50,35 +50,35 @@ class CpuDevice final : public HostDevice {
   PlanId load(plan::Plan plan) override {
     validate(plan);
     // Compiling takes long and touches nothing of the device: the lock is taken for the result.
-    auto program = std::make_unique<Program>(std::move(plan), pool_.workers());
+    auto loaded = std::make_unique<LoadedPlan>(std::move(plan), pool_.workers());
     const std::lock_guard lock(mutex_);
-    grow_scratch(program->plan().scratch_bytes);
-    constants_ += std::ssize(program->plan().constants);
+    grow_scratch(loaded->plan().scratch_bytes);
+    constants_ += std::ssize(loaded->plan().constants);
     const PlanId id{++last_plan_};
-    programs_.emplace(id, std::move(program));
+    loaded_.emplace(id, std::move(loaded));
     return id;
   }
   void unload(PlanId plan) override {
     const std::lock_guard lock(mutex_);
     constants_ -= std::ssize(find(plan).plan().constants);
-    programs_.erase(plan);
+    loaded_.erase(plan);
   }
 
   void run(PlanId plan, const RunArguments& arguments) override {
     const std::lock_guard lock(mutex_);
     const DefaultFloatEnvironment environment;
-    Program& program = find(plan);
-    program.bind(arguments, memory_);
-    if (sentinels_) program.gaps().write_sentinels(program.arena());
+    LoadedPlan& loaded = find(plan);
+    loaded.bind(arguments, memory_);
+    if (sentinels_) loaded.gaps().write_sentinels(loaded.arena());
     {
-      const ArenaPoison poison(program.gaps(), program.arena(), program.plan());
+      const ArenaPoison poison(loaded.gaps(), loaded.arena(), loaded.plan());
       if (arguments.times)
-        walk_timed(program, *arguments.times);
+        walk_timed(loaded, *arguments.times);
       else
-        walk(program);
+        walk(loaded);
     }
     if (!sentinels_) return;
-    program.gaps().check_sentinels(program.arena(), program.plan());
+    loaded.gaps().check_sentinels(loaded.arena(), loaded.plan());
     check_all_sentinels();
   }
   std::int32_t take_status() override {
@@ -110,34 +110,33 @@ class CpuDevice final : public HostDevice {
 
  private:
   struct Context {
-    const Program& program;
+    const LoadedPlan& loaded;
     WorkerPool& pool;
     std::vector<WorkerState>& states;
     RunTimes* times = nullptr;
   };
 
-  void walk(const Program& program) {
-    Context context{program, pool_, states_};
+  void walk(const LoadedPlan& loaded) {
+    Context context{loaded, pool_, states_};
     pool_.run(
         [](void* opaque, int worker) {
           const Context& c = *static_cast<Context*>(opaque);
-          c.program.walk(c.pool, worker, c.states[static_cast<std::size_t>(worker)]);
+          c.loaded.walk(c.pool, worker, c.states[static_cast<std::size_t>(worker)]);
         },
         &context);
   }
 
-  void walk_timed(const Program& program, RunTimes& times) {
-    const std::size_t launches = program.plan().launches.size();
+  void walk_timed(const LoadedPlan& loaded, RunTimes& times) {
+    const std::size_t launches = loaded.plan().launches.size();
     times.launches.resize(launches);
     for (WorkerState& state : states_)
       if (state.durations.size() < launches) state.durations.resize(launches);
     times.begin = std::chrono::steady_clock::now();
-    Context context{program, pool_, states_, &times};
+    Context context{loaded, pool_, states_, &times};
     pool_.run(
         [](void* opaque, int worker) {
           const Context& c = *static_cast<Context*>(opaque);
-          c.program.walk_timed(c.pool, worker, c.states[static_cast<std::size_t>(worker)],
-                               *c.times);
+          c.loaded.walk_timed(c.pool, worker, c.states[static_cast<std::size_t>(worker)], *c.times);
         },
         &context);
     times.duration =
@@ -150,9 +149,9 @@ class CpuDevice final : public HostDevice {
     }
   }
 
-  Program& find(PlanId plan) {
-    const auto found = programs_.find(plan);
-    if (found == programs_.end()) throw TypeError(fmt::format("cpu: there is no plan {}", plan.id));
+  LoadedPlan& find(PlanId plan) {
+    const auto found = loaded_.find(plan);
+    if (found == loaded_.end()) throw TypeError(fmt::format("cpu: there is no plan {}", plan.id));
     return *found->second;
   }
 
@@ -165,7 +164,7 @@ class CpuDevice final : public HostDevice {
     for (std::size_t k = 0; k < states_.size(); ++k) states_[k].scratch = scratch_[k].data();
   }
 
-  std::map<PlanId, std::unique_ptr<Program>> programs_;
+  std::map<PlanId, std::unique_ptr<LoadedPlan>> loaded_;
   std::uint64_t last_plan_ = 0;
   std::int64_t constants_ = 0;
   WorkerPool pool_;

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "ops/index.h"
 #include "pantala/error.h"
-#include "schedule/attributes.h"
 
 namespace pantala::schedule::cpu {
 
@@ -45,7 +45,7 @@ ElementwiseBody make_window_body(const Context& context, const GroupOutput& outp
   ElementwiseBody body = traced_body(context, std::move(info), {output},
                                      {context.type(node.inputs[1]).shape.vec()}, {});
   body.window_stride =
-      context.strides(output)[static_cast<std::size_t>(attribute<std::int64_t>(node, "axis"))];
+      context.strides(output)[static_cast<std::size_t>(ir::attributes<op::UpdateSlice>(node).axis)];
   return body;
 }
 

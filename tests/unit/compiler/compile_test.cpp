@@ -7,18 +7,18 @@
 #include <nlohmann/json.hpp>
 
 #include "base/trace.h"
-#include "compiler/plan_data.h"
-#include "compiler/report.h"
 #include "pantala/error.h"
 #include "pantala/ops.h"
+#include "plan/compiled_plan.h"
 #include "plan/dependencies.h"
+#include "plan/report.h"
 #include "support/errors.h"
 
 namespace pantala {
 namespace {
 
-using compiler::Compiled;
-using compiler::CompiledLeaf;
+using plan::CompiledLeaf;
+using plan::CompiledStep;
 using ::testing::Contains;
 using ::testing::Each;
 using ::testing::ElementsAre;
@@ -80,7 +80,7 @@ TEST(Compile, a_training_step_has_everything_that_a_session_needs) {
   EXPECT_EQ(data.non_finite, NonFiniteGuard::loss);
   EXPECT_EQ(data.optimizer, optim::adam(0.01));
   ASSERT_EQ(data.steps.size(), 1u);
-  const Compiled& step = data.step("step");
+  const CompiledStep& step = data.step("step");
   EXPECT_EQ(step.plan.name, "step");
   plan::check_dependencies(step.plan);
   EXPECT_TRUE(leaf(plan, "w").init == init::kaiming_uniform());
@@ -137,7 +137,7 @@ TEST(Compile, a_report_as_text_and_json) {
   const nlohmann::json json = nlohmann::json::parse(report.json());
   EXPECT_EQ(json.at("kernels").size(), report.kernels.size());
   EXPECT_EQ(json.at("peak_bytes"), report.peak_bytes);
-  EXPECT_EQ(compiler::report_from_json(json).json(), report.json());
+  EXPECT_EQ(plan::report_from_json(json).json(), report.json());
 }
 
 TEST(Compile, kernels_alone_have_no_target) {

@@ -1,5 +1,5 @@
 // The host's part of a step: the interpreter's numbers, no allocation, text and back.
-#include "compiler/host_program.h"
+#include "plan/host_program.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 #include "support/allocations.h"
 #include "support/errors.h"
 
-namespace pantala::compiler {
+namespace pantala::plan {
 namespace {
 
 using ir::Number;
@@ -186,4 +186,4 @@ TEST(HostProgram, values_of_the_device_are_refused) {
 }
 
 }  // namespace
-}  // namespace pantala::compiler
+}  // namespace pantala::plan

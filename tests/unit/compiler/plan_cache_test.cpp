@@ -8,17 +8,21 @@
 #include <set>
 
 #include "base/log.h"
-#include "compiler/plan_file.h"
 #include "compiler/plan_key.h"
 #include "io/file.h"
 #include "pantala/error.h"
 #include "pantala/ops.h"
+#include "plan/plan_file.h"
 #include "support/errors.h"
 #include "support/temporary.h"
 
 namespace pantala::compiler {
 namespace {
 
+using plan::CompiledLeaf;
+using plan::CompiledStep;
+using plan::decode_plan;
+using plan::encode_plan;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -77,7 +81,7 @@ TEST(PlanFile, a_plan_comes_back) {
   EXPECT_EQ(data->accumulation_steps, 2);
   EXPECT_EQ(data->key, plan_key(model.graph, model.loss, options));
   for (std::size_t k = 0; k < data->steps.size(); ++k) {
-    const Compiled &a = data->steps[k], &b = made.plan.data()->steps[k];
+    const CompiledStep &a = data->steps[k], &b = made.plan.data()->steps[k];
     EXPECT_EQ(a.role, b.role);
     EXPECT_EQ(a.host.text(), b.host.text());
     EXPECT_EQ(a.plan.launches, b.plan.launches);
@@ -319,6 +323,23 @@ TEST(PlanCache, a_new_folder_belongs_to_the_user_alone) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.file("a/b")),
                           std::filesystem::directory_iterator()),
             1);
+}
+
+TEST(PlanCache, plans_of_many_graphs_share_a_folder_by_their_keys) {
+  const tests::TemporaryFolder folder;
+  const Small one(3), other(5);
+  const std::string path = folder.file("{key}/step-{key}.plan");  // of the file's name alone
+  for (const Small* model : {&one, &other, &one}) {
+    const CompileResult result = load_or_compile_training(path, model->graph, model->loss, quick());
+    const std::string key = hex(plan_key(model->graph, model->loss, quick()));
+    EXPECT_EQ(hex(result.plan.data()->key), key);
+    EXPECT_TRUE(std::filesystem::exists(folder.file("{key}/step-" + key.substr(0, 16) + ".plan")));
+  }
+  for (const Small* model : {&one, &other})
+    EXPECT_TRUE(load_or_compile_training(path, model->graph, model->loss, quick()).report.cached());
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.file("{key}")),
+                          std::filesystem::directory_iterator()),
+            2);
 }
 
 TEST(PlanCache, errors_of_the_user_stay_errors) {

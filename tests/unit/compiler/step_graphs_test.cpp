@@ -58,6 +58,11 @@ void set_batch(ref::Session& session, std::int64_t first, std::int64_t count) {
   session.set_input("y", numbers({count}, y));
 }
 
+std::vector<StepGraph> training_graphs(const Graph& graph, const Tensor& loss,
+                                       const CompileOptions& options, Report& report) {
+  return make_step_graphs(Compilation::training(graph, loss, options), report);
+}
+
 std::vector<StepGraph> graphs(const Regression& model, const CompileOptions& options) {
   Report report;
   return training_graphs(model.graph, model.loss, options, report);
@@ -296,7 +301,7 @@ TEST(StepGraphs, handles_of_other_graphs_and_bad_options_are_refused) {
             "compile: the observed 'h' is not a value of the graph");
   EXPECT_EQ(message([&] { graphs(model, {.accumulation_steps = 0}); }),
             "compile: accumulation_steps must be at least 1, got 0");
-  EXPECT_EQ(message([&] { plain_graphs(model.graph, {.optimizer = optim::sgd()}, report); }),
+  EXPECT_EQ(message([&] { Compilation::plain(model.graph, {.optimizer = optim::sgd()}); }),
             "compile: optimizer needs a loss; use compile_training_graph");
   // A copy of the graph has the same values.
   const Graph copy = model.graph;

@@ -6,10 +6,10 @@
 #include <thread>
 
 #include "device/cpu/host.h"
-#include "device/cpu/program.h"
 #include "io/file.h"
 #include "pantala/error.h"
 #include "support/temporary.h"
+#include "support/plan_code.h"
 #include "unit/plan/plan_case.h"
 
 namespace pantala::device {
@@ -81,7 +81,7 @@ TEST(CodeSharing, OneNameMayBeAnotherCodeInAnotherPlan) {
 
 TEST(CodeSharing, PlansWithObjectsUseAndShareThem) {
   Plan compiled = plan::small_step();
-  const auto times = cpu::compile_units(compiled, codegen::detect_host(), 2);
+  const auto times = plan::compile_units(compiled, codegen::detect_host(), 2);
   ASSERT_EQ(times.size(), compiled.units.size());
   for (std::size_t k = 0; k < times.size(); ++k) {
     EXPECT_EQ(times[k].entry, compiled.units[k].entry);
@@ -93,7 +93,7 @@ TEST(CodeSharing, PlansWithObjectsUseAndShareThem) {
   EXPECT_EQ(code_summary().compiled, before) << "the objects are used";
   device->load(plan::small_step());
   Plan again = plan::small_step();
-  for (const cpu::UnitTime& unit : cpu::compile_units(again, codegen::detect_host(), 2))
+  for (const plan::UnitTime& unit : plan::compile_units(again, codegen::detect_host(), 2))
     EXPECT_EQ(unit.milliseconds, 0);
   EXPECT_EQ(code_summary().compiled, before) << "and serve those that come without";
   for (std::size_t k = 0; k < again.units.size(); ++k)

@@ -15,11 +15,11 @@
 #endif
 
 #include "device/cpu/pool.h"
-#include "device/cpu/program.h"
 #include "pantala/error.h"
 #include "plan/serialize.h"
 #include "support/allocations.h"
 #include "support/errors.h"
+#include "support/plan_code.h"
 #include "unit/plan/plan_case.h"
 
 namespace pantala::device {
@@ -116,7 +116,7 @@ TEST(CpuDevice, RunsCompiledPlansFromBytes) {
   plan.launches[4].unit = static_cast<std::uint32_t>(plan.units.size() - 1);
   const auto expected = three_steps(*make_device("cpu", {.workers = 2}), plan);
   Plan compiled = plan;
-  cpu::compile_units(compiled, codegen::detect_host(), 2);
+  plan::compile_units(compiled, codegen::detect_host(), 2);
   EXPECT_EQ(compiled.units.size(), plan.units.size() - 1);
   for (plan::Unit& unit : compiled.units) unit.kernel.reset();
   const Plan loaded = plan::deserialize(plan::serialize(compiled));

@@ -13,8 +13,8 @@ namespace pantala::plan {
 namespace {
 
 struct Program {
-  std::vector<MemoryRequest> requests;
-  std::vector<MemoryUse> launches;
+  std::vector<ArenaRequest> requests;
+  std::vector<ArenaUse> launches;
 };
 
 // Every launch writes one or two new buffers and reads some older ones, mostly young; some are
@@ -24,7 +24,7 @@ Program random_program(std::uint64_t seed) {
   Program p;
   const std::size_t launches = 1 + random() % 30;
   for (std::size_t k = 0; k < launches; ++k) {
-    MemoryUse use;
+    ArenaUse use;
     for (std::size_t reads = random() % 4; reads > 0 && !p.requests.empty(); --reads) {
       const std::size_t age = std::min(random() % 8, random() % p.requests.size());
       use.reads.push_back(
@@ -47,11 +47,11 @@ Program random_program(std::uint64_t seed) {
   return p;
 }
 
-bool touches(const MemoryUse& use, std::uint32_t r) {
+bool touches(const ArenaUse& use, std::uint32_t r) {
   return std::ranges::count(use.reads, r) + std::ranges::count(use.writes, r) > 0;
 }
 
-bool overlap(const Program& p, const MemoryPlan& m, std::size_t a, std::size_t b) {
+bool overlap(const Program& p, const ArenaPlan& m, std::size_t a, std::size_t b) {
   return m.offsets[a] < m.offsets[b] + p.requests[b].bytes &&
          m.offsets[b] < m.offsets[a] + p.requests[a].bytes && p.requests[a].bytes > 0 &&
          p.requests[b].bytes > 0;
@@ -68,7 +68,7 @@ bool live(const Program& p, std::uint32_t r, std::size_t t) {
   return before && after;
 }
 
-void check_placement(const Program& p, const MemoryPlan& m) {
+void check_placement(const Program& p, const ArenaPlan& m) {
   std::int64_t end = 0;
   for (std::uint32_t a = 0; a < p.requests.size(); ++a) {
     EXPECT_EQ(m.offsets[a] % kAlignment, 0);
@@ -105,11 +105,11 @@ TEST(PlanMemory, LiveBuffersNeverOverlapInRandomPrograms) {
     SCOPED_TRACE(seed);
     const Program p = random_program(seed);
     for (const bool reuse : {false, true}) {
-      const MemoryPlan m =
-          plan_memory(p.requests, p.launches, {.reuse_between_independent_launches = reuse});
+      const ArenaPlan m =
+          plan_arena(p.requests, p.launches, {.reuse_between_independent_launches = reuse});
       check_placement(p, m);
       EXPECT_EQ(m.offsets,
-                plan_memory(p.requests, p.launches, {.reuse_between_independent_launches = reuse})
+                plan_arena(p.requests, p.launches, {.reuse_between_independent_launches = reuse})
                     .offsets);
       if (m.lower_bound > 8192)
         ratio = std::max(ratio, static_cast<double>(m.peak) / static_cast<double>(m.lower_bound));
@@ -126,7 +126,7 @@ TEST(PlanMemory, PlacementAddsNoWaiting) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
     const Program p = random_program(seed);
-    const MemoryPlan m = plan_memory(p.requests, p.launches);
+    const ArenaPlan m = plan_arena(p.requests, p.launches);
     const std::vector<int> phases = launch_phases(p.requests.size(), p.launches);
     for (std::size_t j = 0; j < p.launches.size(); ++j)
       for (std::size_t i = 0; i < j; ++i) {
@@ -150,24 +150,22 @@ TEST(PlanMemory, AChainNeedsTwoBuffersOrOneInPlace) {
     p.launches.push_back(
         {.reads = k == 0 ? std::vector<std::uint32_t>{} : std::vector{k - 1}, .writes = {k}});
   }
-  EXPECT_EQ(plan_memory(p.requests, p.launches).peak, 1280);
+  EXPECT_EQ(plan_arena(p.requests, p.launches).peak, 1280);
   for (std::uint32_t k = 1; k < 10; ++k) p.launches[k].in_place = {{k, k - 1}};
-  EXPECT_EQ(plan_memory(p.requests, p.launches).peak, 640);
+  EXPECT_EQ(plan_arena(p.requests, p.launches).peak, 640);
   p.requests[4].outlives = true;
-  EXPECT_EQ(plan_memory(p.requests, p.launches).peak, 1280);
+  EXPECT_EQ(plan_arena(p.requests, p.launches).peak, 1280);
 }
 
 TEST(PlanMemory, RefusesProgramsThatMakeNoSense) {
-  const std::vector<MemoryRequest> one{{64}};
-  EXPECT_THROW(plan_memory(one, std::vector<MemoryUse>{{.reads = {0}, .writes = {}}}),
+  const std::vector<ArenaRequest> one{{64}};
+  EXPECT_THROW(plan_arena(one, std::vector<ArenaUse>{{.reads = {0}, .writes = {}}}), InternalError);
+  EXPECT_THROW(plan_arena(one, {}), InternalError);
+  EXPECT_THROW(plan_arena(one, std::vector<ArenaUse>{{.reads = {}, .writes = {1}}}), InternalError);
+  EXPECT_THROW(plan_arena(std::vector<ArenaRequest>{{-1}},
+                          std::vector<ArenaUse>{{.reads = {}, .writes = {0}}}),
                InternalError);
-  EXPECT_THROW(plan_memory(one, {}), InternalError);
-  EXPECT_THROW(plan_memory(one, std::vector<MemoryUse>{{.reads = {}, .writes = {1}}}),
-               InternalError);
-  EXPECT_THROW(plan_memory(std::vector<MemoryRequest>{{-1}},
-                           std::vector<MemoryUse>{{.reads = {}, .writes = {0}}}),
-               InternalError);
-  EXPECT_EQ(plan_memory({}, {}).peak, 0);
+  EXPECT_EQ(plan_arena({}, {}).peak, 0);
 }
 
 TEST(PlanDependencies, EveryEdgeIsNeededAndNoneIsMissing) {

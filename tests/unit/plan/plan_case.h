@@ -13,8 +13,8 @@
 
 #include "device/device.h"
 #include "kir/builder.h"
+#include "plan/arena.h"
 #include "plan/dependencies.h"
-#include "plan/memory.h"
 #include "plan/plan.h"
 
 namespace pantala::plan {
@@ -26,9 +26,8 @@ inline std::int64_t tiles(std::int64_t n) { return (n + kTile - 1) / kTile; }
 inline void for_lanes(kir::Builder& b, kir::Var n,
                       const std::function<void(kir::Var, kir::Var)>& body) {
   const kir::Var begin = b.item() * kTile;
-  b.loop(begin, min(begin + kTile, n), b.i64(8), [&](kir::Var i) {
-    body(i, lt(b.splat(i, 8) + b.iota({DType::i64, 8}), b.splat(n, 8)));
-  });
+  b.loop(begin, min(begin + kTile, n), b.i64(8),
+         [&](kir::Var i) { body(i, lt(b.splat(i, 8) + b.iota({DType::i64, 8}), b.splat(n, 8))); });
 }
 
 // y += a * x.
@@ -152,7 +151,7 @@ inline Plan small_step(std::int64_t n = 1000) {
   p.launches.push_back(
       launch("loss", k_total,
              {{1, {sums, loss}, {Scalar::immediate(tiles(n)), Scalar::uniform(limit)}}}, true));
-  const std::vector<std::vector<MemoryUse::InPlace>> in_place{{}, {}, {}, {{b, a}}};
+  const std::vector<std::vector<ArenaUse::InPlace>> in_place{{}, {}, {}, {{b, a}}};
   place_arena(p, {}, in_place);
   add_dependencies(p);
   return p;

@@ -40,8 +40,8 @@ kir::Kernel update_kernel() {
   return b.finish();
 }
 
-std::shared_ptr<const compiler::Compiled> guarded_update() {
-  auto compiled = std::make_shared<compiler::Compiled>();
+std::shared_ptr<const plan::CompiledStep> guarded_update() {
+  auto compiled = std::make_shared<plan::CompiledStep>();
   plan::Plan& plan = compiled->plan;
   plan.name = "step";
   const auto g = plan::add_region_buffer(plan, plan::Storage::input, "g", f32, 1);
@@ -60,9 +60,9 @@ std::shared_ptr<const compiler::Compiled> guarded_update() {
   const Tensor t = graph.state("t", {}, init::zeros(), i64);
   const Tensor next = t + 1, scaled = graph.scalar("lr", 0.5) / cast(next, f64);
   graph.update(t, next);
-  compiled->host = compiler::HostProgram(graph, {.uniforms = {{scaled.id(), f32}},
-                                                 .outputs = {{"rate", scaled.id()}},
-                                                 .updates = {{"t", next.id()}}});
+  compiled->host = plan::HostProgram(graph, {.uniforms = {{scaled.id(), f32}},
+                                             .outputs = {{"rate", scaled.id()}},
+                                             .updates = {{"t", next.id()}}});
   compiled->messages = {{kTooLarge, "the gradient is too large"}};
   return compiled;
 }

@@ -9,7 +9,7 @@
 #include <limits>
 #include <set>
 
-#include "compiler/sha256.h"
+#include "base/sha256.h"
 #include "io/file.h"
 #include "pantala/error.h"
 #include "pantala/trainer.h"
@@ -464,14 +464,13 @@ TEST_F(Checkpoints, the_best_weights_survive) {
 TEST(Sha256, of_parts_is_that_of_the_whole) {
   std::string text;
   for (int k = 0; k < 300; ++k) text += static_cast<char>(k * 7);
-  EXPECT_EQ(compiler::hex(compiler::sha256("abc")),
-            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(hex(sha256("abc")), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   for (std::size_t size : {0, 1, 55, 56, 63, 64, 65, 127, 128, 300}) {
     const std::string_view part = std::string_view(text).substr(0, size);
     for (const std::size_t step : {1, 7, 63, 64, 65, 200}) {
-      compiler::Sha256 hash;
+      Sha256 hash;
       for (std::size_t at = 0; at < part.size(); at += step) hash.add(part.substr(at, step));
-      EXPECT_EQ(hash.finish(), compiler::sha256(part)) << size << ' ' << step;
+      EXPECT_EQ(hash.finish(), sha256(part)) << size << ' ' << step;
     }
   }
 }

@@ -5,10 +5,10 @@
 #include <cmath>
 #include <optional>
 
-#include "ops/table.h"
+#include "ops/attention.h"
+#include "ops/face.h"
 #include "pantala/error.h"
 #include "schedule/append.h"
-#include "schedule/attributes.h"
 #include "schedule/building.h"
 #include "schedule/cpu/attention/kernel.h"
 
@@ -25,8 +25,10 @@ class Attention {
         node_(context_.node(id_)),
         outputs_(group.outputs) {
     spec_.dtype = node_.results[0].dtype;
-    spec_.causal = attribute<bool>(node_, "causal");
-    window_ = attribute<std::int64_t>(node_, "window");
+    const auto attrs = ir::attributes<op::AttentionAttrs>(node_);
+    spec_.causal = attrs.causal;
+    window_ = attrs.window;
+    scale_ = attrs.scale;
     spec_.windowed = spec_.causal && window_ > 0;
   }
 
@@ -39,7 +41,7 @@ class Attention {
     strides_.out = head_strides(out);
     std::vector<std::uint32_t> buffers{input(0), input(1), input(2)};
     std::optional<ValueId> length;
-    if (node_.op == &ops::table().get("attention_cached")) {
+    if (ops::is<op::AttentionCached>(node_)) {
       const ValueId value = node_.inputs[3];
       spec_.save_lse = false;
       spec_.length = context_.is_host(value) ? AttentionLength::param : AttentionLength::buffer;
@@ -99,7 +101,6 @@ class Attention {
     const Shape &q = context_.type(node_.inputs[first]).shape,
                 &k = context_.type(node_.inputs[first + 1]).shape;
     sizes_ = {q[0], q[1], k[1], q[2], k[2], q[3]};
-    scale_ = attribute<double>(node_, "scale");
     if (scale_ == 0) scale_ = 1 / std::sqrt(static_cast<double>(q[3]));
     strides_.row_head = q[2];
     strides_.row_batch = q[1] * q[2];
@@ -187,16 +188,16 @@ class Attention {
 
 std::vector<KernelDraft> build_group(Building& building, const Group& group) {
   Attention attention(building, group);
-  const ir::OpDef* op = building.context().node(group.anchors[0]).op;
-  return op == &ops::table().get("attention_grad") ? attention.gradients() : attention.forward();
+  return ops::is<op::AttentionGrad>(building.context().node(group.anchors[0]))
+             ? attention.gradients()
+             : attention.forward();
 }
 
 // The length of a cache is an i64.
 std::vector<Tensor> append_attention(ir::GraphData& target, const ir::Node& node,
                                      std::vector<Tensor> inputs) {
   widen_halves(inputs);
-  if (node.op == &ops::table().get("attention_cached"))
-    inputs[3] = converted(inputs[3], DType::i64);
+  if (ops::is<op::AttentionCached>(node)) inputs[3] = converted(inputs[3], DType::i64);
   return append_converted(target, node, inputs, node.attrs);
 }
 
@@ -224,7 +225,8 @@ ReductionOrder order_of_node(const Context& context, std::uint32_t node) {
 const Archetype& attention_archetype() {
   static const Archetype row{
       .name = "attention",
-      .ops = {"attention", "attention_grad", "attention_cached"},
+      .ops = {&ops::def<op::Attention>(), &ops::def<op::AttentionGrad>(),
+              &ops::def<op::AttentionCached>()},
       .append = append_attention,
       .must_store = must_store,
       .reads = reads_of_operands,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ops/contract.h"
 #include "ops/table.h"
 #include "schedule/append.h"
 
@@ -66,10 +67,10 @@ std::vector<Tensor> append_contraction(ir::GraphData& target, const ir::Node& no
                                        std::vector<Tensor> inputs) {
   widen_halves(inputs);
   for (Tensor& x : inputs) x = in_memory(x);
-  ir::AttrValues attrs = node.attrs;
-  for (std::size_t side = 0; side < 2; ++side)
-    order_operand(inputs[side], std::get<Ints>(attrs[side]), std::get<Ints>(attrs[2 + side]));
-  return append_converted(target, node, inputs, attrs);
+  auto attrs = ir::attributes<op::Contract>(node);
+  order_operand(inputs[0], attrs.batch_a, attrs.contract_a);
+  order_operand(inputs[1], attrs.batch_b, attrs.contract_b);
+  return append_converted(target, node, inputs, ir::to_values(attrs));
 }
 
 }  // namespace pantala::schedule::cpu

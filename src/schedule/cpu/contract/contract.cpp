@@ -6,8 +6,9 @@
 #include <numeric>
 #include <optional>
 
+#include "ops/contract.h"
+#include "ops/face.h"
 #include "pantala/error.h"
-#include "schedule/attributes.h"
 #include "schedule/building.h"
 #include "schedule/company.h"
 #include "schedule/cpu/contract/axes.h"
@@ -22,9 +23,10 @@ using kir::Var;
 namespace {
 
 Axes axes_of(const Context& context, const ir::Node& node, int side) {
-  return axes_of_side(context.type(node.inputs[static_cast<std::size_t>(side)]).shape.rank(),
-                      attribute<Ints>(node, side == 0 ? "batch_a" : "batch_b"),
-                      attribute<Ints>(node, side == 0 ? "contract_a" : "contract_b"));
+  const auto attrs = ir::attributes<op::Contract>(node);
+  const int rank = context.type(node.inputs[static_cast<std::size_t>(side)]).shape.rank();
+  return side == 0 ? axes_of_side(rank, attrs.batch_a, attrs.contract_a)
+                   : axes_of_side(rank, attrs.batch_b, attrs.contract_b);
 }
 
 struct Contraction {
@@ -291,7 +293,7 @@ ReductionOrder order_of_node(const Context& context, std::uint32_t node) {
 const Archetype& contract_archetype() {
   static const Archetype row{
       .name = "contract",
-      .ops = {"contract"},
+      .ops = {&ops::def<op::Contract>()},
       .append = append_contraction,
       .must_store = must_store,
       .reads = reads_of_operands,

@@ -4,9 +4,9 @@
 
 #include <optional>
 
-#include "ops/table.h"
+#include "ops/conv.h"
+#include "ops/face.h"
 #include "schedule/append.h"
-#include "schedule/attributes.h"
 #include "schedule/building.h"
 #include "schedule/company.h"
 #include "schedule/cpu/conv/kernel.h"
@@ -20,10 +20,21 @@ using kir::Var;
 namespace {
 
 ConvDirection direction_of(const ir::OpDef& op) {
-  static const ir::OpDef &forward = ops::table().get("convolution"),
-                         &input_grad = ops::table().get("convolution_input_grad");
-  if (&op == &forward) return ConvDirection::forward;
-  return &op == &input_grad ? ConvDirection::input_grad : ConvDirection::weight_grad;
+  if (ops::is<op::Convolution>(op)) return ConvDirection::forward;
+  return ops::is<op::ConvolutionInputGrad>(op) ? ConvDirection::input_grad
+                                               : ConvDirection::weight_grad;
+}
+
+op::ConvAttrs window_of(const ir::Node& node) {
+  switch (direction_of(*node.op)) {
+    case ConvDirection::forward:
+      return ir::attributes<op::Convolution>(node);
+    case ConvDirection::input_grad:
+      return ir::attributes<op::ConvolutionInputGrad>(node).window;
+    case ConvDirection::weight_grad:
+      break;
+  }
+  return ir::attributes<op::ConvolutionWeightGrad>(node).window;
 }
 
 struct Shapes {
@@ -48,12 +59,12 @@ ConvSizes sizes_of(const ir::Node& node, const Shapes& shapes) {
   sizes.batch = shapes.x[0];
   sizes.in = shapes.x[1];
   sizes.out = shapes.weight[0];
-  sizes.groups = attribute<std::int64_t>(node, "groups");
+  const op::ConvAttrs window = window_of(node);
+  sizes.groups = window.groups;
   for (int k = 2; k < shapes.x.rank(); ++k) {
     const auto axis = static_cast<std::size_t>(k - 2);
-    sizes.axes.push_back({shapes.x[k], shapes.weight[k], attribute<Ints>(node, "stride")[axis],
-                          attribute<Ints>(node, "padding")[axis],
-                          attribute<Ints>(node, "dilation")[axis]});
+    sizes.axes.push_back({shapes.x[k], shapes.weight[k], window.stride[axis], window.padding[axis],
+                          window.dilation[axis]});
   }
   return sizes;
 }
@@ -217,7 +228,8 @@ ReductionOrder order_of_node(const Context& context, std::uint32_t id) {
 const Archetype& conv_archetype() {
   static const Archetype row{
       .name = "conv",
-      .ops = {"convolution", "convolution_input_grad", "convolution_weight_grad"},
+      .ops = {&ops::def<op::Convolution>(), &ops::def<op::ConvolutionInputGrad>(),
+              &ops::def<op::ConvolutionWeightGrad>()},
       .append = append_widened,
       .must_store = must_store,
       .reads = reads_of_operands,

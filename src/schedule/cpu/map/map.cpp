@@ -5,7 +5,8 @@
 
 #include <algorithm>
 
-#include "ops/table.h"
+#include "ops/face.h"
+#include "ops/index.h"
 #include "schedule/company.h"
 #include "schedule/cpu/elementwise.h"
 
@@ -66,8 +67,7 @@ void emit_row(kir::Builder& b, BodyEmitter& body, Site site, Var begin, Var end,
 // elements has no code of its own, and its position must be checked all the same.)
 bool is_window(const Context& context, const std::vector<GroupOutput>& outputs) {
   const ir::Node& node = context.node(outputs[0].value.node);
-  static const ir::OpDef& update_slice = ops::table().get("update_slice");
-  if (outputs.size() != 1 || node.op != &update_slice) return false;
+  if (outputs.size() != 1 || !ops::is<op::UpdateSlice>(node)) return false;
   const ValueId operand = node.inputs[0];
   // What is stored already is only copied.
   return !context.is_stored(outputs[0].value) && context.is_stored(operand) &&

@@ -4,7 +4,8 @@
 
 #include <algorithm>
 
-#include "schedule/attributes.h"
+#include "ops/face.h"
+#include "ops/reduce.h"
 #include "schedule/company.h"
 #include "schedule/cpu/reduce/parts.h"
 
@@ -12,7 +13,8 @@ namespace pantala::schedule::cpu {
 
 ReduceGroup reduce_group(const Context& context, std::uint32_t node) {
   const ir::Node& n = context.node(node);
-  return {context.type(n.inputs[0]).shape, attribute<ir::Ints>(n, "axes"), {{node, 0}}, {}};
+  return {
+      context.type(n.inputs[0]).shape, ir::attributes<op::ReduceAttrs>(n).axes, {{node, 0}}, {}};
 }
 
 bool is_row_shape(const ReduceGroup& group, const Shape& shape) {
@@ -149,7 +151,7 @@ std::vector<KernelDraft> build_group(Building& building, const Group& group) {
 const Archetype& reduce_archetype() {
   static const Archetype row{
       .name = "reduce",
-      .ops = {"sum", "amax", "amin"},
+      .ops = {&ops::def<op::Sum>(), &ops::def<op::Amax>(), &ops::def<op::Amin>()},
       .reads = reads_of_operand,
       .can_join = can_join_reduce,
       .shares_kernel = true,

@@ -5,7 +5,8 @@
 #include <map>
 #include <numeric>
 
-#include "ops/table.h"
+#include "ops/face.h"
+#include "ops/reduce.h"
 #include "schedule/cpu/reduce/parts.h"
 #include "schedule/scalar_ops.h"
 
@@ -16,9 +17,8 @@ using kir::Var;
 namespace {
 
 kir::Op reduction_op(const ir::OpDef& op) {
-  static const ir::OpDef &sum = ops::table().get("sum"), &amax = ops::table().get("amax");
-  if (&op == &sum) return kir::Op::add;
-  return &op == &amax ? kir::Op::max : kir::Op::min;
+  if (ops::is<op::Sum>(op)) return kir::Op::add;
+  return ops::is<op::Amax>(op) ? kir::Op::max : kir::Op::min;
 }
 
 bool is_reduced(const ReduceGroup& group, int axis) {

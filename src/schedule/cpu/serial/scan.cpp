@@ -2,7 +2,8 @@
 // axis.
 #include <fmt/format.h>
 
-#include "schedule/attributes.h"
+#include "ops/face.h"
+#include "ops/reduce.h"
 #include "schedule/building.h"
 #include "schedule/cpu/serial/parts.h"
 #include "schedule/cpu/serial/serial.h"
@@ -22,8 +23,8 @@ KernelDraft build_scan(Building& building, std::uint32_t node,
                        const std::vector<GroupOutput>& outputs) {
   const Context& context = building.context();
   const ir::Node& n = context.node(node);
-  const auto axis = static_cast<int>(attribute<std::int64_t>(n, "axis"));
-  const bool reverse = attribute<bool>(n, "reverse");
+  const auto attrs = ir::attributes<op::Cumsum>(n);
+  const auto axis = static_cast<int>(attrs.axis);
   const Shape& shape = n.results[0].shape;
   const Domain domain{shape.vec()};
   const Indices at = loop_indices(shape.rank());
@@ -50,7 +51,7 @@ KernelDraft build_scan(Building& building, std::uint32_t node,
     const kir::VType type{kir::register_dtype(n.results[0].dtype), line.lanes};
     b.loop(b.i64(0), size, b.i64(1), {nothing_yet(b, type)}, [&](Var r, std::span<const Var> now) {
       Site site = line;
-      site.loops[static_cast<std::size_t>(axis)] = reverse ? size - 1 - r : r;
+      site.loops[static_cast<std::size_t>(axis)] = attrs.reverse ? size - 1 - r : r;
       emitter.enter(site);
       const Var sum = now[0] + emitter.value(n.inputs[0], at);
       for (const DeclaredAccess& place : places) store_output(b, place, site, sum);
@@ -66,7 +67,7 @@ KernelDraft build_scan(Building& building, std::uint32_t node,
 const Archetype& scan_archetype() {
   static const Archetype row{
       .name = "scan",
-      .ops = {"cumsum"},
+      .ops = {&ops::def<op::Cumsum>()},
       .reads = reads_of_operand,
       .build =
           [](Building& building, const Group& group) {

@@ -12,8 +12,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "ops/table.h"
-#include "schedule/attributes.h"
+#include "ops/face.h"
+#include "ops/index.h"
 #include "schedule/building.h"
 #include "schedule/cpu/map/map.h"
 #include "schedule/cpu/serial/parts.h"
@@ -73,13 +73,13 @@ void lay_out_loops(const Context& context, const std::vector<int>& walked, Updat
 Updates make_updates(const Context& context, std::uint32_t node,
                      const std::vector<GroupOutput>& outputs) {
   const ir::Node& n = context.node(node);
-  const auto axis = static_cast<int>(attribute<std::int64_t>(n, "axis"));
+  const auto axis = static_cast<int>(ir::attributes<op::IndexAttrs>(n).axis);
   Updates u;
   u.node = node;
   u.index = n.inputs[1];
   u.source = n.inputs[2];
-  u.adds = n.op != &ops::table().get("scatter");
-  u.slices = n.op == &ops::table().get("scatter_add");
+  u.adds = !ops::is<op::Scatter>(n);
+  u.slices = ops::is<op::ScatterAdd>(n);
   u.limit = n.results[0].shape[axis];
   const Shape &index = context.type(u.index).shape, &source = context.type(u.source).shape;
   u.domain.sizes = source.vec();
@@ -272,7 +272,8 @@ Reads reads_of_scatter(const Context& context, const ValueInfo& info, std::uint3
 const Archetype& scatter_archetype() {
   static const Archetype row{
       .name = "scatter",
-      .ops = {"scatter_add", "scatter_add_elements", "scatter"},
+      .ops = {&ops::def<op::ScatterAdd>(), &ops::def<op::ScatterAddElements>(),
+              &ops::def<op::Scatter>()},
       .reads = reads_of_scatter,
       .build = build_scatter,
   };

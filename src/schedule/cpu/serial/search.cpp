@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "ops/table.h"
-#include "schedule/attributes.h"
+#include "ops/face.h"
+#include "ops/reduce.h"
 #include "schedule/building.h"
 #include "schedule/cpu/serial/parts.h"
 #include "schedule/cpu/serial/serial.h"
@@ -32,8 +32,8 @@ class Searcher {
       : b_(b),
         emitter_(emitter),
         operand_(context.node(node).inputs[0]),
-        axis_(static_cast<int>(attribute<std::int64_t>(context.node(node), "axis"))),
-        largest_(context.node(node).op == &ops::table().get("argmax")),
+        axis_(static_cast<int>(ir::attributes<op::ArgAttrs>(context.node(node)).axis)),
+        largest_(ops::is<op::Argmax>(context.node(node))),
         size_(size),
         at_(loop_indices(context.type(operand_).shape.rank())) {}
 
@@ -135,12 +135,13 @@ KernelDraft build_search(Building& building, std::uint32_t node,
                          const std::vector<GroupOutput>& outputs) {
   const Context& context = building.context();
   const ir::Node& n = context.node(node);
-  const auto axis = static_cast<int>(attribute<std::int64_t>(n, "axis"));
+  const auto attrs = ir::attributes<op::ArgAttrs>(n);
+  const auto axis = static_cast<int>(attrs.axis);
   const Shape& shape = context.type(n.inputs[0]).shape;
   const Domain domain{shape.vec()};
   const Footprint reads = trace(context.info(), domain, {n.inputs[0]}, loop_indices(shape.rank()));
   Indices at = loop_indices(shape.rank());
-  if (attribute<bool>(n, "keepdims"))
+  if (attrs.keepdims)
     at[static_cast<std::size_t>(axis)] = Index::of(0);
   else
     at.erase(at.begin() + axis);
@@ -186,7 +187,7 @@ KernelDraft build_search(Building& building, std::uint32_t node,
 const Archetype& search_archetype() {
   static const Archetype row{
       .name = "search",
-      .ops = {"argmax", "argmin"},
+      .ops = {&ops::def<op::Argmax>(), &ops::def<op::Argmin>()},
       .reads = reads_of_operand,
       .build =
           [](Building& building, const Group& group) {

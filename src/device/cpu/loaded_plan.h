@@ -21,10 +21,10 @@ struct alignas(kCacheLine) WorkerState {
   std::vector<std::int64_t> durations = {};  // of its shares, by launch: of the last timed walk
 };
 
-class Program {
+class LoadedPlan {
  public:
   // Loads the plan's objects if they are for the library's target, otherwise compiles its kernels.
-  Program(plan::Plan plan, int compile_threads);
+  LoadedPlan(plan::Plan plan, int compile_threads);
 
   const plan::Plan& plan() const { return plan_; }
   const ArenaGaps& gaps() const { return binder_.gaps(); }
@@ -75,14 +75,5 @@ class Program {
   std::vector<std::int64_t> slots_;
   std::vector<UniformSlot> uniform_slots_;
 };
-
-// Compiles the kernels of a plan and keeps the objects in it, for the cache. Units that are the
-// same code become one. Returns how long each unit of the plan took.
-struct UnitTime {
-  std::string entry;
-  double milliseconds = 0;  // 0 if the process had the code already
-};
-std::vector<UnitTime> compile_units(plan::Plan& plan, const codegen::HostTarget& target,
-                                    int threads);
 
 }  // namespace pantala::device::cpu

@@ -12,10 +12,10 @@
 #include <string>
 #include <string_view>
 
-#include "compiler/plan_data.h"
-#include "compiler/sha256.h"
+#include "base/sha256.h"
+#include "plan/compiled_plan.h"
 
-namespace pantala::compiler {
+namespace pantala::plan {
 
 inline constexpr std::string_view kPlanFileMagic = "PANTSTEP";
 inline constexpr std::uint32_t kPlanFileVersion = 1;
@@ -30,4 +30,4 @@ Digest verified_key(std::string_view bytes, std::string_view file);
 // ParseError for anything that is not a plan file of this version. Reports have no times.
 std::shared_ptr<CompiledPlan::Data> decode_plan(std::string_view bytes, std::string_view file);
 
-}  // namespace pantala::compiler
+}  // namespace pantala::plan

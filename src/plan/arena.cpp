@@ -1,4 +1,4 @@
-#include "plan/memory.h"
+#include "plan/arena.h"
 
 #include <fmt/format.h>
 
@@ -29,8 +29,8 @@ struct Touch {
   bool used() const { return first != SIZE_MAX; }
 };
 
-std::vector<Touch> find_touches(std::span<const MemoryRequest> requests,
-                                std::span<const MemoryUse> launches) {
+std::vector<Touch> find_touches(std::span<const ArenaRequest> requests,
+                                std::span<const ArenaUse> launches) {
   std::vector<Touch> touches(requests.size());
   const auto touch = [&](std::uint32_t r, std::size_t launch, bool writes) {
     if (r >= requests.size())
@@ -59,8 +59,8 @@ std::vector<Touch> find_touches(std::span<const MemoryRequest> requests,
 
 class Planner {
  public:
-  Planner(std::span<const MemoryRequest> requests, std::span<const MemoryUse> launches,
-          const MemoryOptions& options)
+  Planner(std::span<const ArenaRequest> requests, std::span<const ArenaUse> launches,
+          const ArenaOptions& options)
       : requests_(requests), launches_(launches), touches_(find_touches(requests, launches)) {
     phases_.resize(launches.size());
     std::iota(phases_.begin(), phases_.end(), 0);
@@ -78,7 +78,7 @@ class Planner {
     std::iota(plan_.aliases.begin(), plan_.aliases.end(), 0U);
   }
 
-  MemoryPlan run() {
+  ArenaPlan run() {
     alias();
     group();
     plan_.lower_bound = lower_bound();
@@ -203,23 +203,23 @@ class Planner {
     return best >= 0 ? best : at;
   }
 
-  std::span<const MemoryRequest> requests_;
-  std::span<const MemoryUse> launches_;
+  std::span<const ArenaRequest> requests_;
+  std::span<const ArenaUse> launches_;
   std::vector<Touch> touches_;
   std::vector<int> phases_;
   std::vector<Life> lives_;
   std::vector<std::vector<std::uint32_t>> groups_;
   // Offsets that would collide: [begin, end).
   std::vector<std::pair<std::int64_t, std::int64_t>> forbidden_;
-  MemoryPlan plan_;
+  ArenaPlan plan_;
 };
 
 }  // namespace
 
-std::vector<int> launch_phases(std::size_t requests, std::span<const MemoryUse> launches) {
+std::vector<int> launch_phases(std::size_t requests, std::span<const ArenaUse> launches) {
   std::vector<int> written(requests, -1), read(requests, -1), phases;  // the last phase that did
   int phase = 0;
-  for (const MemoryUse& use : launches) {
+  for (const ArenaUse& use : launches) {
     const bool waits =
         std::ranges::any_of(use.reads, [&](std::uint32_t r) { return written[r] == phase; }) ||
         std::ranges::any_of(
@@ -232,23 +232,23 @@ std::vector<int> launch_phases(std::size_t requests, std::span<const MemoryUse> 
   return phases;
 }
 
-MemoryPlan plan_memory(std::span<const MemoryRequest> requests, std::span<const MemoryUse> launches,
-                       const MemoryOptions& options) {
+ArenaPlan plan_arena(std::span<const ArenaRequest> requests, std::span<const ArenaUse> launches,
+                     const ArenaOptions& options) {
   return Planner(requests, launches, options).run();
 }
 
-MemoryPlan place_arena(Plan& plan, std::span<const std::uint32_t> outlives,
-                       std::span<const std::vector<MemoryUse::InPlace>> in_place,
-                       const MemoryOptions& options) {
+ArenaPlan place_arena(Plan& plan, std::span<const std::uint32_t> outlives,
+                      std::span<const std::vector<ArenaUse::InPlace>> in_place,
+                      const ArenaOptions& options) {
   constexpr std::uint32_t kNone = UINT32_MAX;
   std::vector<std::uint32_t> request_of(plan.buffers.size(), kNone);
-  std::vector<MemoryRequest> requests;
+  std::vector<ArenaRequest> requests;
   for (std::uint32_t b = 0; b < plan.buffers.size(); ++b) {
     if (plan.buffers[b].storage != Storage::arena) continue;
     request_of[b] = static_cast<std::uint32_t>(requests.size());
     requests.push_back({plan.buffers[b].bytes(), std::ranges::find(outlives, b) != outlives.end()});
   }
-  std::vector<MemoryUse> uses(plan.launches.size());
+  std::vector<ArenaUse> uses(plan.launches.size());
   for (std::size_t k = 0; k < plan.launches.size(); ++k) {
     const Signature& signature = plan.units[plan.launches[k].unit].signature;
     for (const ArgumentSet& set : plan.launches[k].sets)
@@ -263,7 +263,7 @@ MemoryPlan place_arena(Plan& plan, std::span<const std::uint32_t> outlives,
       if (request_of[output] != kNone && request_of[input] != kNone)
         uses[k].in_place.push_back({request_of[output], request_of[input]});
   }
-  MemoryPlan memory = plan_memory(requests, uses, options);
+  ArenaPlan memory = plan_arena(requests, uses, options);
   for (std::size_t b = 0; b < plan.buffers.size(); ++b)
     if (request_of[b] != kNone) plan.buffers[b].offset = memory.offsets[request_of[b]];
   plan.arena_bytes = memory.peak;

@@ -1,10 +1,10 @@
-// What a session takes out of a CompiledPlan.
+// What a session takes out of a CompiledPlan: the leaves that its store keeps, and the steps.
 #pragma once
 
 #include <memory>
 #include <vector>
 
-#include "compiler/plan_data.h"
+#include "plan/compiled_plan.h"
 #include "runtime/store.h"
 
 namespace pantala::runtime {
@@ -15,7 +15,7 @@ using PlanData = std::shared_ptr<const CompiledPlan::Data>;
 std::vector<StoreLeaf> store_leaves(const CompiledPlan::Data& data);
 
 // A step that shares the life of its plan.
-inline std::shared_ptr<const compiler::Compiled> step_of(const PlanData& data, std::size_t index) {
+inline std::shared_ptr<const plan::CompiledStep> step_of(const PlanData& data, std::size_t index) {
   return {data, &data->steps[index]};
 }
 

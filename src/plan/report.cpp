@@ -1,5 +1,5 @@
 // A report for people and for programs.
-#include "compiler/report.h"
+#include "plan/report.h"
 
 #include <fmt/format.h>
 
@@ -68,7 +68,7 @@ std::string rule_table(const Report& report) {
 
 bool Report::cached() const {
   return std::any_of(stages.begin(), stages.end(),
-                     [](const Stage& stage) { return stage.name == compiler::kLoadStage; });
+                     [](const Stage& stage) { return stage.name == plan::kLoadStage; });
 }
 
 std::string Report::text() const {
@@ -124,7 +124,15 @@ std::string Report::json() const {
 
 }  // namespace pantala
 
-namespace pantala::compiler {
+namespace pantala::plan {
+
+void add_stage(Report& report, std::string_view name, double milliseconds) {
+  const auto known = std::ranges::find(report.stages, name, &Report::Stage::name);
+  if (known != report.stages.end())
+    known->milliseconds += milliseconds;
+  else
+    report.stages.push_back({std::string(name), milliseconds});
+}
 
 Report report_from_json(const nlohmann::json& document) {
   Report report;
@@ -151,4 +159,4 @@ Report report_from_json(const nlohmann::json& document) {
   return report;
 }
 
-}  // namespace pantala::compiler
+}  // namespace pantala::plan

@@ -19,7 +19,7 @@
 #include "ir/op.h"
 #include "pantala/graph.h"
 
-namespace pantala::compiler {
+namespace pantala::plan {
 
 // The part of a graph that the given scalar values need.
 struct HostRequest {
@@ -52,7 +52,7 @@ class HostProgram {
   std::vector<std::size_t> updated_leaves() const;
   const std::vector<std::string>& output_names() const { return output_names_; }
 
-  // `values` are those of leaves(), in order. Fills the slots (plan::slot_of) of the uniforms.
+  // `values` are those of leaves(), in order. Fills the slots (slot_of) of the uniforms.
   void evaluate(std::span<const ir::Number> values, std::span<std::int64_t> slots);
   // After evaluate(): a host output, and the new value of every leaf (unchanged ones as they were).
   ir::Number output(std::size_t index) const;
@@ -82,4 +82,4 @@ class HostProgram {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> updates_;  // leaf, register
 };
 
-}  // namespace pantala::compiler
+}  // namespace pantala::plan

@@ -1,58 +1,25 @@
-#include "compiler/host_program.h"
+#include "plan/host_program.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
-#include <map>
 
 #include "ir/leaves.h"
 #include "ir/rewriter.h"
-#include "ops/arithmetic.h"
-#include "ops/face.h"
-#include "ops/movement.h"
+#include "ops/host_scalars.h"
 #include "pantala/error.h"
 #include "pantala/text.h"
 #include "plan/plan.h"
 
-namespace pantala::compiler {
+namespace pantala::plan {
 
 using ir::Number;
+using ops::to_dtype;
 
 namespace {
 
 constexpr std::string_view kUniform = "uniform.", kOutput = "output.";
-
-Number to_dtype(const Number& value, DType dtype) {
-  if (is_float(dtype)) return value.real();
-  if (value.integral) return Number::of(wrap_to(dtype, value.i));
-  if (dtype == DType::boolean) return Number::of(value.f != 0);
-  // Saturates, so that every float has an integer; NaN becomes 0.
-  const double x = value.f;
-  if (x != x) return Number::of(0);
-  if (x >= 0x1p63) return Number::of(wrap_to(dtype, INT64_MAX));
-  if (x <= -0x1p63) return Number::of(wrap_to(dtype, INT64_MIN));
-  return Number::of(wrap_to(dtype, static_cast<std::int64_t>(x)));
-}
-
-Number sum_of(const Number* terms, std::size_t count) {
-  Number sum = terms[0];
-  for (std::size_t k = 1; k < count; ++k) sum = sum + terms[k];
-  return sum;
-}
-
-// The meaning of a node on scalars; empty if it has none. Beside the pointwise ops these are the
-// ones that leave a single number as it is.
-ir::ScalarFn function_of(const ir::Node& node) {
-  if (node.op->scalar) return node.op->scalar(node.attrs);
-  if (ops::is<op::Cast>(node))
-    return [dtype = node.results[0].dtype](const Number* x) { return to_dtype(*x, dtype); };
-  if (ops::is<op::AddN>(node))
-    return [count = node.inputs.size()](const Number* x) { return sum_of(x, count); };
-  if (ops::is<op::Reshape, op::BroadcastTo, op::Permute, op::StopGradient>(node))
-    return [](const Number* x) { return *x; };
-  return {};
-}
 
 // The first value of a constant node, if it is one.
 std::optional<Number> constant_of(const ir::Node& node) {
@@ -67,13 +34,13 @@ std::optional<Number> constant_of(const ir::Node& node) {
 std::int64_t slot(const Number& value, DType dtype) {
   switch (dtype) {
     case DType::f32:
-      return plan::slot_of(static_cast<float>(value.real()));
+      return slot_of(static_cast<float>(value.real()));
     case DType::f64:
-      return plan::slot_of(value.real());
+      return slot_of(value.real());
     case DType::i32:
-      return plan::slot_of(static_cast<std::int32_t>(to_dtype(value, dtype).i));
+      return slot_of(static_cast<std::int32_t>(to_dtype(value, dtype).i));
     default:
-      return plan::slot_of(to_dtype(value, dtype).i);
+      return slot_of(to_dtype(value, dtype).i);
   }
 }
 
@@ -166,7 +133,7 @@ void HostProgram::add_node(std::uint32_t id) {
   } else if (const std::optional<Number> constant = constant_of(node)) {
     registers_[id] = *constant;
   } else {
-    Step step{function_of(node), {}, id, node.results[0].dtype};
+    Step step{ops::host_function(node), {}, id, node.results[0].dtype};
     if (!step.function) fail(fmt::format("{} has no meaning for scalars", node.op->name));
     for (const ValueId& input : node.inputs) step.inputs.push_back(input.node);
     arguments_.resize(std::max(arguments_.size(), step.inputs.size()));
@@ -206,4 +173,4 @@ void HostProgram::advance(std::span<Number> values) const {
   for (const auto& [leaf, value] : updates_) values[leaf] = registers_[value];
 }
 
-}  // namespace pantala::compiler
+}  // namespace pantala::plan

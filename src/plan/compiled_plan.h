@@ -1,5 +1,5 @@
 // What a CompiledPlan holds: all that a session needs to make a store and run the steps, and all
-// that a plan file keeps (compiler/plan_file.h).
+// that a plan file keeps (plan/plan_file.h).
 #pragma once
 
 #include <optional>
@@ -7,15 +7,15 @@
 #include <string_view>
 #include <vector>
 
-#include "compiler/compile.h"
-#include "compiler/sha256.h"
-#include "pantala/compile.h"
+#include "base/sha256.h"
+#include "pantala/compiled_plan.h"
 #include "pantala/optim.h"
+#include "plan/compiled_step.h"
 
 namespace pantala {
 
 struct CompiledPlan::Data {
-  compiler::Digest key = {};  // what it was made from: compiler/plan_key.h
+  Digest key = {};  // what it was made from: compiler/plan_key.h
   std::string device = "cpu";
   int threads = 1;  // that the steps were scheduled for
   NonFiniteGuard non_finite = NonFiniteGuard::none;
@@ -24,22 +24,22 @@ struct CompiledPlan::Data {
   std::vector<std::string> group_patterns = {};  // of the parameter groups, in their order
   bool has_loss = false;
   // By role: `step`, or `accumulate` and `apply`.
-  std::vector<compiler::Compiled> steps;
+  std::vector<plan::CompiledStep> steps;
   // Those of all steps by name, in order of first occurrence. On the host only if every step has it
   // there, updated if one updates it.
-  std::vector<compiler::CompiledLeaf> leaves;
+  std::vector<plan::CompiledLeaf> leaves;
 
   // TypeError if there is no step of this role.
-  const compiler::Compiled& step(std::string_view role) const;
+  const plan::CompiledStep& step(std::string_view role) const;
 };
 
 }  // namespace pantala
 
-namespace pantala::compiler {
+namespace pantala::plan {
 
 // Fills in what follows from the steps.
 void gather_leaves(CompiledPlan::Data& data);
 // One report for all steps: counts and times are added, the peak is the largest.
-Report combined_report(const std::vector<Compiled>& steps);
+Report combined_report(const std::vector<CompiledStep>& steps);
 
-}  // namespace pantala::compiler
+}  // namespace pantala::plan

@@ -1,24 +1,24 @@
-#include "compiler/plan_data.h"
+#include "plan/compiled_plan.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 
-#include "compiler/guard.h"
-#include "compiler/stages.h"
 #include "pantala/error.h"
+#include "plan/report.h"
+#include "plan/step_names.h"
 
 namespace pantala {
 
-using compiler::Compiled;
-using compiler::CompiledLeaf;
+using plan::CompiledLeaf;
+using plan::CompiledStep;
 
-const Compiled& CompiledPlan::Data::step(std::string_view role) const {
-  const auto found = std::ranges::find(steps, role, &Compiled::role);
+const CompiledStep& CompiledPlan::Data::step(std::string_view role) const {
+  const auto found = std::ranges::find(steps, role, &CompiledStep::role);
   if (found != steps.end()) return *found;
   std::vector<std::string> roles;
-  for (const Compiled& each : steps) roles.push_back(each.role);
+  for (const CompiledStep& each : steps) roles.push_back(each.role);
   throw TypeError(
       fmt::format("the plan has no step '{}'; it has {}", role, fmt::join(roles, ", ")));
 }
@@ -34,13 +34,13 @@ std::vector<std::string> names_of(const CompiledPlan::Data& data, LeafKind kind)
 
 std::int64_t CompiledPlan::launches() const {
   std::int64_t count = 0;
-  for (const Compiled& step : data_->steps) count += std::ssize(step.plan.launches);
+  for (const CompiledStep& step : data_->steps) count += std::ssize(step.plan.launches);
   return count;
 }
 
 std::int64_t CompiledPlan::buffers() const {
   std::int64_t count = 0;
-  for (const Compiled& step : data_->steps) count += std::ssize(step.plan.buffers);
+  for (const CompiledStep& step : data_->steps) count += std::ssize(step.plan.buffers);
   return count;
 }
 
@@ -53,10 +53,10 @@ std::vector<std::string> CompiledPlan::states() const { return names_of(*data_, 
 std::vector<std::string> CompiledPlan::outputs() const {
   std::vector<std::string> names;
   const auto add = [&](const std::string& name) {
-    const bool guard = name == compiler::kFiniteOutput && data_->non_finite != NonFiniteGuard::none;
+    const bool guard = name == plan::kFiniteOutput && data_->non_finite != NonFiniteGuard::none;
     if (!guard && std::ranges::find(names, name) == names.end()) names.push_back(name);
   };
-  for (const Compiled& step : data_->steps) {
+  for (const CompiledStep& step : data_->steps) {
     for (const plan::Port& port : step.plan.outputs) add(port.name);
     for (const std::string& name : step.host.output_names()) add(name);
   }
@@ -65,7 +65,7 @@ std::vector<std::string> CompiledPlan::outputs() const {
 
 std::vector<CompiledPlan::ParameterGradient> CompiledPlan::parameter_gradients() const {
   std::vector<ParameterGradient> pairs;
-  for (const Compiled& step : data_->steps)
+  for (const CompiledStep& step : data_->steps)
     pairs.insert(pairs.end(), step.gradients.begin(), step.gradients.end());
   return pairs;
 }
@@ -73,16 +73,16 @@ std::vector<CompiledPlan::ParameterGradient> CompiledPlan::parameter_gradients()
 bool CompiledPlan::has_loss() const { return data_->has_loss; }
 
 std::int64_t CompiledPlan::peak_bytes() const {
-  return compiler::combined_report(data_->steps).peak_bytes;
+  return plan::combined_report(data_->steps).peak_bytes;
 }
 
 }  // namespace pantala
 
-namespace pantala::compiler {
+namespace pantala::plan {
 
 void gather_leaves(CompiledPlan::Data& data) {
   data.leaves.clear();
-  for (const Compiled& step : data.steps)
+  for (const CompiledStep& step : data.steps)
     for (const CompiledLeaf& leaf : step.leaves) {
       const auto known = std::ranges::find(data.leaves, leaf.name, &CompiledLeaf::name);
       if (known == data.leaves.end()) {
@@ -97,9 +97,9 @@ void gather_leaves(CompiledPlan::Data& data) {
     }
 }
 
-Report combined_report(const std::vector<Compiled>& steps) {
+Report combined_report(const std::vector<CompiledStep>& steps) {
   Report total;
-  for (const Compiled& step : steps) {
+  for (const CompiledStep& step : steps) {
     const Report& report = step.report;
     for (const Report::Stage& stage : report.stages)
       add_stage(total, stage.name, stage.milliseconds);
@@ -116,4 +116,4 @@ Report combined_report(const std::vector<Compiled>& steps) {
   return total;
 }
 
-}  // namespace pantala::compiler
+}  // namespace pantala::plan

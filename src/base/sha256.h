@@ -1,31 +1,34 @@
 // SHA-256 (FIPS 180-4): keys and checksums of files, where an accident must not make two different
-// things equal.
+// things equal. Computed by libcrypto.
 #pragma once
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
-namespace pantala::compiler {
+struct evp_md_ctx_st;  // libcrypto's EVP_MD_CTX
+
+namespace pantala {
 
 using Digest = std::array<std::uint8_t, 32>;
 
 // Of bytes that come in parts.
 class Sha256 {
  public:
+  Sha256();
   void add(std::string_view bytes);
   Digest finish();  // once
 
  private:
-  std::array<std::uint32_t, 8> state_ = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-                                         0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-  std::array<char, 64> rest_{};  // bytes that do not fill a block yet
-  std::uint64_t size_ = 0;       // of all bytes
+  struct Free {
+    void operator()(evp_md_ctx_st* context) const;
+  };
+  std::unique_ptr<evp_md_ctx_st, Free> context_;
 };
 
 Digest sha256(std::string_view bytes);
 std::string hex(const Digest& digest);
 
-}  // namespace pantala::compiler
+}  // namespace pantala

@@ -1,19 +1,19 @@
-#include "compiler/plan_file.h"
+#include "plan/plan_file.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
 
-#include "compiler/report.h"
 #include "io/file.h"
 #include "io/json.h"
 #include "ir/graph_data.h"
 #include "pantala/error.h"
 #include "pantala/text.h"
+#include "plan/report.h"
 #include "plan/serialize.h"
 
-namespace pantala::compiler {
+namespace pantala::plan {
 
 namespace {
 
@@ -122,9 +122,9 @@ Json encode_report(Report report) {
   return Json::parse(report.json());
 }
 
-Json encode_step(const Compiled& step) {
+Json encode_step(const CompiledStep& step) {
   Json messages = Json::array(), gradients = Json::array();
-  for (const schedule::StatusMessage& message : step.messages)
+  for (const kir::StatusMessage& message : step.messages)
     messages.push_back({{"code", message.code}, {"text", message.text}});
   for (const auto& [parameter, gradient] : step.gradients)
     gradients.push_back({{"parameter", parameter}, {"gradient", gradient}});
@@ -136,8 +136,8 @@ Json encode_step(const Compiled& step) {
           {"leaves", encode_leaves(step.leaves)}};
 }
 
-Compiled decode_step(const Json& document, std::string_view plan, std::string_view file) {
-  Compiled step;
+CompiledStep decode_step(const Json& document, std::string_view plan, std::string_view file) {
+  CompiledStep step;
   step.role = document.at("role");
   step.host = HostProgram::parse(document.at("host").get<std::string>(), file);
   for (const Json& message : document.at("messages"))
@@ -146,7 +146,7 @@ Compiled decode_step(const Json& document, std::string_view plan, std::string_vi
     step.gradients.push_back({pair.at("parameter"), pair.at("gradient")});
   step.report = report_from_json(document.at("report"));
   step.leaves = decode_leaves(document.at("leaves"), file);
-  step.plan = plan::deserialize(std::as_bytes(std::span(plan)), file);
+  step.plan = deserialize(std::as_bytes(std::span(plan)), file);
   if (step.host.uniforms() != step.plan.uniforms.size())
     throw ParseError(fmt::format("{}: step '{}' has {} uniforms, its host program computes {}",
                                  file, step.role, step.plan.uniforms.size(), step.host.uniforms()));
@@ -155,7 +155,7 @@ Compiled decode_step(const Json& document, std::string_view plan, std::string_vi
 
 Json encode_all(const CompiledPlan::Data& data) {
   Json steps = Json::array();
-  for (const Compiled& step : data.steps) steps.push_back(encode_step(step));
+  for (const CompiledStep& step : data.steps) steps.push_back(encode_step(step));
   return {{"device", data.device},
           {"threads", data.threads},
           {"non_finite", static_cast<int>(data.non_finite)},
@@ -193,8 +193,8 @@ std::string encode_plan(const CompiledPlan::Data& data) {
   const std::string text = encode_all(data).dump();
   put_number(content, std::uint64_t{text.size()});
   content += text;
-  for (const Compiled& step : data.steps) {
-    const std::vector<std::byte> plan = plan::serialize(step.plan);
+  for (const CompiledStep& step : data.steps) {
+    const std::vector<std::byte> plan = serialize(step.plan);
     put_number(content, std::uint64_t{plan.size()});
     content.append(reinterpret_cast<const char*>(plan.data()), plan.size());
   }
@@ -244,17 +244,16 @@ std::shared_ptr<CompiledPlan::Data> decode_plan(std::string_view bytes, std::str
   return data;
 }
 
-}  // namespace pantala::compiler
+}  // namespace pantala::plan
 
 namespace pantala {
 
 void CompiledPlan::save(const std::string& path) const {
-  io::write_file(path, compiler::encode_plan(*data_));
+  io::write_file(path, plan::encode_plan(*data_));
 }
 
 CompiledPlan load_plan(const std::string& path) {
-  return CompiledPlan(
-      compiler::decode_plan(io::read_file(path, compiler::kMaxPlanFileBytes), path));
+  return CompiledPlan(plan::decode_plan(io::read_file(path, plan::kMaxPlanFileBytes), path));
 }
 
 }  // namespace pantala

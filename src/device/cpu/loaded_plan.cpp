@@ -1,4 +1,4 @@
-#include "device/cpu/program.h"
+#include "device/cpu/loaded_plan.h"
 
 #include <fmt/format.h>
 
@@ -10,43 +10,8 @@
 
 namespace pantala::device::cpu {
 
-std::vector<UnitTime> compile_units(plan::Plan& plan, const codegen::HostTarget& target,
-                                    int threads) {
-  std::vector<kir::Kernel> kernels;
-  for (const plan::Unit& unit : plan.units) {
-    if (!unit.kernel)
-      throw DeviceError(
-          fmt::format("plan '{}': unit '{}' has no kernel to compile", plan.name, unit.entry));
-    kernels.push_back(*unit.kernel);
-  }
-  codegen::CompiledKernels compiled = codegen::compile_all(kernels, target, threads);
-  // A compiled unit has the name of the first kernel with its code: launches of the others go over
-  // to that unit.
-  std::vector<std::uint32_t> moved(plan.units.size());
-  for (std::size_t k = 0; k < plan.units.size(); ++k)
-    moved[k] = static_cast<std::uint32_t>(
-        std::ranges::find(plan.units, compiled.units[compiled.unit_of[k]].name,
-                          &plan::Unit::entry) -
-        plan.units.begin());
-  for (plan::Launch& launch : plan.launches) launch.unit = moved[launch.unit];
-  std::vector<std::uint32_t> kept(plan.units.size());
-  std::vector<plan::Unit> units;
-  std::vector<UnitTime> times;
-  for (std::size_t k = 0; k < plan.units.size(); ++k) {
-    if (moved[k] != k) continue;
-    kept[k] = static_cast<std::uint32_t>(units.size());
-    units.push_back(std::move(plan.units[k]));
-    codegen::CompiledUnit& unit = compiled.units[compiled.unit_of[k]];
-    units.back().object = std::move(unit.object);
-    times.push_back({unit.name, unit.milliseconds});
-  }
-  for (plan::Launch& launch : plan.launches) launch.unit = kept[launch.unit];
-  plan.units = std::move(units);
-  plan.target = codegen::target_name(target);
-  return times;
-}
-
-Program::Program(plan::Plan plan, int compile_threads) : plan_(std::move(plan)), binder_(plan_) {
+LoadedPlan::LoadedPlan(plan::Plan plan, int compile_threads)
+    : plan_(std::move(plan)), binder_(plan_) {
   load_code(compile_threads);
   // A single item is nobody's but the first worker's.
   for (plan::Launch& launch : plan_.launches) launch.serial = launch.serial || launch.items() <= 1;
@@ -55,7 +20,7 @@ Program::Program(plan::Plan plan, int compile_threads) : plan_(std::move(plan)),
   pointers_.resize(places_.size());
 }
 
-void Program::load_code(int threads) {
+void LoadedPlan::load_code(int threads) {
   const bool ours = plan_.target == codegen::target_name(library_.target());
   std::vector<kir::Kernel> kernels;
   for (plan::Unit& unit : plan_.units) {
@@ -73,7 +38,7 @@ void Program::load_code(int threads) {
   library_.add(kernels, threads);
 }
 
-void Program::add_step(const plan::Launch& launch, bool barrier) {
+void LoadedPlan::add_step(const plan::Launch& launch, bool barrier) {
   Step step{.kernel = library_.find(plan_.units[launch.unit].entry),
             .first_row = rows_.size(),
             .rows = 0,
@@ -96,7 +61,7 @@ void Program::add_step(const plan::Launch& launch, bool barrier) {
   steps_.push_back(step);
 }
 
-void Program::bind(const RunArguments& arguments, const HostMemory& memory) {
+void LoadedPlan::bind(const RunArguments& arguments, const HostMemory& memory) {
   if (binder_.bind(plan_, arguments, memory))
     for (std::size_t k = 0; k < places_.size(); ++k) {
       std::byte* base = binder_.bases()[places_[k].base];
@@ -105,7 +70,7 @@ void Program::bind(const RunArguments& arguments, const HostMemory& memory) {
   for (const UniformSlot& u : uniform_slots_) slots_[u.slot] = arguments.uniforms[u.uniform];
 }
 
-void Program::walk(WorkerPool& pool, int worker, WorkerState& state) const {
+void LoadedPlan::walk(WorkerPool& pool, int worker, WorkerState& state) const {
   const int workers = pool.workers();
   for (const Step& step : steps_) {
     if (step.barrier) pool.barrier();
@@ -113,7 +78,8 @@ void Program::walk(WorkerPool& pool, int worker, WorkerState& state) const {
   }
 }
 
-void Program::walk_timed(WorkerPool& pool, int worker, WorkerState& state, RunTimes& times) const {
+void LoadedPlan::walk_timed(WorkerPool& pool, int worker, WorkerState& state,
+                            RunTimes& times) const {
   const int workers = pool.workers();
   for (std::size_t k = 0; k < steps_.size(); ++k) {
     if (steps_[k].barrier) pool.barrier();
@@ -126,15 +92,15 @@ void Program::walk_timed(WorkerPool& pool, int worker, WorkerState& state, RunTi
   }
 }
 
-void Program::run_share(const Step& step, int workers, int worker, WorkerState& state) const {
+void LoadedPlan::run_share(const Step& step, int workers, int worker, WorkerState& state) const {
   if (!step.serial)
     run_items(step, step.items * worker / workers, step.items * (worker + 1) / workers, state);
   else if (worker == 0)
     run_items(step, 0, step.items, state);
 }
 
-void Program::run_items(const Step& step, std::int64_t begin, std::int64_t end,
-                        WorkerState& state) const {
+void LoadedPlan::run_items(const Step& step, std::int64_t begin, std::int64_t end,
+                           WorkerState& state) const {
   if (begin >= end) return;
   const auto rows = std::span(rows_).subspan(step.first_row, step.rows);
   // The last row that starts at or before `begin`.

@@ -1,0 +1,98 @@
+// What a compilation gives: the plan, which a Session (pantala/session.h) runs and a file can keep,
+// and a report of how it was made.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace pantala {
+
+// What is done when numbers stop being finite.
+enum class NonFiniteGuard : std::uint8_t {
+  none,       // updates happen whatever the numbers are
+  loss,       // a step whose loss is not finite changes nothing
+  gradients,  // nor does one with a gradient whose norm is not finite
+};
+
+// How a compilation went.
+struct Report {
+  struct Stage {
+    // canonicalise, differentiate, optimizer, saturate, schedule, codegen, plan, device
+    std::string name;
+    double milliseconds = 0;
+  };
+  struct Kernel {
+    std::string name;
+    std::int64_t launches = 0;
+    std::string unit;
+    double flops = 0, bytes = 0;
+  };
+  struct Unit {
+    std::string name;
+    double milliseconds = 0;  // 0 if it came from a cache
+    std::int64_t code_bytes = 0;
+  };
+  struct Rule {
+    std::string name;
+    std::int64_t count = 0;
+    double milliseconds = 0;
+  };
+  std::vector<Stage> stages;
+  std::int64_t nodes_before = 0;    // of the user's graph with gradients and optimizer
+  std::int64_t nodes_after = 0;     // after lowering
+  std::int64_t kernels_before = 0;  // ops of the lowered graph: a kernel each, were nothing fused
+  std::int64_t kernels_after = 0;   // launches
+  double flops = 0, bytes = 0;      // of one step
+  std::int64_t peak_bytes = 0;      // temporaries and scratch, exactly
+  std::int64_t store_bytes = 0;     // parameters and state
+  std::vector<Kernel> kernels;
+  std::vector<Unit> units;
+  // Of the e-graph.
+  std::vector<Rule> rules;
+  std::int64_t egraph_nodes = 0, egraph_classes = 0;
+  std::string stop_reason;
+
+  bool cached() const;  // loaded from a plan cache instead of compiled
+  std::string text() const;
+  std::string json() const;
+};
+
+// A compiled step. Copies share one plan.
+class CompiledPlan {
+ public:
+  struct Data;
+  explicit CompiledPlan(std::shared_ptr<const Data> data) : data_(std::move(data)) {}
+
+  struct ParameterGradient {
+    std::string parameter, gradient;
+  };
+  std::int64_t launches() const;
+  std::int64_t buffers() const;
+  std::vector<std::string> inputs() const;
+  std::vector<std::string> parameters() const;
+  std::vector<std::string> states() const;
+  std::vector<std::string> outputs() const;
+  std::vector<ParameterGradient> parameter_gradients() const;
+  bool has_loss() const;
+  std::int64_t peak_bytes() const;
+
+  // A file that load_plan() reads. Written to a temporary name, synced and renamed.
+  void save(const std::string& path) const;
+
+  const std::shared_ptr<const Data>& data() const { return data_; }
+
+ private:
+  std::shared_ptr<const Data> data_;
+};
+// IoError if the file cannot be read, ParseError if it is not a plan that this version wrote.
+CompiledPlan load_plan(const std::string& path);
+
+struct CompileResult {
+  CompiledPlan plan;
+  Report report;
+};
+
+}  // namespace pantala

@@ -1,0 +1,56 @@
+#include "compiler/describe_step.h"
+
+#include <algorithm>
+
+#include "ir/graph_data.h"
+#include "ops/host_scalars.h"
+
+namespace pantala::compiler {
+
+// What no kernel touches lives on the host if it may.
+std::vector<plan::CompiledLeaf> describe_leaves(const Graph& graph, const plan::Plan& plan) {
+  std::vector<plan::CompiledLeaf> leaves = plan::leaves_of(graph);
+  const auto updates = graph.updates();
+  for (plan::CompiledLeaf& leaf : leaves) {
+    const bool on_device = std::ranges::any_of(plan.regions, [&](const plan::Region& region) {
+      return region.storage == plan::Storage::store && region.name == leaf.name;
+    });
+    leaf.on_host = !on_device && ops::may_live_on_host(leaf.kind, leaf.type);
+    const Tensor value = graph.leaf(leaf.name);
+    leaf.updated =
+        std::ranges::any_of(updates, [&](const auto& update) { return update.first == value; });
+  }
+  return leaves;
+}
+
+plan::HostProgram host_program(const schedule::Program& program) {
+  plan::HostRequest request{.outputs = program.host_outputs, .updates = program.host_updates};
+  for (const schedule::Uniform& uniform : program.uniforms)
+    request.uniforms.emplace_back(uniform.value, uniform.dtype);
+  return {program.graph, request};
+}
+
+std::int64_t count_ops(const Graph& lowered) {
+  const auto& nodes = lowered.data()->nodes();
+  return std::ranges::count_if(nodes, [](const ir::Node& node) {
+    return !node.op->leaf && node.op != &ir::constant_op() && node.op != &ir::data_op();
+  });
+}
+
+void report_kernels(Report& report, const schedule::Program& program) {
+  std::vector<Report::Kernel> kernels;
+  for (const kir::Kernel& kernel : program.kernels)
+    kernels.push_back({.name = kernel.name, .unit = kernel.name});
+  for (const schedule::ProgramLaunch& launch : program.launches) {
+    Report::Kernel& kernel = kernels.at(launch.kernel);
+    ++kernel.launches;
+    kernel.flops += launch.flops;
+    kernel.bytes += launch.bytes;
+    report.flops += launch.flops;
+    report.bytes += launch.bytes;
+  }
+  report.kernels = std::move(kernels);
+  report.kernels_after = std::ssize(program.launches);
+}
+
+}  // namespace pantala::compiler
