@@ -19,11 +19,7 @@ namespace pantala::compiler {
 using plan::CompiledStep;
 using schedule::Program;
 
-namespace {
-
 // --- canonicalise to saturate
-
-}  // namespace
 
 LossGraph loss_graph(const Compilation& from) {
   LossGraph given{from.graph, {}};
