@@ -20,8 +20,6 @@ using schedule::Program;
 
 namespace {
 
-// --- canonicalise to saturate
-
 bool is_value_of(const Graph& graph, const Tensor& t) {
   const auto& nodes = graph.data()->nodes();
   const ValueId id = t.id();
@@ -51,8 +49,6 @@ LossGraph canonicalise(LossGraph given) { return given; }
 
 // The place of the e-graph that chooses among equal ways to compute the joint graph.
 std::vector<StepGraph> saturate(std::vector<StepGraph> steps) { return steps; }
-
-// --- schedule to plan
 
 // Larger than any memory: a slip in a size. Kernels need not reckon with such numbers.
 constexpr std::int64_t kMaxValueBytes = std::int64_t{1} << 40;
@@ -91,8 +87,6 @@ ProgramCode generate_code(const Program& program, const Options& options, Report
   }
   return code;
 }
-
-// --- all of it
 
 // What the options say about the plan; its steps are to come.
 CompiledPlan::Data describe_plan(const std::vector<StepGraph>& steps, const CompileOptions& options,
