@@ -19,8 +19,6 @@ namespace pantala::compiler {
 using plan::CompiledStep;
 using schedule::Program;
 
-// --- canonicalise to saturate
-
 LossGraph loss_graph(const Compilation& from) {
   LossGraph given{from.graph, {}};
   const auto here = [&](const Tensor& t, const std::string& what) {
@@ -41,8 +39,6 @@ LossGraph canonicalise(LossGraph given) { return given; }
 
 // The place of the e-graph that chooses among equal ways to compute the joint graph.
 std::vector<StepGraph> saturate(std::vector<StepGraph> steps) { return steps; }
-
-// --- schedule to plan
 
 // Larger than any memory: a slip in a size. Kernels need not reckon with such numbers.
 constexpr std::int64_t kMaxValueBytes = std::int64_t{1} << 40;
@@ -82,8 +78,6 @@ ProgramCode generate_code(const Program& program, const Options& options, Report
   }
   return code;
 }
-
-// --- all of it
 
 // What the options say about the plan; its steps are to come.
 CompiledPlan::Data describe_plan(const std::vector<StepGraph>& steps, const CompileOptions& options,

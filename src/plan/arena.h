@@ -1,6 +1,6 @@
-// The memory planner: liveness over launches decides where temporaries lie in one arena. Nothing is
-// allocated while a plan runs, and the peak is known before the first step. The result depends on
-// the request alone.
+// The planner of the arena: liveness over launches decides where temporaries lie in one arena.
+// Nothing is allocated while a plan runs, and the peak is known before the first step. The result
+// depends on the request alone.
 #pragma once
 
 #include <cstdint>
