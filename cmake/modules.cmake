@@ -1,5 +1,5 @@
 # The modules, bottom up: each may include only what stands behind its DEPENDS (and what those depend on).
-pantala_module(base HEADERS error.h host_elements.h PRIVATE_LIBRARIES spdlog::spdlog)
+pantala_module(base HEADERS error.h host_elements.h options.h PRIVATE_LIBRARIES spdlog::spdlog)
 pantala_module(ir HEADERS dtype.h shape.h literal.h init.h tensor.h graph.h DEPENDS base)
 pantala_module(ops HEADERS ops.h ops/ text.h DEPENDS ir)
 pantala_module(ref HEADERS interpreter.h DEPENDS ops)

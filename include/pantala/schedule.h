@@ -5,19 +5,15 @@
 
 #include <cstdint>
 #include <iosfwd>
-#include <map>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <variant>
 #include <vector>
 
-namespace pantala {
+#include "pantala/options.h"
 
-// Options by name, as configs and recorded cases give them. All numbers are doubles here; whole
-// numbers are checked where they are needed.
-using OptionValue = std::variant<bool, double, std::string, std::vector<double>>;
-using NamedOptions = std::map<std::string, OptionValue, std::less<>>;
+namespace pantala {
 
 struct ConstantSchedule {
   friend bool operator==(const ConstantSchedule&, const ConstantSchedule&) = default;

@@ -10,13 +10,11 @@
 #include <numbers>
 #include <ostream>
 
-#include "optim/options.h"
+#include "base/options.h"
 
 namespace pantala {
 
 namespace {
-
-using optim::bad_option;
 
 enum class Need { optional, required };
 
@@ -297,12 +295,12 @@ T read_options(const NamedOptions& options, const std::vector<std::string>& also
   T result;
   std::vector<std::string> known = also;
   About<T>::fields([&](std::string_view name, auto&, Need) { known.emplace_back(name); }, result);
-  optim::check_option_names(About<T>::name, options, known);
+  check_option_names(About<T>::name, options, known);
   About<T>::fields(
       [&](std::string_view name, auto& field, Need need) {
         const auto found = options.find(name);
         if (found != options.end())
-          optim::read_option(About<T>::name, name, found->second, field);
+          read_option(About<T>::name, name, found->second, field);
         else if (need == Need::required)
           throw TypeError(fmt::format("{}: the option {} is missing", About<T>::name, name));
       },
@@ -347,7 +345,7 @@ Schedule Schedule::from_options(std::string_view name, const NamedOptions& optio
   }
   std::int64_t warmup_steps = 0;
   if (const auto it = options.find("warmup_steps"); it != options.end())
-    optim::read_option(name, "warmup_steps", it->second, warmup_steps);
+    read_option(name, "warmup_steps", it->second, warmup_steps);
   return Schedule(read_kind(static_cast<std::size_t>(found - kNames.begin()), options, kKinds),
                   warmup_steps);
 }
