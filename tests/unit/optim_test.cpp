@@ -5,10 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cmath>
 #include <functional>
 
+#include "ops/optimizers/table.h"
 #include "pantala/error.h"
 #include "pantala/interpreter.h"
 #include "pantala/ops.h"
@@ -17,7 +17,6 @@
 namespace pantala {
 namespace {
 
-using optim::Kind;
 using optim::Optimizer;
 using testing::Contains;
 using testing::DoubleNear;
@@ -25,9 +24,11 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr std::array kAllKinds = {Kind::sgd,     Kind::adam,     Kind::adamw, Kind::rmsprop,
-                                  Kind::adagrad, Kind::adadelta, Kind::nadam, Kind::radam,
-                                  Kind::adamax,  Kind::lion,     Kind::lamb};
+std::vector<std::string> all_names() {
+  std::vector<std::string> names;
+  for (const optim::OptimizerDescription& one : optim::descriptions()) names.push_back(one.name);
+  return names;
+}
 
 Literal values(Shape shape, std::vector<double> numbers) {
   return Literal::floats(std::move(shape), std::move(numbers), f64);
@@ -76,13 +77,33 @@ TEST(Optimizer, makers_have_the_defaults_of_their_kind) {
                                        optim::rmsprop(), optim::adagrad(), optim::adadelta(),
                                        optim::nadam(),   optim::radam(),   optim::adamax(),
                                        optim::lion(),    optim::lamb()};
+  ASSERT_EQ(made.size(), optim::descriptions().size());
   for (std::size_t k = 0; k < made.size(); ++k) {
-    EXPECT_EQ(made[k], Optimizer(kAllKinds[k]));
-    EXPECT_EQ(made[k], optim::from_options(optim::kind_name(kAllKinds[k])));
+    const optim::OptimizerDescription& described = optim::descriptions()[k];
+    EXPECT_EQ(made[k], optim::from_options(described.name));
+    for (const optim::OptionDescription& option : described.options) {
+      EXPECT_FALSE(option.doc.empty()) << described.name << " " << option.name;
+      if (const auto* number = std::get_if<double>(&option.default_value))
+        EXPECT_EQ(made[k].value(option.name), *number) << described.name << " " << option.name;
+      else
+        EXPECT_EQ(OptionValue(made[k].flag(option.name)), option.default_value);
+    }
   }
   EXPECT_EQ(optim::adamw().value("weight_decay"), 0.01);
   EXPECT_EQ(optim::adadelta().lr(), 1.0);
   EXPECT_EQ(optim::adagrad().value("eps"), 1e-10);
+}
+
+TEST(Optimizer, descriptions_say_what_there_is) {
+  EXPECT_THAT(all_names(), ElementsAre("sgd", "adam", "adamw", "rmsprop", "adagrad", "adadelta",
+                                       "nadam", "radam", "adamax", "lion", "lamb"));
+  const optim::OptimizerDescription& sgd = optim::descriptions()[0];
+  std::vector<std::string> texts;
+  for (const optim::OptionDescription& option : sgd.options)
+    texts.push_back(option.name + ": " + option.rule);
+  EXPECT_THAT(texts, ElementsAre("lr: finite and not negative", "momentum: finite and not negative",
+                                 "dampening: finite", "weight_decay: finite and not negative",
+                                 "nesterov: true or false"));
 }
 
 TEST(Optimizer, values_out_of_range_are_refused) {
@@ -109,27 +130,19 @@ TEST(Optimizer, from_options_reads_configs) {
       optim::adam(0.01, {.beta1 = 0.8, .beta2 = 0.95, .amsgrad = true}));
   EXPECT_EQ(type_error([] { optim::from_options("adamm"); }),
             "there is no optimizer 'adamm'; did you mean 'adam'?");
-  EXPECT_EQ(type_error([] {
-              optim::from_options("sgd", {{"momentun", 0.9}});
-            }),
+  EXPECT_EQ(type_error([] { optim::from_options("sgd", {{"momentun", 0.9}}); }),
             "sgd has no option 'momentun'; did you mean 'momentum'?");
-  EXPECT_EQ(type_error([] {
-              optim::from_options("sgd", {{"lr", true}});
-            }),
+  EXPECT_EQ(type_error([] { optim::from_options("sgd", {{"lr", true}}); }),
             "sgd: lr must be a number, got true");
-  EXPECT_EQ(type_error([] {
-              optim::from_options("sgd", {{"nesterov", 1.0}});
-            }),
+  EXPECT_EQ(type_error([] { optim::from_options("sgd", {{"nesterov", 1.0}}); }),
             "sgd: nesterov must be true or false, got 1");
-  EXPECT_EQ(type_error([] {
-              optim::from_options("adam", {{"betas", std::vector<double>{0.9}}});
-            }),
+  EXPECT_EQ(type_error([] { optim::from_options("adam", {{"betas", std::vector<double>{0.9}}}); }),
             "adam: betas must be a list of two numbers, got [0.9]");
-  EXPECT_EQ(
-      type_error([] {
-        optim::from_options("adam", {{"beta1", 0.9}, {"betas", std::vector<double>{0.9, 0.9}}});
-      }),
-      "adam: betas and beta1 or beta2 are given");
+  EXPECT_EQ(type_error([] {
+              optim::from_options("adam",
+                                  {{"beta1", 0.9}, {"betas", std::vector<double>{0.9, 0.9}}});
+            }),
+            "adam: betas and beta1 or beta2 are given");
   EXPECT_EQ(type_error([] { static_cast<void>(optim::adam().value("beta3")); }),
             "adam has no hyper-parameter 'beta3'; did you mean 'beta1'?");
 }
@@ -146,16 +159,27 @@ TEST(Optimizer, same_graph_tells_which_scalars_can_be_exchanged) {
   EXPECT_EQ(session.scalar("optim.eps"), 0.25);
 }
 
+// What decides whether a compiled plan can be used again.
+TEST(Optimizer, graph_key_has_what_makes_another_graph_and_no_values_of_scalars) {
+  EXPECT_EQ(ops::graph_key(optim::adam(1, {.beta1 = 0.5})), ops::graph_key(optim::adam()));
+  EXPECT_EQ(ops::graph_key(optim::adam()), "adam amsgrad=false lr beta1 beta2 eps weight_decay");
+  EXPECT_EQ(ops::graph_key(optim::sgd()), "sgd nesterov=false lr weight_decay");
+  EXPECT_EQ(ops::graph_key(optim::sgd(1, {.momentum = 0.9, .nesterov = true})),
+            "sgd nesterov=true lr momentum dampening weight_decay");
+  EXPECT_EQ(ops::graph_key(optim::adagrad(1, {.initial_accumulator_value = 0.5})),
+            "adagrad lr lr_decay weight_decay initial_accumulator_value=0.5 eps");
+}
+
 TEST(Append, every_kind_trains_one_step_in_any_float_dtype) {
-  for (const Kind kind : kAllKinds)
+  for (const std::string& name : all_names())
     for (const DType dtype : {f32, f64, bf16}) {
       Bench bench({"w"}, {2, 1}, dtype);
-      ref::Session session = bench.session(Optimizer(kind));
+      ref::Session session = bench.session(optim::from_options(name));
       session.set_input("grad of w", Literal::floats({2, 1}, {0.5, -0.5}, dtype));
       session.step();
       const Literal& w = session.value("w");
-      EXPECT_LT(w.at(0), w.at(1)) << optim::kind_name(kind);
-      EXPECT_TRUE(std::isfinite(w.at(0)) && std::isfinite(w.at(1))) << optim::kind_name(kind);
+      EXPECT_LT(w.at(0), w.at(1)) << name;
+      EXPECT_TRUE(std::isfinite(w.at(0)) && std::isfinite(w.at(1))) << name;
       EXPECT_EQ(session.value("optim.step").at(0), 1);
     }
 }
@@ -319,24 +343,17 @@ TEST(UpdateOps, types_are_checked) {
   Graph g;
   const Tensor w = g.parameter("w", {2}), d = g.input("d", {2}), other = g.input("other", {3}),
                lr = g.scalar("lr", 0.1);
-  EXPECT_THAT(type_error([&] {
-                sgd_update(w, other, {}, {lr, lr});
-              }),
+  EXPECT_THAT(type_error([&] { sgd_update(w, other, {}, {lr, lr}); }),
               HasSubstr("gradient must be f32[2] as the weight, got f32[3]"));
-  EXPECT_THAT(type_error([&] {
-                sgd_update(w, d, {}, {lr, w});
-              }),
+  EXPECT_THAT(type_error([&] { sgd_update(w, d, {}, {lr, w}); }),
               HasSubstr("weight_decay must be a scalar f64[], got f32[2]"));
-  EXPECT_THAT(type_error([&] {
-                sgd_update(w, d, {other}, {lr, lr, lr, lr}, {.momentum = true});
-              }),
+  EXPECT_THAT(type_error([&] { sgd_update(w, d, {other}, {lr, lr, lr, lr}, {.momentum = true}); }),
               HasSubstr("buffer must be f32[2] as the weight, got f32[3]"));
   EXPECT_THAT(type_error([&] { sgd_update(w, d, {}, {lr}); }),
               HasSubstr("sgd_update: takes 0 states and 2 scalars, got 0 and 1"));
-  EXPECT_THAT(type_error([&] {
-                sgd_update(w, d, {}, {lr, lr}, {.momentum = false, .nesterov = true});
-              }),
-              HasSubstr("nesterov needs momentum"));
+  EXPECT_THAT(
+      type_error([&] { sgd_update(w, d, {}, {lr, lr}, {.momentum = false, .nesterov = true}); }),
+      HasSubstr("nesterov needs momentum"));
 }
 
 }  // namespace
