@@ -34,7 +34,7 @@
 #include "pantala/data.h"
 #include "pantala/metrics.h"
 #include "pantala/optim.h"
-#include "pantala/schedule.h"
+#include "pantala/rate_schedule.h"
 #include "pantala/session.h"
 
 namespace pantala {
@@ -101,7 +101,7 @@ struct TrainConfig {
   // Of the optimizer's rate, in optimizer steps since the beginning: sets the session's rate before
   // each step. The constant schedule without warm-up sets nothing, so that a rate which a callback
   // or the user sets in the session stays.
-  Schedule schedule = {};
+  RateSchedule rate_schedule = {};
   // Lowers the rate when `plateau_metric` of fit()'s validation has stopped to improve. The
   // schedule must be constant then; its warm-up counts.
   std::optional<PlateauOptions> plateau = {};

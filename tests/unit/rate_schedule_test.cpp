@@ -1,6 +1,6 @@
 // Learning-rate schedules. The recorded rates of PyTorch are checked by the fixtures; here are the
 // shapes, limits and errors.
-#include "pantala/schedule.h"
+#include "pantala/rate_schedule.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,41 +21,40 @@ std::string type_error(const std::function<void()>& action) {
   return "no error";
 }
 
-std::vector<double> rates(const Schedule& schedule, int steps, double base = 1) {
+std::vector<double> rates(const RateSchedule& schedule, int steps, double base = 1) {
   std::vector<double> all;
   for (int k = 0; k < steps; ++k) all.push_back(schedule.lr(k, base));
   return all;
 }
 
-void expect_rates(const Schedule& schedule, const std::vector<double>& expected, double base = 1) {
+void expect_rates(const RateSchedule& schedule, const std::vector<double>& expected,
+                  double base = 1) {
   const std::vector<double> got = rates(schedule, static_cast<int>(expected.size()), base);
   for (std::size_t k = 0; k < expected.size(); ++k)
     EXPECT_NEAR(got[k], expected[k], 1e-15) << schedule << " at step " << k;
 }
 
-TEST(Schedule, kinds) {
-  expect_rates(Schedule(), {3, 3, 3}, 3);
-  expect_rates(StepSchedule{.step_size = 2, .gamma = 0.5}, {1, 1, 0.5, 0.5, 0.25});
-  expect_rates(MultistepSchedule{.milestones = {3, 1}, .gamma = 0.5}, {1, 0.5, 0.5, 0.25});
-  expect_rates(ExponentialSchedule{.gamma = 0.5}, {1, 0.5, 0.25});
-  expect_rates(CosineSchedule{.T_max = 2}, {1, 0.5, 0, 0.5, 1});
-  expect_rates(CosineRestartsSchedule{.T_0 = 2, .T_mult = 2},
+TEST(RateSchedule, kinds) {
+  expect_rates(RateSchedule(), {3, 3, 3}, 3);
+  expect_rates(StepRate{.step_size = 2, .gamma = 0.5}, {1, 1, 0.5, 0.5, 0.25});
+  expect_rates(MultistepRate{.milestones = {3, 1}, .gamma = 0.5}, {1, 0.5, 0.5, 0.25});
+  expect_rates(ExponentialRate{.gamma = 0.5}, {1, 0.5, 0.25});
+  expect_rates(CosineRate{.T_max = 2}, {1, 0.5, 0, 0.5, 1});
+  expect_rates(CosineRestartsRate{.T_0 = 2, .T_mult = 2},
                {1, 0.5, 1, std::pow(std::cos(M_PI / 8), 2), 0.5});
-  expect_rates(LinearSchedule{.start_factor = 0.5, .end_factor = 1, .total_iters = 2},
+  expect_rates(LinearRate{.start_factor = 0.5, .end_factor = 1, .total_iters = 2},
                {0.5, 0.75, 1, 1});
-  expect_rates(PolynomialSchedule{.total_iters = 2, .power = 2}, {1, 0.25, 0, 0});
-  expect_rates(CyclicSchedule{.base_lr = 1, .max_lr = 3, .step_size_up = 2}, {1, 2, 3, 2, 1, 2},
-               77);
-  expect_rates(CyclicSchedule{.base_lr = 1, .max_lr = 3, .step_size_up = 1, .mode = "triangular2"},
+  expect_rates(PolynomialRate{.total_iters = 2, .power = 2}, {1, 0.25, 0, 0});
+  expect_rates(CyclicRate{.base_lr = 1, .max_lr = 3, .step_size_up = 2}, {1, 2, 3, 2, 1, 2}, 77);
+  expect_rates(CyclicRate{.base_lr = 1, .max_lr = 3, .step_size_up = 1, .mode = "triangular2"},
                {1, 3, 1, 2, 1, 1.5});
   expect_rates(
-      CyclicSchedule{
-          .base_lr = 0, .max_lr = 1, .step_size_up = 1, .mode = "exp_range", .gamma = 0.5},
+      CyclicRate{.base_lr = 0, .max_lr = 1, .step_size_up = 1, .mode = "exp_range", .gamma = 0.5},
       {0, 0.5, 0, 0.125});
 }
 
-TEST(Schedule, one_cycle_rises_falls_and_stays) {
-  const Schedule schedule = OneCycleSchedule{.max_lr = 1,
+TEST(RateSchedule, one_cycle_rises_falls_and_stays) {
+  const RateSchedule schedule = OneCycleRate{.max_lr = 1,
                                              .total_steps = 10,
                                              .pct_start = 0.5,
                                              .anneal_strategy = "linear",
@@ -69,74 +68,70 @@ TEST(Schedule, one_cycle_rises_falls_and_stays) {
   for (const double pct_start : {0.0, 0.1, 1.0})
     for (const bool three : {false, true})
       for (const std::int64_t total : {1, 2, 10})
-        for (const double lr : rates(OneCycleSchedule{.max_lr = 1,
-                               .total_steps = total,
-                               .pct_start = pct_start,
-                               .three_phase = three},
+        for (const double lr : rates(OneCycleRate{.max_lr = 1,
+                                                  .total_steps = total,
+                                                  .pct_start = pct_start,
+                                                  .three_phase = three},
                                      12))
           EXPECT_TRUE(lr >= 0 && lr <= 1) << lr;
 }
 
-TEST(Schedule, far_steps_do_not_overflow) {
+TEST(RateSchedule, far_steps_do_not_overflow) {
   const std::int64_t far = std::numeric_limits<std::int64_t>::max();
-  for (const Schedule& schedule :
-       {Schedule(), Schedule(StepSchedule{.step_size = 1}), Schedule(CosineSchedule{.T_max = far}),
-        Schedule(CosineRestartsSchedule{.T_0 = 3, .T_mult = 7}),
-        Schedule(CosineRestartsSchedule{.T_0 = far, .T_mult = far}),
-        Schedule(CyclicSchedule{.base_lr = 0, .max_lr = 1}), Schedule(PolynomialSchedule{}),
-        Schedule().with_warmup(far)}) {
+  for (const RateSchedule& schedule :
+       {RateSchedule(), RateSchedule(StepRate{.step_size = 1}),
+        RateSchedule(CosineRate{.T_max = far}),
+        RateSchedule(CosineRestartsRate{.T_0 = 3, .T_mult = 7}),
+        RateSchedule(CosineRestartsRate{.T_0 = far, .T_mult = far}),
+        RateSchedule(CyclicRate{.base_lr = 0, .max_lr = 1}), RateSchedule(PolynomialRate{}),
+        RateSchedule().with_warmup(far)}) {
     EXPECT_TRUE(std::isfinite(schedule.lr(far, 1))) << schedule;
     EXPECT_TRUE(std::isfinite(schedule.lr(far - 1, 1))) << schedule;
   }
 }
 
-TEST(Schedule, warm_up_is_linear_and_then_the_schedule_begins) {
-  expect_rates(Schedule(StepSchedule{.step_size = 1, .gamma = 0.5}).with_warmup(4),
+TEST(RateSchedule, warm_up_is_linear_and_then_the_schedule_begins) {
+  expect_rates(RateSchedule(StepRate{.step_size = 1, .gamma = 0.5}).with_warmup(4),
                {0.25, 0.5, 0.75, 1, 1, 0.5, 0.25});
-  EXPECT_EQ(Schedule::from_options("constant", {{"warmup_steps", 2.0}}), Schedule().with_warmup(2));
+  EXPECT_EQ(RateSchedule::from_options("constant", {{"warmup_steps", 2.0}}),
+            RateSchedule().with_warmup(2));
 }
 
-TEST(Schedule, values_are_comparable_and_printable) {
-  const Schedule a = CosineSchedule{.T_max = 30, .eta_min = 0.001};
-  EXPECT_EQ(a, Schedule::from_options("cosine", {{"T_max", 30.0}, {"eta_min", 0.001}}));
-  EXPECT_NE(a, Schedule(CosineSchedule{.T_max = 31}));
+TEST(RateSchedule, values_are_comparable_and_printable) {
+  const RateSchedule a = CosineRate{.T_max = 30, .eta_min = 0.001};
+  EXPECT_EQ(a, RateSchedule::from_options("cosine", {{"T_max", 30.0}, {"eta_min", 0.001}}));
+  EXPECT_NE(a, RateSchedule(CosineRate{.T_max = 31}));
   EXPECT_NE(a, a.with_warmup(1));
   EXPECT_EQ(a.with_warmup(5).str(), "cosine(T_max=30, eta_min=0.001, warmup_steps=5)");
-  EXPECT_EQ(testing::PrintToString(Schedule(MultistepSchedule{.milestones = {4, 9}})),
+  EXPECT_EQ(testing::PrintToString(RateSchedule(MultistepRate{.milestones = {4, 9}})),
             "multistep(milestones=[4,9], gamma=0.1)");
 }
 
-TEST(Schedule, options_are_checked) {
-  EXPECT_EQ(type_error([] { Schedule::from_options("cosin", {}); }),
+TEST(RateSchedule, options_are_checked) {
+  EXPECT_EQ(type_error([] { RateSchedule::from_options("cosin", {}); }),
             "there is no schedule 'cosin'; did you mean 'cosine'?");
-  EXPECT_EQ(type_error([] { Schedule::from_options("cosine", {}); }),
+  EXPECT_EQ(type_error([] { RateSchedule::from_options("cosine", {}); }),
             "cosine: the option T_max is missing");
-  EXPECT_EQ(type_error([] {
-              Schedule::from_options("cosine", {{"T_maxx", 3.0}});
-            }),
+  EXPECT_EQ(type_error([] { RateSchedule::from_options("cosine", {{"T_maxx", 3.0}}); }),
             "cosine has no option 'T_maxx'; did you mean 'T_max'?");
-  EXPECT_EQ(type_error([] {
-              Schedule::from_options("cosine", {{"T_max", 2.5}});
-            }),
+  EXPECT_EQ(type_error([] { RateSchedule::from_options("cosine", {{"T_max", 2.5}}); }),
             "cosine: T_max must be a whole number, got 2.5");
-  EXPECT_EQ(type_error([] {
-              Schedule::from_options("cosine", {{"T_max", true}});
-            }),
+  EXPECT_EQ(type_error([] { RateSchedule::from_options("cosine", {{"T_max", true}}); }),
             "cosine: T_max must be a whole number, got true");
-  EXPECT_EQ(type_error([] { Schedule s = CosineSchedule{}; }),
+  EXPECT_EQ(type_error([] { RateSchedule s = CosineRate{}; }),
             "cosine: T_max must be at least 1, got 0");
-  EXPECT_EQ(type_error([] { Schedule s = LinearSchedule{.start_factor = 2}; }),
+  EXPECT_EQ(type_error([] { RateSchedule s = LinearRate{.start_factor = 2}; }),
             "linear: start_factor must be in [0, 1], got 2");
   EXPECT_EQ(type_error([] {
-              Schedule s =
-                  OneCycleSchedule{.max_lr = 1, .total_steps = 5, .anneal_strategy = "cosine"};
+              RateSchedule s =
+                  OneCycleRate{.max_lr = 1, .total_steps = 5, .anneal_strategy = "cosine"};
             }),
             "one_cycle: anneal_strategy must be one of cos, linear, got \"cosine\"");
-  EXPECT_EQ(type_error([] { static_cast<void>(Schedule().lr(-1, 1)); }),
+  EXPECT_EQ(type_error([] { static_cast<void>(RateSchedule().lr(-1, 1)); }),
             "constant: steps count from 0, got -1");
-  EXPECT_EQ(type_error([] { static_cast<void>(Schedule().with_warmup(-1)); }),
+  EXPECT_EQ(type_error([] { static_cast<void>(RateSchedule().with_warmup(-1)); }),
             "constant: warmup_steps must be at least 0, got -1");
-  EXPECT_EQ(type_error([] { Schedule::from_options("plateau", {}); }),
+  EXPECT_EQ(type_error([] { RateSchedule::from_options("plateau", {}); }),
             "plateau follows a metric, not the step: it is made with Plateau::from_options");
 }
 
