@@ -159,6 +159,23 @@ TEST(Optimizer, same_graph_tells_which_scalars_can_be_exchanged) {
   EXPECT_EQ(session.scalar("optim.eps"), 0.25);
 }
 
+TEST(OptimizerTable, a_name_has_one_range_and_groups_find_what_they_change) {
+  const ops::OptimizerDef &sgd = ops::optimizer("sgd"), &lion = ops::optimizer("lion");
+  const auto problem = [&](const ops::OptimizerDef& other) -> std::string {
+    try {
+      const std::vector<const ops::OptimizerDef*> rows{&sgd, &other};
+      ops::check_rows(rows);
+    } catch (const InternalError& error) { return error.what(); }
+    return "none";
+  };
+  EXPECT_EQ(problem(lion), "none");
+  ops::OptimizerDef strict = lion, bare = lion;
+  strict.numbers[0].range = ops::kPositive;
+  EXPECT_THAT(problem(strict), HasSubstr("'lr' has two ranges"));
+  bare.numbers.pop_back();
+  EXPECT_THAT(problem(bare), HasSubstr("lion lacks lr or weight_decay"));
+}
+
 // What decides whether a compiled plan can be used again.
 TEST(Optimizer, graph_key_has_what_makes_another_graph_and_no_values_of_scalars) {
   EXPECT_EQ(ops::graph_key(optim::adam(1, {.beta1 = 0.5})), ops::graph_key(optim::adam()));

@@ -267,6 +267,12 @@ std::string config_reference() {
     text += fmt::format("| `{}` | {} | {} | {} |\n", key.name,
                         key.open() ? "" : fmt::format("`{}`", value_text(key.default_value())),
                         key.rule, key.help);
+  text += "\nWhat `optimizer.*` stands for:\n\n";
+  text += "| optimizer | option | default | value | meaning |\n|---|---|---|---|---|\n";
+  for (const optim::OptimizerDescription& optimizer : optim::descriptions())
+    for (const optim::OptionDescription& option : optimizer.options)
+      text += fmt::format("| {} | `{}` | `{}` | {} | {} |\n", optimizer.name, option.name,
+                          value_text(config_value(option.default_value)), option.rule, option.doc);
   return text;
 }
 

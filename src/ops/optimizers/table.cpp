@@ -30,11 +30,11 @@ bool has_number(const OptimizerDef& optimizer, std::string_view name) {
                      [&](const NumberOption& number) { return number.name == name; });
 }
 
-// A scalar is checked by its name alone when a session sets it, so a name has one range. Parameter
-// groups change lr and weight_decay of every optimizer.
-void check_rows(const std::vector<const OptimizerDef*>& all) {
+}  // namespace
+
+void check_rows(std::span<const OptimizerDef* const> listed) {
   std::map<std::string_view, std::string_view> rules;
-  for (const OptimizerDef* row : all) {
+  for (const OptimizerDef* row : listed) {
     for (const NumberOption& number : row->numbers)
       if (rules.emplace(number.name, number.range.rule).first->second != number.range.rule)
         throw InternalError(fmt::format("optimizers: '{}' has two ranges", number.name));
@@ -42,8 +42,6 @@ void check_rows(const std::vector<const OptimizerDef*>& all) {
       throw InternalError(fmt::format("optimizers: {} lacks lr or weight_decay", row->name));
   }
 }
-
-}  // namespace
 
 std::span<const OptimizerDef* const> optimizers() {
   static const std::vector<const OptimizerDef*> all = [] {

@@ -17,6 +17,10 @@ const OptimizerDef& declared();
 std::span<const OptimizerDef* const> optimizers();
 const OptimizerDef& optimizer(std::string_view name);  // TypeError with the nearest name
 
+// InternalError if two rows give an option of one name different ranges (a session checks a scalar
+// by its name alone), or if one lacks lr or weight_decay, which parameter groups change.
+void check_rows(std::span<const OptimizerDef* const> rows);
+
 // The range of the option of this name, which is one for all optimizers that have it; nullptr if
 // none has.
 const OptionRange* range_of(std::string_view option);
