@@ -1,6 +1,6 @@
 # The modules, bottom up: each may include only what stands behind its DEPENDS (and what those depend on), and of a module behind USES only
 # its face: public headers, and those of its folder that stand behind its FACE.
-pantala_module(base HEADERS error.h host_elements.h PRIVATE_LIBRARIES spdlog::spdlog OpenSSL::Crypto)
+pantala_module(base HEADERS error.h host_elements.h options.h PRIVATE_LIBRARIES spdlog::spdlog OpenSSL::Crypto)
 pantala_module(ir HEADERS dtype.h shape.h literal.h init.h tensor.h graph.h DEPENDS base)
 pantala_module(ops HEADERS ops.h ops/ text.h DEPENDS ir)
 pantala_module(ref HEADERS interpreter.h DEPENDS ops)
@@ -8,7 +8,7 @@ pantala_module(grad HEADERS autodiff.h DEPENDS ops)
 pantala_module(kir DEPENDS ir)
 pantala_module(codegen DEPENDS kir PRIVATE_LIBRARIES pantala_llvm)
 pantala_module(schedule DEPENDS ops kir)
-pantala_module(optim HEADERS optim.h schedule.h DEPENDS ops)
+pantala_module(optim HEADERS optim.h rate_schedule.h DEPENDS ops)
 pantala_module(nn HEADERS nn.h DEPENDS ops)
 pantala_module(io HEADERS weights.h DEPENDS ops LIBRARIES nlohmann_json::nlohmann_json ZLIB::ZLIB PRIVATE_LIBRARIES PNG::PNG JPEG::JPEG)
 pantala_module(plan HEADERS compiled_plan.h DEPENDS kir optim io)

@@ -36,7 +36,7 @@ void finetune(const std::string& file, std::int64_t steps, std::int64_t batch) {
 
   pn::TrainConfig config{.optimizer = pn::optim::sgd(0.005, {.momentum = 0.9})};
   config.data_input = "image";
-  config.schedule = pn::CosineSchedule{.T_max = steps};
+  config.rate_schedule = pn::CosineRate{.T_max = steps};
   pn::CompileOptions compile;
   compile.training.groups = {{.pattern = "fc.*", .lr_factor = 10},
                              {.pattern = "conv1.weight", .lr_factor = 10}};

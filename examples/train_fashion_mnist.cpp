@@ -39,7 +39,7 @@ void train(std::int64_t epochs, std::int64_t batch, const std::string& folder) {
 
   pn::TrainConfig config;
   config.optimizer = pn::optim::adam(1.5e-3);
-  config.schedule = pn::CosineSchedule{.T_max = epochs * *training->batches()};
+  config.rate_schedule = pn::CosineRate{.T_max = epochs * *training->batches()};
   pn::Trainer trainer(
       [](std::int64_t size, pn::Phase) { return pn::zoo::lenet({.batch = size}).graph; }, batch,
       config);

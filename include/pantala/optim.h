@@ -1,6 +1,7 @@
-// Optimizers. An Optimizer is a plain value: a kind, hyper-parameters by name, flags. append()
-// extends a graph by it: new weights and new states as functions of old ones and of gradients,
-// registered with Graph::update, so that a session's step() advances everything by itself.
+// Extending graphs by optimizers; the optimizers themselves, such as adam(), are in
+// ops/optimizers.h. append() adds new weights and new states as functions of old ones and of
+// gradients, registered with Graph::update, so that a session's step() advances everything by
+// itself.
 //
 // What append() adds has fixed names: scalars `optim.lr`, `optim.beta1`, ... (f64, can be set
 // between steps, nothing is rebuilt), states `optim.<state>.<parameter>` such as
@@ -8,126 +9,15 @@
 // counts finished steps: the first step computes with t = 1.
 #pragma once
 
-#include <iosfwd>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "pantala/graph.h"
-#include "pantala/schedule.h"
+#include "pantala/ops/optimizers.h"
 
 namespace pantala::optim {
-
-enum class Kind : std::uint8_t {
-  sgd,
-  adam,
-  adamw,
-  rmsprop,
-  adagrad,
-  adadelta,
-  nadam,
-  radam,
-  adamax,
-  lion,
-  lamb
-};
-std::string_view kind_name(Kind kind);
-
-class Optimizer {
- public:
-  // The kind with its defaults.
-  explicit Optimizer(Kind kind);
-
-  Kind kind() const { return kind_; }
-  std::string_view name() const { return kind_name(kind_); }
-  // A hyper-parameter by name: lr, momentum, beta1, eps, ... TypeError with the nearest name.
-  double value(std::string_view name) const;
-  bool flag(std::string_view name) const;
-  double lr() const { return value("lr"); }
-  const std::map<std::string, double, std::less<>>& values() const { return values_; }
-  const std::map<std::string, bool, std::less<>>& flags() const { return flags_; }
-  // A copy with one hyper-parameter changed. TypeError for a value out of range.
-  Optimizer with(std::string_view name, double value) const;
-  Optimizer with_flag(std::string_view name, bool value) const;
-
-  // The scalars that it has in a graph, with their values: {"optim.lr", 0.001}, ...
-  std::vector<std::pair<std::string, double>> scalars() const;
-  // Whether both make the same graph, so that a session of one can take the scalars of the other.
-  bool same_graph(const Optimizer& other) const;
-  std::string str() const;  // adam(lr=0.001, beta1=0.9, ...)
-  friend bool operator==(const Optimizer&, const Optimizer&) = default;
-
- private:
-  friend Optimizer from_options(std::string_view name, const NamedOptions& options);
-  // Rules between several hyper-parameters.
-  void check() const;
-
-  Kind kind_;
-  std::map<std::string, double, std::less<>> values_;
-  std::map<std::string, bool, std::less<>> flags_;
-};
-std::ostream& operator<<(std::ostream& out, const Optimizer& optimizer);
-
-// Names and defaults are PyTorch's. TypeError for a value out of range: rates and decays finite and
-// not negative, betas in [0, 1), ...
-struct SgdOptions {
-  double momentum = 0, dampening = 0;
-  bool nesterov = false;  // needs momentum, and dampening 0
-  double weight_decay = 0;
-};
-struct AdamOptions {
-  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
-  bool amsgrad = false;
-};
-struct AdamWOptions {
-  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.01;
-  bool amsgrad = false;
-};
-struct RmspropOptions {
-  double alpha = 0.99, eps = 1e-8, weight_decay = 0, momentum = 0;
-  bool centered = false;
-};
-struct AdagradOptions {
-  double lr_decay = 0, weight_decay = 0, initial_accumulator_value = 0, eps = 1e-10;
-};
-struct AdadeltaOptions {
-  double rho = 0.9, eps = 1e-6, weight_decay = 0;
-};
-struct NadamOptions {
-  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0, momentum_decay = 4e-3;
-  bool decoupled_weight_decay = false;
-};
-struct RadamOptions {
-  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
-  bool decoupled_weight_decay = false;
-};
-struct AdamaxOptions {
-  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
-};
-struct LionOptions {
-  double beta1 = 0.9, beta2 = 0.99, weight_decay = 0;
-};
-struct LambOptions {
-  double beta1 = 0.9, beta2 = 0.999, eps = 1e-6, weight_decay = 0.01;
-};
-
-Optimizer sgd(double lr = 1e-3, const SgdOptions& options = {});
-Optimizer adam(double lr = 1e-3, const AdamOptions& options = {});
-Optimizer adamw(double lr = 1e-3, const AdamWOptions& options = {});
-Optimizer rmsprop(double lr = 1e-2, const RmspropOptions& options = {});
-Optimizer adagrad(double lr = 1e-2, const AdagradOptions& options = {});
-Optimizer adadelta(double lr = 1.0, const AdadeltaOptions& options = {});
-Optimizer nadam(double lr = 2e-3, const NadamOptions& options = {});
-Optimizer radam(double lr = 1e-3, const RadamOptions& options = {});
-Optimizer adamax(double lr = 2e-3, const AdamaxOptions& options = {});
-Optimizer lion(double lr = 1e-4, const LionOptions& options = {});
-Optimizer lamb(double lr = 1e-3, const LambOptions& options = {});
-// By name, as configs give it; `betas` is a list of two, or beta1 and beta2. TypeError with the
-// nearest name.
-Optimizer from_options(std::string_view name, const NamedOptions& options = {});
 
 // TypeError if a hyper-parameter of this name cannot have this value; what the setters below check.
 double checked(std::string_view name, double value);

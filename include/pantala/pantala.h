@@ -12,7 +12,7 @@
 #include "pantala/nn.h"
 #include "pantala/ops.h"
 #include "pantala/optim.h"
-#include "pantala/schedule.h"
+#include "pantala/rate_schedule.h"
 #include "pantala/session.h"
 #include "pantala/text.h"
 #include "pantala/trainer.h"

@@ -33,7 +33,7 @@
 #include "pantala/data.h"
 #include "pantala/metrics.h"
 #include "pantala/optim.h"
-#include "pantala/schedule.h"
+#include "pantala/rate_schedule.h"
 #include "pantala/session.h"
 
 namespace pantala {
@@ -100,9 +100,9 @@ struct TrainConfig {
   // Of the optimizer's rate, in optimizer steps since the beginning: sets the session's rate before
   // each step. The constant schedule without warm-up sets nothing, so that a rate which a callback
   // or the user sets in the session stays.
-  Schedule schedule = {};
-  // Lowers the rate when `plateau_metric` of fit()'s validation has stopped improving. The schedule
-  // must be constant then; its warm-up counts.
+  RateSchedule rate_schedule = {};
+  // Lowers the rate when `plateau_metric` of fit()'s validation has stopped improving. The
+  // schedule must be constant then; its warm-up counts.
   std::optional<PlateauOptions> plateau = {};
   std::string plateau_metric = "loss";
   // What becomes of a step whose numbers are not finite, as far as the session's guard looks:

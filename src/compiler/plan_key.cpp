@@ -6,6 +6,7 @@
 #include "compiler/build_id.h"
 #include "compiler/options.h"
 #include "compiler/step_graphs.h"
+#include "ops/optimizers/table.h"
 #include "pantala/text.h"
 #include "plan/plan_file.h"
 #include "plan/serialize.h"
@@ -25,18 +26,8 @@ std::string target_text(const Options& options) {
                      t.l1_bytes, t.l1_ways, t.l2_bytes, t.l3_bytes);
 }
 
-// What makes another graph; see Optimizer::same_graph().
 std::string optimizer_text(const std::optional<optim::Optimizer>& optimizer) {
-  if (!optimizer) return "optimizer none\n";
-  std::string text = fmt::format("optimizer {}", optimizer->name());
-  for (const auto& [name, value] : optimizer->flags()) text += fmt::format(" {}={}", name, value);
-  const auto& values = optimizer->values();
-  if (const auto momentum = values.find("momentum"); momentum != values.end())
-    text += fmt::format(" momentum={}", momentum->second != 0);
-  // The first value of a state.
-  if (const auto first = values.find("initial_accumulator_value"); first != values.end())
-    text += fmt::format(" initial_accumulator_value={}", exact(first->second));
-  return text + "\n";
+  return fmt::format("optimizer {}\n", optimizer ? ops::graph_key(*optimizer) : "none");
 }
 
 std::string training_text(const TrainingStepOptions& options) {

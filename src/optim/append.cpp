@@ -1,12 +1,13 @@
-// Extending a graph by an optimizer. What depends on scalars and on the counter alone (bias
-// corrections, the product of NAdam's momenta) is built once in f64; each parameter then gets one
-// update op.
+// Extending a graph by an optimizer: its scalars, the states that its declaration asks for, and one
+// update op for each parameter. What depends on scalars and on the counter alone (bias corrections)
+// is built in f64.
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "base/text.h"
 #include "ir/graph_data.h"
+#include "ops/optimizers/table.h"
 #include "pantala/error.h"
 #include "pantala/ops.h"
 #include "pantala/optim.h"
@@ -59,49 +60,21 @@ void check_lists(const Graph& graph, const std::vector<Tensor>& weights,
   }
 }
 
-// Names of the states that each parameter has.
-std::vector<std::string> state_names(const Optimizer& o) {
-  switch (o.kind()) {
-    case Kind::sgd:
-      return o.value("momentum") != 0 ? std::vector<std::string>{"buffer"}
-                                      : std::vector<std::string>{};
-    case Kind::adam:
-    case Kind::adamw:
-      return o.flag("amsgrad") ? std::vector<std::string>{"m", "v", "max_v"}
-                               : std::vector<std::string>{"m", "v"};
-    case Kind::rmsprop: {
-      std::vector<std::string> names{"v"};
-      if (o.flag("centered")) names.emplace_back("average");
-      if (o.value("momentum") != 0) names.emplace_back("buffer");
-      return names;
-    }
-    case Kind::adagrad:
-      return {"sum"};
-    case Kind::adadelta:
-      return {"v", "delta"};
-    case Kind::adamax:
-      return {"m", "u"};
-    case Kind::lion:
-      return {"m"};
-    case Kind::nadam:
-    case Kind::radam:
-    case Kind::lamb:
-      return {"m", "v"};
-  }
-  throw InternalError("optim: unknown kind");
-}
-
 class Appender {
  public:
   Appender(Graph& graph, const Optimizer& optimizer, const AppendOptions& options)
-      : graph_(graph), optimizer_(optimizer), options_(options) {
+      : graph_(graph),
+        optimizer_(optimizer),
+        definition_(optimizer.definition()),
+        variant_(definition_.variant(optimizer)),
+        options_(options) {
     for (const auto& [name, value] : optimizer.scalars()) add_scalar(name, value);
     const Tensor count = add_state("optim.step", Type{i64, {}}, init::zeros());
     const Tensor t = count + 1;
     graph_.update(count, t);
     is_first_ = eq(t, 1);
     t_ = cast(t, f64);
-    if (optimizer.kind() == Kind::nadam) append_momentum_schedule();
+    if (definition_.shared) append_shared();
     if (options.clip.value)
       add_scalar("optim.clip_value", checked("clip_value", *options.clip.value));
     if (options.clip.norm) add_scalar("optim.clip_norm", checked("clip_norm", *options.clip.norm));
@@ -171,106 +144,72 @@ class Appender {
   }
 
   // --- scalars that depend on the step
-
-  // 1 - beta^t.
-  Tensor correction(std::string_view beta) const { return 1.0 - pow(scalar(beta), t_); }
-
-  // NAdam's momentum grows with the step: mu_t = beta1 (1 - 0.96^(t momentum_decay) / 2). The
-  // product of all so far is one more state, in f64 (PyTorch keeps it in f32 whatever the weights
-  // are, which shows in the ninth digit).
-  void append_momentum_schedule() {
-    const auto mu = [&](const Tensor& t) {
-      return scalar("beta1") * (1.0 - 0.5 * pow(0.96, t * scalar("momentum_decay")));
-    };
-    const Tensor now = mu(t_), next = mu(t_ + 1.0);
-    const Tensor old_product = add_state("optim.mu_product", Type{f64, {}}, init::ones());
-    const Tensor product = old_product * now;
-    graph_.update(old_product, product);
-    gradient_gain_ = (1.0 - now) / (1.0 - product);
-    momentum_gain_ = next / (1.0 - product * next);
+  ops::StepScalars::Values option_scalars() const {
+    ops::StepScalars::Values values;
+    for (const ops::NumberOption& number : definition_.numbers)
+      if (const auto found = scalars_.find(fmt::format("optim.{}", number.name));
+          found != scalars_.end())
+        values.emplace(number.name, found->second);
+    return values;
   }
 
-  // RAdam's rectification; 0 while the variance of the step size is not tractable.
-  Tensor rectification() const {
-    const Tensor& beta2 = scalar("beta2");
-    const Tensor longest = 2.0 / (1.0 - beta2) - 1.0;
-    const Tensor length = longest - 2.0 * t_ * pow(beta2, t_) / correction("beta2");
-    const Tensor squared =
-        (length - 4.0) * (length - 2.0) * longest / ((longest - 4.0) * (longest - 2.0) * length);
-    return where(gt(length, 5.0), sqrt(maximum(squared, 0.0)), 0.0);
+  void append_shared() {
+    const auto keep = [&](std::string_view name, const Initializer& first, const auto& next) {
+      const Tensor old = add_state(fmt::format("optim.{}", name), Type{f64, {}}, first);
+      const Tensor fresh = next(old);
+      graph_.update(old, fresh);
+      return fresh;
+    };
+    shared_ = definition_.shared({t_, is_first_, option_scalars()}, keep);
+  }
+
+  // What the update op reads for one parameter, in the order of its inputs.
+  std::vector<Tensor> update_scalars(const ops::StepScalars& s) const {
+    ops::HostScalars computed = shared_;
+    if (definition_.scalars)
+      for (const auto& scalar : definition_.scalars(s, optimizer_)) computed.push_back(scalar);
+    std::vector<Tensor> result;
+    for (const ops::Slot& slot : variant_.slots) {
+      if (!slot.scalar) continue;
+      const auto found = std::find_if(computed.begin(), computed.end(),
+                                      [&](const auto& one) { return one.first == slot.name; });
+      result.push_back(found != computed.end() ? found->second : s[slot.name]);
+    }
+    return result;
   }
 
   // --- one parameter
-  Tensor append_weight(const Tensor& weight, const Tensor& gradient, const std::string& name) {
-    std::vector<Tensor> states;
-    const Initializer first = optimizer_.kind() == Kind::adagrad
-                                  ? init::constant(optimizer_.value("initial_accumulator_value"))
-                                  : init::zeros();
-    for (const std::string& state : state_names(optimizer_))
-      states.push_back(add_state(fmt::format("optim.{}.{}", state, name), weight.type(), first));
-    Tensor lr = scalar("lr"), decay = scalar("weight_decay");
+  ops::StepScalars scalars_for(const std::string& name) const {
+    ops::StepScalars::Values values = option_scalars();
     if (const ParameterGroup* group = find_group(options_.groups, name)) {
       const std::string prefix = fmt::format("group{}.", group - options_.groups.data());
-      lr = lr * scalar(prefix + "lr_factor");
-      if (group->weight_decay) decay = scalar(prefix + "weight_decay");
+      values["lr"] = values["lr"] * scalar(prefix + "lr_factor");
+      if (group->weight_decay) values["weight_decay"] = scalar(prefix + "weight_decay");
     }
-    const UpdateResult result = update(weight, gradient, states, lr, decay);
+    return {t_, is_first_, std::move(values)};
+  }
+
+  // What its states begin with.
+  Initializer first_value() const {
+    const std::vector<ops::Role> roles = definition_.roles(optimizer_);
+    for (std::size_t k = 0; k < roles.size(); ++k)
+      if (roles[k] == ops::Role::first_value)
+        return init::constant(optimizer_.value(definition_.numbers[k].name));
+    return init::zeros();
+  }
+
+  Tensor append_weight(const Tensor& weight, const Tensor& gradient, const std::string& name) {
+    std::vector<Tensor> states;
+    for (const ops::Slot& slot : variant_.slots)
+      if (!slot.scalar)
+        states.push_back(
+            add_state(fmt::format("optim.{}.{}", slot.name, name), weight.type(), first_value()));
+    const UpdateResult result = ops::apply_update(*definition_.update, variant_, weight, gradient,
+                                                  states, update_scalars(scalars_for(name)));
     for (std::size_t k = 0; k < states.size(); ++k) graph_.update(states[k], result.states[k]);
     if (is_updatable(weight)) graph_.update(weight, result.weight);
     if (options_.ema_decay) append_average(weight, result.weight, name);
     return result.weight;
-  }
-
-  UpdateResult update(const Tensor& w, const Tensor& g, const std::vector<Tensor>& states,
-                      const Tensor& lr, const Tensor& decay) const {
-    const Optimizer& o = optimizer_;
-    const auto s = [&](std::string_view name) { return scalar(name); };
-    switch (o.kind()) {
-      case Kind::sgd:
-        if (o.value("momentum") == 0) return sgd_update(w, g, states, {lr, decay});
-        // The first step has no past to be damped against.
-        return sgd_update(w, g, states,
-                          {lr, decay, s("momentum"), where(is_first_, 1.0, 1.0 - s("dampening"))},
-                          {.momentum = true, .nesterov = o.flag("nesterov")});
-      case Kind::adam:
-      case Kind::adamw:
-        return adam_update(
-            w, g, states,
-            {lr, s("beta1"), s("beta2"), s("eps"), decay, correction("beta1"), correction("beta2")},
-            {.decoupled = o.kind() == Kind::adamw, .amsgrad = o.flag("amsgrad")});
-      case Kind::rmsprop: {
-        std::vector<Tensor> scalars{lr, s("alpha"), s("eps"), decay};
-        const bool momentum = o.value("momentum") != 0;
-        if (momentum) scalars.push_back(s("momentum"));
-        return rmsprop_update(w, g, states, scalars,
-                              {.centered = o.flag("centered"), .momentum = momentum});
-      }
-      case Kind::adagrad:
-        return adagrad_update(w, g, states,
-                              {lr / (1.0 + (t_ - 1.0) * s("lr_decay")), s("eps"), decay});
-      case Kind::adadelta:
-        return adadelta_update(w, g, states, {lr, s("rho"), s("eps"), decay});
-      case Kind::nadam:
-        return nadam_update(w, g, states,
-                            {lr, s("beta1"), s("beta2"), s("eps"), decay, correction("beta2"),
-                             gradient_gain_, momentum_gain_},
-                            {.decoupled = o.flag("decoupled_weight_decay")});
-      case Kind::radam:
-        return radam_update(w, g, states,
-                            {lr, s("beta1"), s("beta2"), s("eps"), decay, correction("beta1"),
-                             correction("beta2"), rectification()},
-                            {.decoupled = o.flag("decoupled_weight_decay")});
-      case Kind::adamax:
-        return adamax_update(w, g, states,
-                             {lr, s("beta1"), s("beta2"), s("eps"), decay, correction("beta1")});
-      case Kind::lion:
-        return lion_update(w, g, states, {lr, s("beta1"), s("beta2"), decay});
-      case Kind::lamb:
-        return lamb_update(w, g, states,
-                           {lr, s("beta1"), s("beta2"), s("eps"), decay, correction("beta1"),
-                            correction("beta2")});
-    }
-    throw InternalError("optim: unknown kind");
   }
 
   // The average starts from the weight before the first step: it is that weight's only possible
@@ -284,10 +223,12 @@ class Appender {
 
   Graph& graph_;
   const Optimizer& optimizer_;
+  const ops::OptimizerDef& definition_;
+  const ops::UpdateVariant variant_;
   const AppendOptions& options_;
   std::map<std::string, Tensor, std::less<>> scalars_;
-  Tensor t_, is_first_;                   // the number of this step, from 1, as f64
-  Tensor gradient_gain_, momentum_gain_;  // NAdam's
+  Tensor t_, is_first_;  // the number of this step, from 1, as f64
+  ops::HostScalars shared_;
   Appended added_;
 };
 

@@ -42,7 +42,7 @@ std::string_view guard_name(NonFiniteGuard guard) {
 // What the numbers of a run depend on beside model and data; for messages, not for restoring.
 Json config_summary(const TrainConfig& config, const train::Plans& plans) {
   return {{"optimizer", config.optimizer.str()},
-          {"schedule", config.schedule.str()},
+          {"schedule", config.rate_schedule.str()},
           {"plateau", config.plateau ? Plateau(1, *config.plateau).str() : ""},
           {"batch_size", plans.batch_size()},
           {"accumulation_steps", plans.session().accumulation_steps()},

@@ -38,11 +38,11 @@ void check_config(const TrainConfig& config) {
   if (config.log_interval < 0)
     throw TypeError(
         fmt::format("trainer: log_interval must be 0 or more, got {}", config.log_interval));
-  if (config.plateau && !std::holds_alternative<ConstantSchedule>(config.schedule.kind()))
+  if (config.plateau && !std::holds_alternative<ConstantRate>(config.rate_schedule.kind()))
     throw TypeError(fmt::format(
         "trainer: plateau and the schedule {} both set the rate; with plateau the schedule must be "
         "constant (its warm-up counts)",
-        config.schedule.str()));
+        config.rate_schedule.str()));
 }
 
 }  // namespace
@@ -99,11 +99,11 @@ void Trainer::Impl::check_session() const {
 
 // None: the session's rate stays as it is.
 std::optional<double> Trainer::Impl::scheduled_rate() const {
-  if (state.plateau) return config.schedule.lr(state.global_steps, state.plateau->lr);
-  if (std::holds_alternative<ConstantSchedule>(config.schedule.kind()) &&
-      config.schedule.warmup_steps() == 0)
+  if (state.plateau) return config.rate_schedule.lr(state.global_steps, state.plateau->lr);
+  if (std::holds_alternative<ConstantRate>(config.rate_schedule.kind()) &&
+      config.rate_schedule.warmup_steps() == 0)
     return {};
-  return config.schedule.lr(state.global_steps, config.optimizer.lr());
+  return config.rate_schedule.lr(state.global_steps, config.optimizer.lr());
 }
 
 std::optional<StepMetrics> Trainer::Impl::step(const data::Batch& batch, bool from_loader) {

@@ -146,7 +146,7 @@ RateRule plateau_of(const RunConfig& config) {
   }
   NamedOptions warmup;
   if (auto steps = options.extract("warmup_steps")) warmup.insert(std::move(steps));
-  rule.schedule = Schedule::from_options("constant", warmup);
+  rule.schedule = RateSchedule::from_options("constant", warmup);
   if (!options.contains("mode") && larger_is_better(rule.plateau_metric))
     options["mode"] = std::string("max");
   rule.plateau = Plateau::from_options(optimizer_of(config).lr(), options).options();
@@ -200,7 +200,7 @@ RateRule rate_of(const RunConfig& config, std::int64_t total_steps) {
   }
   if (config.schedule.name == "one_cycle" && !options.contains("max_lr"))
     options["max_lr"] = optimizer_of(config).lr();
-  return {.schedule = Schedule::from_options(config.schedule.name, options), .plateau = {}};
+  return {.schedule = RateSchedule::from_options(config.schedule.name, options), .plateau = {}};
 }
 
 RunConfig make_config(const std::vector<Assignment>& assignments) {
@@ -267,6 +267,12 @@ std::string config_reference() {
     text += fmt::format("| `{}` | {} | {} | {} |\n", key.name,
                         key.open() ? "" : fmt::format("`{}`", value_text(key.default_value())),
                         key.rule, key.help);
+  text += "\nWhat `optimizer.*` stands for:\n\n";
+  text += "| optimizer | option | default | value | meaning |\n|---|---|---|---|---|\n";
+  for (const optim::OptimizerDescription& optimizer : optim::descriptions())
+    for (const optim::OptionDescription& option : optimizer.options)
+      text += fmt::format("| {} | `{}` | `{}` | {} | {} |\n", optimizer.name, option.name,
+                          value_text(config_value(option.default_value)), option.rule, option.doc);
   return text;
 }
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "pantala/optim.h"
-#include "pantala/schedule.h"
+#include "pantala/rate_schedule.h"
 #include "pantala/zoo.h"
 
 namespace pantala::tools {
@@ -149,7 +149,7 @@ std::vector<std::string> differences(const RunConfig& there, const RunConfig& he
 optim::Optimizer optimizer_of(const RunConfig& config);
 // How the rate changes over a run of `total_steps` optimizer steps.
 struct RateRule {
-  Schedule schedule;
+  RateSchedule schedule;
   std::optional<PlateauOptions> plateau;
   std::string plateau_metric = "loss";
 };

@@ -245,8 +245,7 @@ Key prefix() {
 
 std::string optimizer_names() {
   std::vector<std::string> names;
-  for (int k = 0; k <= static_cast<int>(optim::Kind::lamb); ++k)
-    names.emplace_back(optim::kind_name(static_cast<optim::Kind>(k)));
+  for (const optim::OptimizerDescription& one : optim::descriptions()) names.push_back(one.name);
   return one_of(names);
 }
 

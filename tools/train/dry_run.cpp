@@ -82,7 +82,7 @@ std::string dry_run(const RunConfig& config, bool json) {
                        {"parameter_count", count(parameters)},
                        {"parameters", parameters},
                        {"memory_bytes", memory.total()},
-                       {"schedule", trainer.config().schedule.str()}}
+                       {"schedule", trainer.config().rate_schedule.str()}}
                .dump() +
            "\n";
   std::string summary = device_line(config) + "\n";
@@ -96,7 +96,7 @@ std::string dry_run(const RunConfig& config, bool json) {
   summary +=
       fmt::format("steps: {} an epoch, {} in all\n", length.steps_per_epoch, length.total_steps);
   summary += fmt::format("optimizer: {}\nschedule: {}\n", optimizer_of(config).str(),
-                         trainer.config().schedule.str());
+                         trainer.config().rate_schedule.str());
   summary += "memory of a step:\n" + memory.text();
   return write_toml(config) + "\n" + comment(summary);
 }

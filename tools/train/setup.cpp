@@ -72,7 +72,7 @@ Trainer make_trainer(const RunConfig& config, const ModelShape& shape, std::int6
                     .data_input = data_input(config, shape),
                     .prediction_output = prediction_output(shape),
                     .class_axis = shape.by_position ? -1 : 1,
-                    .schedule = std::move(rate.schedule),
+                    .rate_schedule = std::move(rate.schedule),
                     .plateau = std::move(rate.plateau),
                     .plateau_metric = std::move(rate.plateau_metric),
                     .non_finite = non_finite_of(config)};

@@ -5,10 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cmath>
 #include <functional>
 
+#include "ops/optimizers/table.h"
 #include "pantala/error.h"
 #include "pantala/interpreter.h"
 #include "pantala/ops.h"
@@ -18,7 +18,6 @@
 namespace pantala {
 namespace {
 
-using optim::Kind;
 using optim::Optimizer;
 using testing::Contains;
 using testing::DoubleNear;
@@ -27,9 +26,11 @@ using testing::HasSubstr;
 using testing::Not;
 using tests::message_of;
 
-constexpr std::array kAllKinds = {Kind::sgd,     Kind::adam,     Kind::adamw, Kind::rmsprop,
-                                  Kind::adagrad, Kind::adadelta, Kind::nadam, Kind::radam,
-                                  Kind::adamax,  Kind::lion,     Kind::lamb};
+std::vector<std::string> all_names() {
+  std::vector<std::string> names;
+  for (const optim::OptimizerDescription& one : optim::descriptions()) names.push_back(one.name);
+  return names;
+}
 
 Literal values(Shape shape, std::vector<double> numbers) {
   return Literal::floats(std::move(shape), std::move(numbers), f64);
@@ -71,13 +72,33 @@ TEST(Optimizer, makers_have_the_defaults_of_their_kind) {
                                        optim::rmsprop(), optim::adagrad(), optim::adadelta(),
                                        optim::nadam(),   optim::radam(),   optim::adamax(),
                                        optim::lion(),    optim::lamb()};
+  ASSERT_EQ(made.size(), optim::descriptions().size());
   for (std::size_t k = 0; k < made.size(); ++k) {
-    EXPECT_EQ(made[k], Optimizer(kAllKinds[k]));
-    EXPECT_EQ(made[k], optim::from_options(optim::kind_name(kAllKinds[k])));
+    const optim::OptimizerDescription& described = optim::descriptions()[k];
+    EXPECT_EQ(made[k], optim::from_options(described.name));
+    for (const optim::OptionDescription& option : described.options) {
+      EXPECT_FALSE(option.doc.empty()) << described.name << " " << option.name;
+      if (const auto* number = std::get_if<double>(&option.default_value))
+        EXPECT_EQ(made[k].value(option.name), *number) << described.name << " " << option.name;
+      else
+        EXPECT_EQ(OptionValue(made[k].flag(option.name)), option.default_value);
+    }
   }
   EXPECT_EQ(optim::adamw().value("weight_decay"), 0.01);
   EXPECT_EQ(optim::adadelta().lr(), 1.0);
   EXPECT_EQ(optim::adagrad().value("eps"), 1e-10);
+}
+
+TEST(Optimizer, descriptions_say_what_there_is) {
+  EXPECT_THAT(all_names(), ElementsAre("sgd", "adam", "adamw", "rmsprop", "adagrad", "adadelta",
+                                       "nadam", "radam", "adamax", "lion", "lamb"));
+  const optim::OptimizerDescription& sgd = optim::descriptions()[0];
+  std::vector<std::string> texts;
+  for (const optim::OptionDescription& option : sgd.options)
+    texts.push_back(option.name + ": " + option.rule);
+  EXPECT_THAT(texts, ElementsAre("lr: finite and not negative", "momentum: finite and not negative",
+                                 "dampening: finite", "weight_decay: finite and not negative",
+                                 "nesterov: true or false"));
 }
 
 TEST(Optimizer, values_out_of_range_are_refused) {
@@ -135,16 +156,44 @@ TEST(Optimizer, same_graph_tells_which_scalars_can_be_exchanged) {
   EXPECT_EQ(session.scalar("optim.eps"), 0.25);
 }
 
+TEST(OptimizerTable, a_name_has_one_range_and_groups_find_what_they_change) {
+  const ops::OptimizerDef &sgd = ops::optimizer("sgd"), &lion = ops::optimizer("lion");
+  const auto problem = [&](const ops::OptimizerDef& other) -> std::string {
+    try {
+      const std::vector<const ops::OptimizerDef*> rows{&sgd, &other};
+      ops::check_rows(rows);
+    } catch (const InternalError& error) { return error.what(); }
+    return "none";
+  };
+  EXPECT_EQ(problem(lion), "none");
+  ops::OptimizerDef strict = lion, bare = lion;
+  strict.numbers[0].range = ops::kPositive;
+  EXPECT_THAT(problem(strict), HasSubstr("'lr' has two ranges"));
+  bare.numbers.pop_back();
+  EXPECT_THAT(problem(bare), HasSubstr("lion lacks lr or weight_decay"));
+}
+
+// What decides whether a compiled plan can be used again.
+TEST(Optimizer, graph_key_has_what_makes_another_graph_and_no_values_of_scalars) {
+  EXPECT_EQ(ops::graph_key(optim::adam(1, {.beta1 = 0.5})), ops::graph_key(optim::adam()));
+  EXPECT_EQ(ops::graph_key(optim::adam()), "adam amsgrad=false lr beta1 beta2 eps weight_decay");
+  EXPECT_EQ(ops::graph_key(optim::sgd()), "sgd nesterov=false lr weight_decay");
+  EXPECT_EQ(ops::graph_key(optim::sgd(1, {.momentum = 0.9, .nesterov = true})),
+            "sgd nesterov=true lr momentum dampening weight_decay");
+  EXPECT_EQ(ops::graph_key(optim::adagrad(1, {.initial_accumulator_value = 0.5})),
+            "adagrad lr lr_decay weight_decay initial_accumulator_value=0.5 eps");
+}
+
 TEST(Append, every_kind_trains_one_step_in_any_float_dtype) {
-  for (const Kind kind : kAllKinds)
+  for (const std::string& name : all_names())
     for (const DType dtype : {f32, f64, bf16}) {
       Bench bench({"w"}, {2, 1}, dtype);
-      ref::Session session = bench.session(Optimizer(kind));
+      ref::Session session = bench.session(optim::from_options(name));
       session.set_input("grad of w", Literal::floats({2, 1}, {0.5, -0.5}, dtype));
       session.step();
       const Literal& w = session.value("w");
-      EXPECT_LT(w.at(0), w.at(1)) << optim::kind_name(kind);
-      EXPECT_TRUE(std::isfinite(w.at(0)) && std::isfinite(w.at(1))) << optim::kind_name(kind);
+      EXPECT_LT(w.at(0), w.at(1)) << name;
+      EXPECT_TRUE(std::isfinite(w.at(0)) && std::isfinite(w.at(1))) << name;
       EXPECT_EQ(session.value("optim.step").at(0), 1);
     }
 }

@@ -52,7 +52,7 @@ class ExactResume : public ::testing::TestWithParam<std::int64_t> {
   Trainer make_trainer() const {
     return Trainer(dropout_graph, 4,
                    {.optimizer = optim::adam(0.05),
-                    .schedule = Schedule(CosineSchedule{.T_max = 8}).with_warmup(3),
+                    .rate_schedule = RateSchedule(CosineRate{.T_max = 8}).with_warmup(3),
                     .plan_cache = folder_.path() / "plans"},
                    {.accumulation_steps = GetParam(), .training = {.ema_decay = 0.5}}, {.seed = 7});
   }
@@ -274,9 +274,9 @@ TEST_F(Checkpoints, keep_a_rate_that_was_set_unless_the_config_has_another) {
 }
 
 TEST_F(Checkpoints, another_schedule_matters_only_if_training_goes_on) {
-  make_trainer({.schedule = Schedule(CosineSchedule{.T_max = 8})})
+  make_trainer({.rate_schedule = RateSchedule(CosineRate{.T_max = 8})})
       .save_checkpoint(folder() / "mine");
-  Trainer other = make_trainer({.schedule = Schedule(CosineSchedule{.T_max = 1})});
+  Trainer other = make_trainer({.rate_schedule = RateSchedule(CosineRate{.T_max = 1})});
   EXPECT_THAT(logged(logging::Level::warning,
                      [&] {
                        other.load_checkpoint(folder() / "mine");

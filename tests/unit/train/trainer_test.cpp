@@ -132,7 +132,7 @@ TEST(TrainerErrors, say_what_is_wrong) {
   EXPECT_THAT(refused([](std::int64_t, Phase phase) { return mlp_graph(7, phase); }, {}),
               AllOf(HasSubstr("f32[7,6]"), HasSubstr("must be 4")));
   EXPECT_THAT(
-      refused(mlp_graph, {.schedule = CosineSchedule{.T_max = 5}, .plateau = PlateauOptions{}}),
+      refused(mlp_graph, {.rate_schedule = CosineRate{.T_max = 5}, .plateau = PlateauOptions{}}),
       HasSubstr("both set the rate"));
   EXPECT_THAT(refused(mlp_graph, {}, {.optimizer = optim::adam()}),
               AllOf(HasSubstr("sgd("), HasSubstr("adam(")));
@@ -309,9 +309,10 @@ TEST(TrainerAverages, are_evaluated_and_the_weights_come_back) {
 
 // --- rates
 TEST(TrainerRates, follow_the_schedule_step_by_step) {
-  const Schedule schedule = Schedule(CosineSchedule{.T_max = 10, .eta_min = 0.001}).with_warmup(3);
+  const RateSchedule schedule =
+      RateSchedule(CosineRate{.T_max = 10, .eta_min = 0.001}).with_warmup(3);
   for (const std::int64_t accumulate : {1, 2}) {
-    Trainer trainer(mlp_graph, 4, {.optimizer = optim::sgd(0.5), .schedule = schedule},
+    Trainer trainer(mlp_graph, 4, {.optimizer = optim::sgd(0.5), .rate_schedule = schedule},
                     {.accumulation_steps = accumulate});
     std::vector<double> rates;
     trainer.add_callback(on_step(
@@ -339,7 +340,7 @@ TEST(TrainerRates, plateau_lowers_the_rate_and_keeps_the_warm_up) {
   // With a rate of 0 nothing would ever improve; 1e-30 does the same.
   Trainer trainer(mlp_graph, 4,
                   {.optimizer = optim::sgd(1e-30),
-                   .schedule = Schedule().with_warmup(4),
+                   .rate_schedule = RateSchedule().with_warmup(4),
                    .plateau = PlateauOptions{.factor = 0.5, .patience = 1, .eps = 0}});
   std::vector<double> rates;
   trainer.add_callback(on_step([&](Trainer& t, const StepMetrics&) {
@@ -542,13 +543,13 @@ TEST(TrainerNonFinite, an_update_that_is_not_finite_drops_its_window) {
 
 // A rate that is set costs the session a few words.
 TEST(TrainerLoop, a_step_allocates_nothing) {
-  for (const Schedule& schedule : {Schedule(), Schedule(CosineSchedule{.T_max = 100})}) {
-    Trainer trainer(mlp_graph, 4, {.optimizer = optim::adam(0.01), .schedule = schedule});
+  for (const RateSchedule& schedule : {RateSchedule(), RateSchedule(CosineRate{.T_max = 100})}) {
+    Trainer trainer(mlp_graph, 4, {.optimizer = optim::adam(0.01), .rate_schedule = schedule});
     const data::Batch batch = random_batch(4, 0);
     trainer.step(batch);
     const std::int64_t before = allocations().count;
     for (int k = 0; k < 50; ++k) trainer.step(batch);
-    EXPECT_LE(allocations().count - before, schedule == Schedule() ? 0 : 4 * 50) << schedule;
+    EXPECT_LE(allocations().count - before, schedule == RateSchedule() ? 0 : 4 * 50) << schedule;
   }
 }
 

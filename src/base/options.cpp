@@ -1,10 +1,10 @@
-#include "optim/options.h"
+#include "base/options.h"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
 
-namespace pantala::optim {
+namespace pantala {
 
 namespace {
 struct OptionText {
@@ -29,4 +29,4 @@ void check_option_names(std::string_view owner, const NamedOptions& options,
           fmt::format("{} has no option '{}'{}", owner, name, did_you_mean(name, known)));
 }
 
-}  // namespace pantala::optim
+}  // namespace pantala

@@ -1,18 +1,19 @@
-// Options by name, read into the fields of a struct: shared by schedules and optimizers.
+// Options by name, read into the fields of a struct: shared by rate schedules and optimizers.
 #pragma once
 
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/text.h"
 #include "pantala/error.h"
-#include "pantala/schedule.h"
+#include "pantala/options.h"
 
-namespace pantala::optim {
+namespace pantala {
 
 // Names a value of an option in messages.
 std::string option_text(const OptionValue& value);
@@ -63,4 +64,4 @@ inline void read_option(std::string_view owner, std::string_view name, const Opt
 void check_option_names(std::string_view owner, const NamedOptions& options,
                         const std::vector<std::string>& known);
 
-}  // namespace pantala::optim
+}  // namespace pantala

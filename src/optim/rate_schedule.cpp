@@ -1,6 +1,6 @@
-// Schedules in closed form: a rate is a function of the step alone, so nothing drifts and any step
-// can be asked for.
-#include "pantala/schedule.h"
+// Rate schedules in closed form: a rate is a function of the step alone, so nothing drifts and any
+// step can be asked for.
+#include "pantala/rate_schedule.h"
 
 #include <fmt/ranges.h>
 
@@ -10,52 +10,50 @@
 #include <numbers>
 #include <ostream>
 
-#include "optim/options.h"
+#include "base/options.h"
 
 namespace pantala {
 
 namespace {
 
-using optim::bad_option;
-
 enum class Need { optional, required };
 
-// The options of each kind by name, in the order of the alternatives of Schedule::Kind.
+// The options of each kind by name, in the order of the alternatives of RateSchedule::Kind.
 template <class T>
 struct About;
 template <>
-struct About<ConstantSchedule> {
+struct About<ConstantRate> {
   static constexpr std::string_view name = "constant";
   static void fields(auto&&, auto&) {}
 };
 template <>
-struct About<StepSchedule> {
+struct About<StepRate> {
   static constexpr std::string_view name = "step";
   static void fields(auto&& f, auto& s) {
     f("step_size", s.step_size, Need::required), f("gamma", s.gamma, Need::optional);
   }
 };
 template <>
-struct About<MultistepSchedule> {
+struct About<MultistepRate> {
   static constexpr std::string_view name = "multistep";
   static void fields(auto&& f, auto& s) {
     f("milestones", s.milestones, Need::required), f("gamma", s.gamma, Need::optional);
   }
 };
 template <>
-struct About<ExponentialSchedule> {
+struct About<ExponentialRate> {
   static constexpr std::string_view name = "exponential";
   static void fields(auto&& f, auto& s) { f("gamma", s.gamma, Need::required); }
 };
 template <>
-struct About<CosineSchedule> {
+struct About<CosineRate> {
   static constexpr std::string_view name = "cosine";
   static void fields(auto&& f, auto& s) {
     f("T_max", s.T_max, Need::required), f("eta_min", s.eta_min, Need::optional);
   }
 };
 template <>
-struct About<CosineRestartsSchedule> {
+struct About<CosineRestartsRate> {
   static constexpr std::string_view name = "cosine_restarts";
   static void fields(auto&& f, auto& s) {
     f("T_0", s.T_0, Need::required), f("T_mult", s.T_mult, Need::optional),
@@ -63,7 +61,7 @@ struct About<CosineRestartsSchedule> {
   }
 };
 template <>
-struct About<LinearSchedule> {
+struct About<LinearRate> {
   static constexpr std::string_view name = "linear";
   static void fields(auto&& f, auto& s) {
     f("start_factor", s.start_factor, Need::optional),
@@ -72,14 +70,14 @@ struct About<LinearSchedule> {
   }
 };
 template <>
-struct About<PolynomialSchedule> {
+struct About<PolynomialRate> {
   static constexpr std::string_view name = "polynomial";
   static void fields(auto&& f, auto& s) {
     f("total_iters", s.total_iters, Need::optional), f("power", s.power, Need::optional);
   }
 };
 template <>
-struct About<OneCycleSchedule> {
+struct About<OneCycleRate> {
   static constexpr std::string_view name = "one_cycle";
   static void fields(auto&& f, auto& s) {
     f("max_lr", s.max_lr, Need::required), f("total_steps", s.total_steps, Need::required),
@@ -91,7 +89,7 @@ struct About<OneCycleSchedule> {
   }
 };
 template <>
-struct About<CyclicSchedule> {
+struct About<CyclicRate> {
   static constexpr std::string_view name = "cyclic";
   static void fields(auto&& f, auto& s) {
     f("base_lr", s.base_lr, Need::required), f("max_lr", s.max_lr, Need::required),
@@ -140,36 +138,36 @@ void need_one_of(std::string_view owner, std::string_view name, const std::strin
                               did_you_mean(value, choices)));
 }
 
-void check(ConstantSchedule&) {}
-void check(StepSchedule& s) {
+void check(ConstantRate&) {}
+void check(StepRate& s) {
   need_count("step", "step_size", s.step_size, 1);
   need_finite("step", "gamma", s.gamma, 0);
 }
-void check(MultistepSchedule& s) {
+void check(MultistepRate& s) {
   std::sort(s.milestones.begin(), s.milestones.end());
   if (!s.milestones.empty()) need_count("multistep", "milestones", s.milestones[0], 0);
   need_finite("multistep", "gamma", s.gamma, 0);
 }
-void check(ExponentialSchedule& s) { need_finite("exponential", "gamma", s.gamma, 0); }
-void check(CosineSchedule& s) {
+void check(ExponentialRate& s) { need_finite("exponential", "gamma", s.gamma, 0); }
+void check(CosineRate& s) {
   need_count("cosine", "T_max", s.T_max, 1);
   need_finite("cosine", "eta_min", s.eta_min, 0);
 }
-void check(CosineRestartsSchedule& s) {
+void check(CosineRestartsRate& s) {
   need_count("cosine_restarts", "T_0", s.T_0, 1);
   need_count("cosine_restarts", "T_mult", s.T_mult, 1);
   need_finite("cosine_restarts", "eta_min", s.eta_min, 0);
 }
-void check(LinearSchedule& s) {
+void check(LinearRate& s) {
   need_finite("linear", "start_factor", s.start_factor, 0, 1);
   need_finite("linear", "end_factor", s.end_factor, 0, 1);
   need_count("linear", "total_iters", s.total_iters, 1);
 }
-void check(PolynomialSchedule& s) {
+void check(PolynomialRate& s) {
   need_count("polynomial", "total_iters", s.total_iters, 1);
   need_finite("polynomial", "power", s.power, 0);
 }
-void check(OneCycleSchedule& s) {
+void check(OneCycleRate& s) {
   need_finite("one_cycle", "max_lr", s.max_lr, 0);
   need_count("one_cycle", "total_steps", s.total_steps, 1);
   need_finite("one_cycle", "pct_start", s.pct_start, 0, 1);
@@ -177,7 +175,7 @@ void check(OneCycleSchedule& s) {
   need_positive("one_cycle", "div_factor", s.div_factor);
   need_positive("one_cycle", "final_div_factor", s.final_div_factor);
 }
-void check(CyclicSchedule& s) {
+void check(CyclicRate& s) {
   need_finite("cyclic", "base_lr", s.base_lr, 0);
   need_finite("cyclic", "max_lr", s.max_lr, 0);
   need_count("cyclic", "step_size_up", s.step_size_up, 1);
@@ -206,23 +204,23 @@ double cosine_between(double start, double end, double part) {
 }
 double line_between(double start, double end, double part) { return start + (end - start) * part; }
 
-double rate(const ConstantSchedule&, std::int64_t, double base) { return base; }
-double rate(const StepSchedule& s, std::int64_t step, double base) {
+double rate(const ConstantRate&, std::int64_t, double base) { return base; }
+double rate(const StepRate& s, std::int64_t step, double base) {
   return base * std::pow(s.gamma, real(step / s.step_size));
 }
-double rate(const MultistepSchedule& s, std::int64_t step, double base) {
+double rate(const MultistepRate& s, std::int64_t step, double base) {
   const auto passed =
       std::upper_bound(s.milestones.begin(), s.milestones.end(), step) - s.milestones.begin();
   return base * std::pow(s.gamma, static_cast<double>(passed));
 }
-double rate(const ExponentialSchedule& s, std::int64_t step, double base) {
+double rate(const ExponentialRate& s, std::int64_t step, double base) {
   return base * std::pow(s.gamma, real(step));
 }
-double rate(const CosineSchedule& s, std::int64_t step, double base) {
+double rate(const CosineRate& s, std::int64_t step, double base) {
   return cosine_between(base, s.eta_min,
                         real(step % s.T_max) / real(s.T_max) + real(step / s.T_max % 2));
 }
-double rate(const CosineRestartsSchedule& s, std::int64_t step, double base) {
+double rate(const CosineRestartsRate& s, std::int64_t step, double base) {
   std::int64_t length = s.T_0;
   if (s.T_mult == 1) {
     step %= length;
@@ -235,14 +233,14 @@ double rate(const CosineRestartsSchedule& s, std::int64_t step, double base) {
   }
   return cosine_between(base, s.eta_min, real(step) / real(length));
 }
-double rate(const LinearSchedule& s, std::int64_t step, double base) {
+double rate(const LinearRate& s, std::int64_t step, double base) {
   return base * line_between(s.start_factor, s.end_factor,
                              real(std::min(step, s.total_iters)) / real(s.total_iters));
 }
-double rate(const PolynomialSchedule& s, std::int64_t step, double base) {
+double rate(const PolynomialRate& s, std::int64_t step, double base) {
   return base * std::pow(1 - real(std::min(step, s.total_iters)) / real(s.total_iters), s.power);
 }
-double rate(const OneCycleSchedule& s, std::int64_t step, double) {
+double rate(const OneCycleRate& s, std::int64_t step, double) {
   struct Phase {
     double end, from, to;
   };
@@ -260,7 +258,7 @@ double rate(const OneCycleSchedule& s, std::int64_t step, double) {
   return s.anneal_strategy == "cos" ? cosine_between(phase.from, phase.to, part)
                                     : line_between(phase.from, phase.to, part);
 }
-double rate(const CyclicSchedule& s, std::int64_t step, double) {
+double rate(const CyclicRate& s, std::int64_t step, double) {
   const double up = real(s.step_size_up),
                total = up + (s.step_size_down == 0 ? up : real(s.step_size_down));
   const double position = real(step) / total, cycle = std::floor(1 + position),
@@ -297,12 +295,12 @@ T read_options(const NamedOptions& options, const std::vector<std::string>& also
   T result;
   std::vector<std::string> known = also;
   About<T>::fields([&](std::string_view name, auto&, Need) { known.emplace_back(name); }, result);
-  optim::check_option_names(About<T>::name, options, known);
+  check_option_names(About<T>::name, options, known);
   About<T>::fields(
       [&](std::string_view name, auto& field, Need need) {
         const auto found = options.find(name);
         if (found != options.end())
-          optim::read_option(About<T>::name, name, found->second, field);
+          read_option(About<T>::name, name, found->second, field);
         else if (need == Need::required)
           throw TypeError(fmt::format("{}: the option {} is missing", About<T>::name, name));
       },
@@ -312,16 +310,16 @@ T read_options(const NamedOptions& options, const std::vector<std::string>& also
 
 template <std::size_t... I>
 constexpr auto names_of(std::index_sequence<I...>) {
-  return std::array{About<std::variant_alternative_t<I, Schedule::Kind>>::name...};
+  return std::array{About<std::variant_alternative_t<I, RateSchedule::Kind>>::name...};
 }
-constexpr auto kKinds = std::make_index_sequence<std::variant_size_v<Schedule::Kind>>{};
+constexpr auto kKinds = std::make_index_sequence<std::variant_size_v<RateSchedule::Kind>>{};
 constexpr auto kNames = names_of(kKinds);
 
 template <std::size_t... I>
-Schedule::Kind read_kind(std::size_t index, const NamedOptions& options,
-                         std::index_sequence<I...>) {
-  Schedule::Kind kind;
-  ((I == index ? void(kind = read_options<std::variant_alternative_t<I, Schedule::Kind>>(
+RateSchedule::Kind read_kind(std::size_t index, const NamedOptions& options,
+                             std::index_sequence<I...>) {
+  RateSchedule::Kind kind;
+  ((I == index ? void(kind = read_options<std::variant_alternative_t<I, RateSchedule::Kind>>(
                           options, {"warmup_steps"}))
                : void()),
    ...);
@@ -330,13 +328,13 @@ Schedule::Kind read_kind(std::size_t index, const NamedOptions& options,
 
 }  // namespace
 
-Schedule::Schedule(Kind kind, std::int64_t warmup_steps)
+RateSchedule::RateSchedule(Kind kind, std::int64_t warmup_steps)
     : kind_(std::move(kind)), warmup_steps_(warmup_steps) {
   std::visit([](auto& options) { check(options); }, kind_);
   need_count(name(), "warmup_steps", warmup_steps, 0);
 }
 
-Schedule Schedule::from_options(std::string_view name, const NamedOptions& options) {
+RateSchedule RateSchedule::from_options(std::string_view name, const NamedOptions& options) {
   if (name == About<PlateauOptions>::name)
     throw TypeError(
         "plateau follows a metric, not the step: it is made with Plateau::from_options");
@@ -347,14 +345,16 @@ Schedule Schedule::from_options(std::string_view name, const NamedOptions& optio
   }
   std::int64_t warmup_steps = 0;
   if (const auto it = options.find("warmup_steps"); it != options.end())
-    optim::read_option(name, "warmup_steps", it->second, warmup_steps);
-  return Schedule(read_kind(static_cast<std::size_t>(found - kNames.begin()), options, kKinds),
-                  warmup_steps);
+    read_option(name, "warmup_steps", it->second, warmup_steps);
+  return RateSchedule(read_kind(static_cast<std::size_t>(found - kNames.begin()), options, kKinds),
+                      warmup_steps);
 }
 
-Schedule Schedule::with_warmup(std::int64_t steps) const { return Schedule(kind_, steps); }
+RateSchedule RateSchedule::with_warmup(std::int64_t steps) const {
+  return RateSchedule(kind_, steps);
+}
 
-double Schedule::lr(std::int64_t step, double base_lr) const {
+double RateSchedule::lr(std::int64_t step, double base_lr) const {
   if (step < 0) throw TypeError(fmt::format("{}: steps count from 0, got {}", name(), step));
   const auto at = [&](std::int64_t n) {
     return std::visit([&](const auto& options) { return rate(options, n, base_lr); }, kind_);
@@ -363,16 +363,16 @@ double Schedule::lr(std::int64_t step, double base_lr) const {
                               : at(step - warmup_steps_);
 }
 
-std::string_view Schedule::name() const { return kNames[kind_.index()]; }
+std::string_view RateSchedule::name() const { return kNames[kind_.index()]; }
 
-std::string Schedule::str() const {
+std::string RateSchedule::str() const {
   std::vector<std::string> texts =
       std::visit([](const auto& options) { return field_texts(options); }, kind_);
   if (warmup_steps_ > 0) texts.push_back(fmt::format("warmup_steps={}", warmup_steps_));
   return fmt::format("{}({})", name(), fmt::join(texts, ", "));
 }
 
-std::ostream& operator<<(std::ostream& out, const Schedule& schedule) {
+std::ostream& operator<<(std::ostream& out, const RateSchedule& schedule) {
   return out << schedule.str();
 }
 

@@ -1,0 +1,11 @@
+# Copies the files and applies every ```diff block of the page to the copies; its ```cpp block is the file CREATED.
+foreach(file ${FILES})
+  configure_file(${SOURCE}/${file} ${EXAMPLE}/${file} COPYONLY)
+endforeach()
+if(CREATED)
+  cmake_path(GET CREATED PARENT_PATH folder)
+  file(MAKE_DIRECTORY ${EXAMPLE}/${folder})
+  execute_process(COMMAND sed -n [[/^```cpp$/,/^```$/{/^```/d;p}]] ${PAGE} OUTPUT_FILE ${EXAMPLE}/${CREATED} COMMAND_ERROR_IS_FATAL ANY)
+endif()
+execute_process(COMMAND sed -n [[/^```diff$/,/^```$/{/^```/d;p}]] ${PAGE} OUTPUT_FILE ${EXAMPLE}/example.patch COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND ${PATCH} -p1 --fuzz=2 -i example.patch WORKING_DIRECTORY ${EXAMPLE} COMMAND_ERROR_IS_FATAL ANY)
