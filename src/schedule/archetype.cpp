@@ -1,5 +1,8 @@
 #include "schedule/archetype.h"
 
+#include <fmt/format.h>
+
+#include "pantala/error.h"
 #include "schedule/context.h"
 
 namespace pantala::schedule {
@@ -11,7 +14,11 @@ bool is_leaf(const ir::OpDef& op) {
 ArchetypeTable::ArchetypeTable(const Archetype& map, const std::vector<const Archetype*>& anchored)
     : map_(map) {
   for (const Archetype* archetype : anchored)
-    for (const ir::OpDef* op : archetype->ops) anchors_.emplace(op, archetype);
+    for (const ir::OpDef* op : archetype->ops)
+      if (const auto [it, fresh] = anchors_.emplace(op, archetype); !fresh)
+        throw InternalError(
+            fmt::format("schedule: '{}' is anchored by the archetypes '{}' and '{}'", op->name,
+                        it->second->name, archetype->name));
 }
 
 const Archetype* ArchetypeTable::find(const ir::OpDef& op) const {

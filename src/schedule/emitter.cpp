@@ -55,9 +55,9 @@ Emitter::Emitter(kir::Builder& builder, const ValueInfo& info, Domain domain, Fo
 void Emitter::enter(const Site& site) {
   known_.clear();
   bool same_outer = true;
-  for (int d = 0; d < kMaxLoops; ++d)
-    if (d != site.lane_loop && site.loops[static_cast<std::size_t>(d)].value() !=
-                                   site_.loops[static_cast<std::size_t>(d)].value())
+  for (std::size_t d = 0; d < kMaxLoops; ++d)
+    if (LoopId(d) != site.lane_loop &&
+        site.loops[d].value() != site_.loops[static_cast<std::size_t>(d)].value())
       same_outer = false;
   if (!same_outer || site.lane_loop != site_.lane_loop) hoisted_.assign(declared_.size(), {});
   site_ = site;
@@ -74,7 +74,7 @@ Var Emitter::outer_address(const DeclaredAccess& access) {
   Var base = access.constant;
   for (std::size_t d = 0; d < kMaxLoops; ++d) {
     const bool used = access.unit[d] || access.coef[d].valid();
-    if (!used || static_cast<int>(d) == site_.lane_loop || !site_.loops[d].valid()) continue;
+    if (!used || LoopId(d) == site_.lane_loop || !site_.loops[d].valid()) continue;
     const Var term = access.unit[d] ? site_.loops[d] : site_.loops[d] * access.coef[d];
     base = base.valid() ? base + term : term;
   }
@@ -205,8 +205,8 @@ Var Emitter::load_at(const DeclaredAccess& access, Var base, const std::vector<V
     else
       spread = spread.valid() ? spread + term : term;
   }
-  const auto lane = static_cast<std::size_t>(std::max(site_.lane_loop, 0));
-  const bool along = site_.lane_loop >= 0 && (access.unit[lane] || access.coef[lane].valid());
+  const std::size_t lane = site_.lane_loop.valid() ? site_.lane_loop.index() : 0;
+  const bool along = site_.lane_loop.valid() && (access.unit[lane] || access.coef[lane].valid());
   if (along && site_.loops[lane].valid())
     base = base + (access.unit[lane] ? site_.loops[lane] : site_.loops[lane] * access.coef[lane]);
   const int lanes = site_.lanes;
@@ -241,7 +241,7 @@ Var Emitter::number(const Index& index) {
     if (coef == 0 || (d < domain_.sizes.size() && domain_.sizes[d] == 1)) continue;
     if (trace_) trace_->counted[d] = true;
     Var loop = site_.loops[d].valid() ? site_.loops[d] : b_.i64(0);
-    if (static_cast<int>(d) == site_.lane_loop && site_.lanes > 1)
+    if (LoopId(d) == site_.lane_loop && site_.lanes > 1)
       loop = loop + b_.iota({DType::i64, site_.lanes});
     sum = sum + loop * coef;
   }

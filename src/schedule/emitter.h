@@ -61,7 +61,7 @@ struct Footprint {
 // Where code is emitted: the index of each loop (invalid: 0), and the lanes.
 struct Site {
   std::array<kir::Var, kMaxLoops> loops = {};
-  int lane_loop = -1;  // -1: no lanes
+  LoopId lane_loop;  // none: no lanes
   int lanes = 1;
   kir::Var mask;  // of the lanes; invalid: all
 };

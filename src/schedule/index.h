@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "base/id.h"
 #include "kir/builder.h"
 #include "pantala/shape.h"
 
@@ -18,6 +19,10 @@ namespace pantala::schedule {
 
 // The loops of a kernel: those over a result's axes, then those over reduced ones.
 constexpr int kMaxLoops = 2 * Shape::kMaxRank;
+
+// One loop of a Domain.
+struct LoopTag;
+using LoopId = Id<LoopTag>;
 
 struct Domain {
   std::vector<std::int64_t> sizes;

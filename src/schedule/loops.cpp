@@ -7,18 +7,18 @@ using kir::Var;
 std::vector<Loop> collapse(const Domain& domain, const std::vector<int>& order,
                            const std::vector<Affine>& walks,
                            const std::array<bool, kMaxLoops>& counted) {
-  const auto at = [](int dim) { return static_cast<std::size_t>(dim); };
   std::vector<Loop> loops;
   for (const int dim : order) {
-    const std::int64_t size = domain.sizes[at(dim)];
+    const auto at = static_cast<std::size_t>(dim);
+    const std::int64_t size = domain.sizes[at];
     if (size == 1) continue;
-    bool joins = !loops.empty() && !counted[at(dim)] && !counted[at(loops.back().dim)];
+    bool joins = !loops.empty() && !counted[at] && !counted[loops.back().dim.index()];
     for (const Affine& walk : walks)
-      joins = joins && walk.coef[at(loops.back().dim)] == walk.coef[at(dim)] * size;
+      joins = joins && walk.coef[loops.back().dim.index()] == walk.coef[at] * size;
     if (joins)
-      loops.back() = {dim, loops.back().extent * size};
+      loops.back() = {LoopId(at), loops.back().extent * size};
     else
-      loops.push_back({dim, size});
+      loops.push_back({LoopId(at), size});
   }
   return loops;
 }
@@ -38,7 +38,7 @@ std::int64_t total(const std::vector<Loop>& loops) {
 void place(kir::Builder&, Site& site, Var number, const std::vector<Loop>& loops,
            const std::vector<Var>& extents) {
   for (std::size_t k = loops.size(); k-- > 0;) {
-    const auto dim = static_cast<std::size_t>(loops[k].dim);
+    const std::size_t dim = loops[k].dim.index();
     if (k == 0) {
       site.loops[dim] = number;
     } else {

@@ -11,7 +11,7 @@
 namespace pantala::schedule {
 
 struct Loop {
-  int dim = -1;  // the loop of the domain that counts for all of its axes; the others stay at 0
+  LoopId dim;  // the loop of the domain that counts for all of its axes; the others stay at 0
   std::int64_t extent = 1;
 };
 

@@ -115,8 +115,7 @@ void store_output(kir::Builder& b, const DeclaredAccess& write, const Site& site
       address = address + (write.unit[d] ? site.loops[d] : site.loops[d] * write.coef[d]);
   if (site.lanes > 1 && value.lanes() == 1) value = b.splat(value, site.lanes);
   // Lanes along an axis of one element: all but the first are masked off, the stride means nothing.
-  const Var stride =
-      site.lane_loop >= 0 ? write.coef[static_cast<std::size_t>(site.lane_loop)] : Var();
+  const Var stride = site.lane_loop.valid() ? write.coef[site.lane_loop.index()] : Var();
   if (site.lanes > 1 && stride.valid())
     b.store_strided(write.buffer, address, stride, value, site.mask);
   else

@@ -168,7 +168,7 @@ bool fits_epilogue(const Context& context, std::uint32_t id,
   const EpilogueLoops loops = epilogue_loops(p, body);
   // c needs a contiguous axis.
   const auto contiguous = [&](const std::vector<Loop>& list) {
-    return list.empty() || body.writes[0].coef[static_cast<std::size_t>(list[0].dim)] == 1;
+    return list.empty() || body.writes[0].coef[list[0].dim.index()] == 1;
   };
   return loops.fit() && (contiguous(loops.n) || contiguous(loops.m));
 }
@@ -203,7 +203,7 @@ KernelDraft build_contraction(Building& building, std::uint32_t id,
 
   // c is the first output; its strides follow from its loops.
   const auto stride = [&](const std::vector<Loop>& list) {
-    return list.empty() ? 0 : body.writes[0].coef[static_cast<std::size_t>(list[0].dim)];
+    return list.empty() ? 0 : body.writes[0].coef[list[0].dim.index()];
   };
   ContractSpec spec{dtype, a->k_inner, b->k_inner, true};
   const std::int64_t by_m = stride(loops.m), by_n = stride(loops.n);
@@ -230,14 +230,14 @@ KernelDraft build_contraction(Building& building, std::uint32_t id,
   hooks.result.apply = [&](kir::Builder&, const ResultSite& at) {
     Site site;
     const auto enter = [&](const std::vector<Loop>& list, Var index) {
-      if (!list.empty()) site.loops[static_cast<std::size_t>(list[0].dim)] = index;
+      if (!list.empty()) site.loops[list[0].dim.index()] = index;
     };
     enter(loops.batch, at.batch);
     enter(loops.m, at.m);
     enter(loops.n, at.n);
     const std::vector<Loop>& along = at.lanes_along_n ? loops.n : loops.m;
     site.lanes = at.value.lanes();
-    site.lane_loop = along.empty() || site.lanes == 1 ? -1 : along[0].dim;
+    if (!along.empty() && site.lanes > 1) site.lane_loop = along[0].dim;
     site.mask = at.mask;
     emitter->emitter().forget_provided();
     emitter->emitter().provide({id, 0}, body.at, at.value);

@@ -119,7 +119,7 @@ class ConvEpilogue {
     Site site;
     for (std::size_t d = 0; d < at.coordinates.size(); ++d) site.loops[d] = at.coordinates[d];
     site.lanes = at.value.lanes();
-    site.lane_loop = site.lanes == 1 ? -1 : at.lane_dim;
+    if (site.lanes > 1) site.lane_loop = LoopId(static_cast<std::size_t>(at.lane_dim));
     site.mask = at.mask;
     Emitter& emitter = emitter_->emitter();
     emitter.forget_provided();

@@ -43,7 +43,7 @@ Split2d split_items(std::int64_t rows, std::int64_t columns, double cost, int la
 
 // The columns from begin to end of one row, in vectors and then the rest under a mask.
 void emit_row(kir::Builder& b, BodyEmitter& body, Site site, Var begin, Var end, int lanes) {
-  const auto lane = static_cast<std::size_t>(site.lane_loop);
+  const std::size_t lane = site.lane_loop.index();
   if (lanes == 1) {
     b.loop(begin, end, b.i64(1), [&](Var x) {
       site.loops[lane] = x;

@@ -88,10 +88,10 @@ struct LaneRows {
   Var length, vectors;
   int lanes = 1;
 
-  LaneRows(kir::Builder& b, const Context& context, const TracedReduce& traced, int lane_row,
-           Arguments& arguments)
-      : outer(traced.rows), along(traced.rows[static_cast<std::size_t>(lane_row)]) {
-    outer.erase(outer.begin() + lane_row);
+  LaneRows(kir::Builder& b, const Context& context, const TracedReduce& traced,
+           std::size_t lane_row, Arguments& arguments)
+      : outer(traced.rows), along(traced.rows[lane_row]) {
+    outer.erase(outer.begin() + static_cast<std::ptrdiff_t>(lane_row));
     lanes = context.target.lanes(DType::f32);
     length = arguments.integer(b, "length", along.extent);
     vectors = (length + (lanes - 1)) / lanes;
@@ -104,7 +104,7 @@ struct LaneRows {
     Site at;
     const Var row = number / vectors, begin = (number - row * vectors) * lanes;
     place(b, at, row, outer, extents);
-    at.loops[static_cast<std::size_t>(along.dim)] = begin;
+    at.loops[along.dim.index()] = begin;
     at.lane_loop = along.dim;
     at.lanes = lanes;
     at.mask = lt(b.iota({DType::i64, lanes}), b.splat(length - begin, lanes));
@@ -116,7 +116,7 @@ double element_cost(const TracedReduce& traced) { return traced.footprint.cost +
 
 }  // namespace
 
-KernelDraft build_columns(Building& building, const TracedReduce& traced, int lane_row) {
+KernelDraft build_columns(Building& building, const TracedReduce& traced, std::size_t lane_row) {
   const Context& context = building.context();
   Arguments arguments = building.arguments();
   announce_reads(context, traced.footprint, arguments);
@@ -153,7 +153,8 @@ KernelDraft build_columns(Building& building, const TracedReduce& traced, int la
 namespace {
 
 // First kernel of a split reduction: an item is one block of one row (or of one vector of rows).
-KernelDraft build_blocks(Building& building, const TracedReduce& traced, int lane_row,
+KernelDraft build_blocks(Building& building, const TracedReduce& traced,
+                         std::optional<std::size_t> lane_row,
                          const std::vector<std::uint32_t>& partials) {
   const Context& context = building.context();
   Arguments arguments = building.arguments();
@@ -170,7 +171,7 @@ KernelDraft build_blocks(Building& building, const TracedReduce& traced, int lan
   const Var group = b.item() / block_count, block = b.item() - group * block_count;
   const Var begin = block * kSumBlock, end = min(begin + kSumBlock, count);
   KernelDraft draft;
-  if (lane_row < 0) {
+  if (!lane_row) {
     std::vector<Var> extents;
     for (std::size_t k = 1; k < traced.rows.size(); ++k)
       extents.push_back(arguments.integer(b, "extent", traced.rows[k].extent));
@@ -182,14 +183,13 @@ KernelDraft build_blocks(Building& building, const TracedReduce& traced, int lan
       b.store(arguments.id(partials[k]), block * rows + group, results[k]);
     draft.set.items = row_count * blocks;
   } else {
-    const LaneRows lane_rows(b, context, traced, lane_row, arguments);
+    const LaneRows lane_rows(b, context, traced, *lane_row, arguments);
     ColumnReducer reducer(b, context, traced, arguments);
     const Site site = lane_rows.site(b, group);
     const std::vector<Var> results = reducer.reduce_range(site, begin, end);
     // Rows are numbered with the lanes' loop last.
     const Var outer = group / lane_rows.vectors;
-    const Var at = block * rows + outer * lane_rows.length +
-                   site.loops[static_cast<std::size_t>(site.lane_loop)];
+    const Var at = block * rows + outer * lane_rows.length + site.loops[site.lane_loop.index()];
     for (std::size_t k = 0; k < results.size(); ++k)
       b.store(arguments.id(partials[k]), at, results[k], site.mask);
     draft.set.items = lane_rows.count() * blocks;
@@ -203,7 +203,8 @@ KernelDraft build_blocks(Building& building, const TracedReduce& traced, int lan
 }
 
 // Second kernel: adds up the blocks of each row and makes the outputs.
-KernelDraft build_combine(Building& building, const TracedReduce& traced, int lane_row,
+KernelDraft build_combine(Building& building, const TracedReduce& traced,
+                          std::optional<std::size_t> lane_row,
                           const std::vector<std::uint32_t>& partials) {
   const Context& context = building.context();
   Arguments arguments = building.arguments();
@@ -220,8 +221,10 @@ KernelDraft build_combine(Building& building, const TracedReduce& traced, int la
   const Var blocks = arguments.integer(b, "blocks", (traced.count + kSumBlock - 1) / kSumBlock),
             rows = arguments.integer(b, "rows", row_count);
   std::vector<Loop> order = traced.rows;
-  if (lane_row >= 0)
-    std::rotate(order.begin() + lane_row, order.begin() + lane_row + 1, order.end());
+  if (lane_row) {
+    const auto lane = order.begin() + static_cast<std::ptrdiff_t>(*lane_row);
+    std::rotate(lane, lane + 1, order.end());
+  }
   std::vector<Var> extents;
   for (std::size_t k = 1; k < order.size(); ++k)
     extents.push_back(arguments.integer(b, "extent", order[k].extent));
@@ -258,7 +261,8 @@ KernelDraft build_combine(Building& building, const TracedReduce& traced, int la
 
 }  // namespace
 
-std::vector<KernelDraft> build_split(Building& building, const TracedReduce& traced, int lane_row) {
+std::vector<KernelDraft> build_split(Building& building, const TracedReduce& traced,
+                                     std::optional<std::size_t> lane_row) {
   const std::int64_t blocks = (traced.count + kSumBlock - 1) / kSumBlock;
   std::vector<std::uint32_t> partials;
   for (const Reduction& r : traced.reductions)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "schedule/arguments.h"
@@ -117,8 +118,9 @@ class ColumnReducer {
 
 // The kernels.
 KernelDraft build_rows(Building& building, const ReduceGroup& group, const TracedReduce& traced);
-KernelDraft build_columns(Building& building, const TracedReduce& traced, int lane_row);
+KernelDraft build_columns(Building& building, const TracedReduce& traced, std::size_t lane_row);
 // Partial results of blocks go to buffers [blocks, rows], which the second kernel combines.
-std::vector<KernelDraft> build_split(Building& building, const TracedReduce& traced, int lane_row);
+std::vector<KernelDraft> build_split(Building& building, const TracedReduce& traced,
+                                     std::optional<std::size_t> lane_row);
 
 }  // namespace pantala::schedule::cpu

@@ -97,18 +97,16 @@ bool can_join_reduce(const Company& company) {
 }
 
 // The kept loop along which memory is walked element by element, or none.
-int unit_row(const TracedReduce& traced) {
+std::optional<std::size_t> unit_row(const TracedReduce& traced) {
   for (std::size_t k = traced.rows.size(); k-- > 0;)
     for (const Access& access : traced.footprint.accesses)
-      if (access.flat.coef[static_cast<std::size_t>(traced.rows[k].dim)] == 1)
-        return static_cast<int>(k);
-  return -1;
+      if (access.flat.coef[traced.rows[k].dim.index()] == 1) return k;
+  return std::nullopt;
 }
 
 bool reads_along(const TracedReduce& traced, const Loop& loop) {
-  return std::any_of(
-      traced.footprint.accesses.begin(), traced.footprint.accesses.end(),
-      [&](const Access& a) { return a.flat.coef[static_cast<std::size_t>(loop.dim)] == 1; });
+  return std::any_of(traced.footprint.accesses.begin(), traced.footprint.accesses.end(),
+                     [&](const Access& a) { return a.flat.coef[loop.dim.index()] == 1; });
 }
 
 std::vector<KernelDraft> build_reduce(Building& building, const ReduceGroup& group) {
@@ -117,14 +115,15 @@ std::vector<KernelDraft> build_reduce(Building& building, const ReduceGroup& gro
   const bool one_pass = traced.levels == 1 && !traced.has_full_outputs();
   const bool along_elements =
       traced.elements.size() == 1 && reads_along(traced, traced.elements.back());
-  int lane_row = one_pass && !along_elements && traced.count > 1 ? unit_row(traced) : -1;
-  if (lane_row >= 0 && traced.rows[static_cast<std::size_t>(lane_row)].extent < 4) lane_row = -1;
+  std::optional<std::size_t> lane_row;
+  if (one_pass && !along_elements && traced.count > 1) lane_row = unit_row(traced);
+  if (lane_row && traced.rows[*lane_row].extent < 4) lane_row.reset();
   const std::int64_t rows = total(traced.rows);
   const std::int64_t lanes = context.target.lanes(DType::f32);
-  const std::int64_t parallel = lane_row < 0 ? rows : rows / lanes;
+  const std::int64_t parallel = lane_row ? rows / lanes : rows;
   if (one_pass && traced.count > kSumBlock && parallel < 16)
     return build_split(building, traced, lane_row);
-  if (lane_row >= 0) return {build_columns(building, traced, lane_row)};
+  if (lane_row) return {build_columns(building, traced, *lane_row)};
   return {build_rows(building, group, traced)};
 }
 

@@ -33,7 +33,7 @@ std::vector<Var> RowReducer::over(const Site& row, Var begin, Var end, std::vect
       return body(site, r, {now.begin(), now.end()});
     });
   }
-  const auto dim = static_cast<std::size_t>(traced_.elements[0].dim);
+  const std::size_t dim = traced_.elements[0].dim.index();
   site.lane_loop = traced_.elements[0].dim;
   site.lanes = lanes_;
   emitter_.hoist_addresses(site);

@@ -12,12 +12,12 @@ constexpr std::int64_t kFewLines = 4;  // less are not worth lanes
 
 }  // namespace
 
-Lines take_along(std::vector<Loop> kept, int position, int lanes) {
+Lines take_along(std::vector<Loop> kept, std::optional<std::size_t> position, int lanes) {
   Lines lines;
-  if (position >= 0) {
-    lines.along = kept[static_cast<std::size_t>(position)];
+  if (position) {
+    lines.along = kept[*position];
     lines.lanes = lanes;
-    kept.erase(kept.begin() + position);
+    kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(*position));
   }
   lines.outer = std::move(kept);
   return lines;
@@ -25,18 +25,15 @@ Lines take_along(std::vector<Loop> kept, int position, int lanes) {
 
 Lines lanes_along(const Context& context, const std::vector<Loop>& kept,
                   const std::vector<Affine>& walks) {
-  int longest = -1, unit = -1;
+  std::optional<std::size_t> longest, unit;
   for (std::size_t k = 0; k < kept.size(); ++k) {
     if (kept[k].extent < kFewLines) continue;
-    const auto position = static_cast<int>(k);
-    if (longest < 0 || kept[k].extent > kept[static_cast<std::size_t>(longest)].extent)
-      longest = position;
-    if (std::any_of(walks.begin(), walks.end(), [&](const Affine& walk) {
-          return walk.coef[static_cast<std::size_t>(kept[k].dim)] == 1;
-        }))
-      unit = position;
+    if (!longest || kept[k].extent > kept[*longest].extent) longest = k;
+    if (std::any_of(walks.begin(), walks.end(),
+                    [&](const Affine& walk) { return walk.coef[kept[k].dim.index()] == 1; }))
+      unit = k;
   }
-  return take_along(kept, unit >= 0 ? unit : longest, context.target.lanes(DType::f32));
+  return take_along(kept, unit ? unit : longest, context.target.lanes(DType::f32));
 }
 
 std::vector<int> other_dims(const Domain& domain, const std::vector<int>& dims) {
@@ -62,7 +59,7 @@ LineItems::LineItems(kir::Builder& b, const Lines& lines, double line_cost, Argu
                                    1, std::max<std::int64_t>(lines.count(), 1))),
       count_(arguments.integer(b, "lines", lines.count())),
       step_(arguments.integer(b, "item_lines", item_lines_)) {
-  if (lines.has_along()) length_ = arguments.integer(b, "length", lines.along.extent);
+  if (lines.along) length_ = arguments.integer(b, "length", lines.along->extent);
   for (std::size_t k = 1; k < lines.outer.size(); ++k)
     extents_.push_back(arguments.integer(b, "extent", lines.outer[k].extent));
 }
@@ -71,7 +68,7 @@ void LineItems::run(const std::function<void(const Site&)>& body) const {
   const Var first = b_.item() * step_;
   b_.loop(first, min(first + step_, count_), b_.i64(1), [&](Var line) {
     Site site;
-    if (!lines_.has_along()) {
+    if (!lines_.along) {
       place(b_, site, line, lines_.outer, extents_);
       body(site);
       return;
@@ -80,12 +77,12 @@ void LineItems::run(const std::function<void(const Site&)>& body) const {
     const Var vectors = (length_ + (lanes - 1)) / lanes;
     const Var row = line / vectors, begin = (line - row * vectors) * lanes;
     place(b_, site, row, lines_.outer, extents_);
-    site.loops[static_cast<std::size_t>(lines_.along.dim)] = begin;
-    site.lane_loop = lines_.along.dim;
+    site.loops[lines_.along->dim.index()] = begin;
+    site.lane_loop = lines_.along->dim;
     site.lanes = lanes;
     Site rest = site;
-    const bool some_full = lines_.along.extent >= lanes,
-               some_short = lines_.along.extent % lanes != 0;
+    const bool some_full = lines_.along->extent >= lanes,
+               some_short = lines_.along->extent % lanes != 0;
     const auto run_short = [&] {
       rest.mask = lt(b_.iota({DType::i64, lanes}), b_.splat(length_ - begin, lanes));
       body(rest);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,17 +18,17 @@ constexpr double kItemCost = 16384;    // additions that are worth handing to a 
 constexpr double kSerialCost = 16384;  // less than this is not worth sharing out
 
 struct Lines {
-  std::vector<Loop> outer;  // loops that are not walked, but for `along`
-  Loop along;               // neighbouring lines; dim -1: none
-  int lanes = 1;            // along it
+  std::vector<Loop> outer;    // loops that are not walked, but for `along`
+  std::optional<Loop> along;  // neighbouring lines, if there are any
+  int lanes = 1;              // along it
 
-  bool has_along() const { return along.dim >= 0; }
-  std::int64_t vectors() const { return (along.extent + lanes - 1) / lanes; }
+  std::int64_t columns() const { return along ? along->extent : 1; }
+  std::int64_t vectors() const { return (columns() + lanes - 1) / lanes; }
   std::int64_t count() const { return total(outer) * vectors(); }
 };
 
-// Takes the loop at `position` out as the one along which lines are neighbours; -1: none.
-Lines take_along(std::vector<Loop> kept, int position, int lanes);
+// Takes the loop at `position`, if there is one, out as that along which lines are neighbours.
+Lines take_along(std::vector<Loop> kept, std::optional<std::size_t> position, int lanes);
 // Lanes along a kept loop: the last one that some walk takes in steps of 1, or else the longest;
 // none where all are short.
 Lines lanes_along(const Context& context, const std::vector<Loop>& kept,

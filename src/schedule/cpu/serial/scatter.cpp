@@ -46,13 +46,13 @@ struct Updates {
 };
 
 // The loop along which the result is contiguous, among those that are not walked.
-int contiguous(const std::vector<Loop>& kept, const std::vector<Affine>& writes) {
+std::optional<std::size_t> contiguous(const std::vector<Loop>& kept,
+                                      const std::vector<Affine>& writes) {
   for (std::size_t k = kept.size(); k-- > 0;)
-    if (std::all_of(writes.begin(), writes.end(), [&](const Affine& write) {
-          return write.coef[static_cast<std::size_t>(kept[k].dim)] == 1;
-        }))
-      return static_cast<int>(k);
-  return -1;
+    if (std::all_of(writes.begin(), writes.end(),
+                    [&](const Affine& write) { return write.coef[kept[k].dim.index()] == 1; }))
+      return k;
+  return std::nullopt;
 }
 
 void lay_out_loops(const Context& context, const std::vector<int>& walked, Updates& u) {
@@ -64,9 +64,8 @@ void lay_out_loops(const Context& context, const std::vector<int>& walked, Updat
   }
   u.walked = collapse(u.domain, walked, walks, counted);
   const std::vector<Loop> kept = collapse(u.domain, other_dims(u.domain, walked), walks, counted);
-  const int columns = contiguous(kept, u.writes);
-  const bool lanes =
-      u.slices && columns >= 0 && kept[static_cast<std::size_t>(columns)].extent >= 4;
+  const std::optional<std::size_t> columns = contiguous(kept, u.writes);
+  const bool lanes = u.slices && columns && kept[*columns].extent >= 4;
   u.lines = take_along(kept, columns, lanes ? context.target.lanes(DType::f32) : 1);
 }
 
@@ -145,11 +144,11 @@ class Updater {
   }
 
   void over_columns(Site site, Var begin, Var end, const std::function<void(const Site&)>& code) {
-    if (!u_.lines.has_along()) return code(site);
-    const auto along = static_cast<std::size_t>(u_.lines.along.dim);
+    if (!u_.lines.along) return code(site);
+    const std::size_t along = u_.lines.along->dim.index();
     const int lanes = u_.lines.lanes;
     if (lanes > 1) {
-      site.lane_loop = u_.lines.along.dim;
+      site.lane_loop = u_.lines.along->dim;
       site.lanes = lanes;
       source_.hoist_addresses(site);
     }
@@ -158,7 +157,7 @@ class Updater {
       site.loops[along] = column;
       code(site);
     });
-    if (u_.lines.along.extent % lanes == 0) return;
+    if (u_.lines.along->extent % lanes == 0) return;
     b_.branch(lt(full, end), [&] {
       site.loops[along] = full;
       site.mask = lt(b_.iota({DType::i64, lanes}), b_.splat(end - full, lanes));
@@ -199,7 +198,7 @@ struct Share {
 };
 Share share_of_item(const Updates& u) {
   const double column_cost = std::max(u.cost() * static_cast<double>(total(u.walked)), 1.0) + 16;
-  const std::int64_t all = u.lines.along.extent;
+  const std::int64_t all = u.lines.columns();
   const auto worth = static_cast<std::int64_t>(kItemCost / column_cost);
   const std::int64_t columns = std::max(worth, kLeastColumns);
   if (all > columns) return {(columns + u.lines.lanes - 1) / u.lines.lanes * u.lines.lanes, 1};
@@ -222,7 +221,7 @@ KernelDraft build_updates(Building& building, std::uint32_t node,
   kir::Builder b("scatter");
   arguments.declare_buffers(b);
   const Share share = share_of_item(u);
-  const std::int64_t line_count = total(u.lines.outer), column_count = u.lines.along.extent;
+  const std::int64_t line_count = total(u.lines.outer), column_count = u.lines.columns();
   const Var lines = arguments.integer(b, "lines", line_count),
             line_step = arguments.integer(b, "item_lines", share.lines),
             columns = arguments.integer(b, "columns", column_count),

@@ -32,7 +32,7 @@ class Searcher {
       : b_(b),
         emitter_(emitter),
         operand_(context.node(node).inputs[0]),
-        axis_(static_cast<int>(ir::attributes<op::ArgAttrs>(context.node(node)).axis)),
+        axis_(static_cast<std::size_t>(ir::attributes<op::ArgAttrs>(context.node(node)).axis)),
         largest_(ops::is<op::Argmax>(context.node(node))),
         size_(size),
         at_(loop_indices(context.type(operand_).shape.rank())) {}
@@ -49,7 +49,7 @@ class Searcher {
     // Every lane starts with the first element: it holds a candidate, wherever the line ends.
     Best best = first(line, lanes);
     Site site = line;
-    site.lane_loop = axis_;
+    site.lane_loop = LoopId(axis_);
     site.lanes = lanes;
     const Var full = size_ / lanes * lanes;
     best = walk(site, b_.i64(0), full, lanes, best);
@@ -67,7 +67,7 @@ class Searcher {
 
  private:
   Var element(Site site, Var r, int lanes) {
-    site.loops[static_cast<std::size_t>(axis_)] = r;
+    site.loops[axis_] = r;
     emitter_.enter(site);
     const Var x = emitter_.value(operand_, at_);
     return x.lanes() < lanes ? b_.splat(x, lanes) : x;
@@ -91,7 +91,7 @@ class Searcher {
   Best step(const Site& site, Var r, const Best& now) {
     const Var x = element(site, r, site.lanes);
     Var position = b_.splat(r, site.lanes);
-    if (site.lane_loop == axis_) position = position + b_.iota({DType::i64, site.lanes});
+    if (site.lane_loop == LoopId(axis_)) position = position + b_.iota({DType::i64, site.lanes});
     Var better = beats(x, now.value);
     if (site.mask.valid()) better = b_.binary(Op::bit_and, better, site.mask);
     return {b_.select(better, x, now.value), b_.select(better, position, now.position)};
@@ -119,16 +119,15 @@ class Searcher {
   kir::Builder& b_;
   Emitter& emitter_;
   ValueId operand_;
-  int axis_;
+  std::size_t axis_;
   bool largest_;
   Var size_;
   Indices at_;
 };
 
-bool reads_in_steps_of_1(const Footprint& footprint, int dim) {
-  return std::any_of(footprint.accesses.begin(), footprint.accesses.end(), [&](const Access& a) {
-    return a.flat.coef[static_cast<std::size_t>(dim)] == 1;
-  });
+bool reads_in_steps_of_1(const Footprint& footprint, LoopId dim) {
+  return std::any_of(footprint.accesses.begin(), footprint.accesses.end(),
+                     [&](const Access& a) { return a.flat.coef[dim.index()] == 1; });
 }
 
 KernelDraft build_search(Building& building, std::uint32_t node,
@@ -153,11 +152,11 @@ KernelDraft build_search(Building& building, std::uint32_t node,
   // Lanes follow memory.
   const int lanes = context.target.lanes(DType::f32);
   Lines lines = lanes_along(context, kept, walks_of(reads));
-  const bool lines_are_neighbours =
-      lines.has_along() && reads_in_steps_of_1(reads, lines.along.dim);
-  const bool along_line = reads_in_steps_of_1(reads, axis) && !lines_are_neighbours &&
-                          shape[axis] >= lanes * (lines.has_along() ? kLongLine : 1);
-  if (along_line) lines = take_along(kept, -1, 1);
+  const bool lines_are_neighbours = lines.along && reads_in_steps_of_1(reads, lines.along->dim);
+  const bool along_line = reads_in_steps_of_1(reads, LoopId(static_cast<std::size_t>(axis))) &&
+                          !lines_are_neighbours &&
+                          shape[axis] >= lanes * (lines.along ? kLongLine : 1);
+  if (along_line) lines = take_along(kept, std::nullopt, 1);
 
   Arguments arguments = building.arguments();
   announce_reads(context, reads, arguments);
