@@ -19,7 +19,7 @@
 namespace pantala::tests {
 namespace {
 
-using namespace testing_support;
+using namespace tests;
 using testing::AllOf;
 using testing::ContainsRegex;
 using testing::ElementsAre;
