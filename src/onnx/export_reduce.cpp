@@ -66,7 +66,7 @@ void write_batch_norm_eval(const NodeWriter& n) {
                  {{"epsilon", n.attr<double>("eps")}}));
 }
 
-constexpr std::array kRules{
+constexpr std::array kReduceRules{
     ExportRule{"sum", write_sum},
     ExportRule{"mean", write_mean},
     ExportRule{"amax", write_amax},
@@ -83,6 +83,6 @@ constexpr std::array kRules{
 
 }  // namespace
 
-std::span<const ExportRule> reduce_export_rules() { return kRules; }
+std::span<const ExportRule> reduce_export_rules() { return kReduceRules; }
 
 }  // namespace pantala::onnx
