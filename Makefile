@@ -1,19 +1,33 @@
 # The commands of a user and of CI. On a fresh Debian machine each installs what it needs first.
-PACKAGES := g++ patch pkgconf cmake ninja-build ccache libfmt-dev libspdlog-dev libcli11-dev libtomlplusplus-dev nlohmann-json3-dev zlib1g-dev libssl-dev libpng-dev libjpeg-dev libprotobuf-dev protobuf-compiler libonnx-dev libonnx-testdata llvm-19-dev libgtest-dev libgmock-dev dataset-fashion-mnist
+PACKAGES := g++ patch pkgconf cmake ninja-build ccache libfmt-dev libspdlog-dev libcli11-dev libtomlplusplus-dev nlohmann-json3-dev zlib1g-dev libssl-dev libpng-dev libjpeg-dev libprotobuf-dev protobuf-compiler libonnx-dev libonnx-testdata llvm-19-dev libgtest-dev libgmock-dev clang-format-19 dataset-fashion-mnist
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 
-.PHONY: build install test demo test-asan test-tsan deps format clean
+.PHONY: build install test demo test-exchange test-asan test-tsan deps format clean
 
+# The command and the library alone; tests and examples are built by `make test`.
 build: deps
 	cmake --preset release
-	cmake --build --preset release -j $(JOBS)
+	cmake --build --preset release -j $(JOBS) --target pantala_shipped
 
 install: build
 	cmake --install build/release --prefix $(PREFIX)
 
-test: build
+test: deps
+	cmake --preset release
+	cmake --build --preset release -j $(JOBS)
+	@cat build/release/exchange.txt
 	ctest --preset release -j $(JOBS)
+
+# Files exchanged with Python packages, which are put into an environment below build/. `make test` runs these tests too from then on.
+EXCHANGE := $(CURDIR)/build/exchange
+test-exchange: PACKAGES += python3-venv
+test-exchange: deps
+	test -x $(EXCHANGE)/bin/python || python3 -m venv $(EXCHANGE)
+	$(EXCHANGE)/bin/pip install --quiet numpy torch safetensors onnxruntime tensorboard
+	cmake --preset release -DPANTALA_SAFETENSORS_PYTHON=$(EXCHANGE)/bin/python -DPANTALA_ONNXRUNTIME_PYTHON=$(EXCHANGE)/bin/python -DPANTALA_TENSORBOARD_PYTHON=$(EXCHANGE)/bin/python
+	cmake --build --preset release -j $(JOBS) --target copy_weights write_exported_models write_sample_run
+	ctest --preset release -L exchange
 
 test-asan: deps
 	cmake --preset asan
@@ -38,8 +52,8 @@ deps:
 	  sudo=$$(test "$$(id -u)" = 0 || echo sudo); \
 	  $$sudo apt-get update -qq && DEBIAN_FRONTEND=noninteractive $$sudo apt-get install -y -qq --no-install-recommends $$missing; fi
 
-format:
-	git ls-files '*.h' '*.cpp' | xargs clang-format -i
+format: deps
+	git ls-files '*.h' '*.cpp' | xargs clang-format-19 -i
 
 clean:
 	rm -rf build

@@ -19,6 +19,8 @@ add_custom_command(
   DEPENDS pantala
   COMMENT "Writing the manual page" VERBATIM)
 add_custom_target(pantala_manual ALL DEPENDS ${generated}/pantala.1)
+# What `make build` makes and `cmake --install` takes: neither tests nor examples.
+add_custom_target(pantala_shipped DEPENDS pantala pantala_library pantala_manual)
 install(FILES ${generated}/pantala.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 
 install(EXPORT pantala NAMESPACE pantala:: FILE pantalaTargets.cmake DESTINATION ${package_dir})

@@ -36,7 +36,8 @@ class Weights {
   // NAME.safetensors, NAME.safetensors.index.json (also taken where NAME.safetensors does not
   // exist), or a folder with model.safetensors, its index, or one file of either kind. Everything
   // but the elements is checked when it is opened: IoError, ParseError, or UnsupportedError for
-  // element types that Pantala does not have.
+  // element types that Pantala does not have. Of these I8, I16 and U16 become i32, U32 and U64
+  // become i64; a U64 from 2^63 on is an UnsupportedError.
   static Weights open(const std::filesystem::path& path);
   // A folder gets model.safetensors. Each file is written in one step (temporary name, sync,
   // rename), the index last; what an earlier save under the same name left is removed.

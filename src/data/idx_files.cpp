@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <system_error>
 
+#include "data/is_folder.h"
 #include "io/idx.h"
 #include "pantala/data.h"
 #include "pantala/error.h"
@@ -46,11 +47,6 @@ Dataset read_part(const fs::path& images_path, const fs::path& labels_path, std:
                                  labels.items(), images.items(), images_path.string()));
   images.shape = images.shape.insert(1, 1);  // the channel
   return make_dataset(std::move(images), std::move(labels), std::move(name));
-}
-
-bool is_folder(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_directory(path, ignored);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "base/hash.h"
 #include "base/text.h"
+#include "data/is_folder.h"
 #include "io/image.h"
 #include "pantala/data.h"
 #include "pantala/error.h"
@@ -33,11 +34,6 @@ struct ImageFile {
 
 bool is_one_of(const std::string& extension, const auto& list) {
   return std::any_of(list.begin(), list.end(), [&](const char* one) { return extension == one; });
-}
-
-bool is_folder(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_directory(path, ignored);
 }
 
 std::string lower_extension(const fs::path& path) {

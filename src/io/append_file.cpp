@@ -6,18 +6,14 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
+#include "io/system_error.h"
 #include "pantala/error.h"
 
 namespace pantala::io {
 
 namespace {
-
-[[noreturn]] void fail(const std::filesystem::path& path, std::string_view action, int error) {
-  throw IoError(fmt::format("{}: cannot {}: {}", path.string(), action, std::strerror(error)));
-}
 
 // The name of a new file is durable once its folder is on disk.
 void sync_folder_of(const std::filesystem::path& path) {
@@ -36,7 +32,7 @@ AppendFile::AppendFile(std::filesystem::path path, std::uint64_t keep) : path_(s
   descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC, 0666);
   if (descriptor_ < 0) fail(path_, "write", errno);
   try {
-    struct stat info {};
+    struct stat info{};
     if (::fstat(descriptor_, &info) != 0) fail(path_, "write", errno);
     if (!S_ISREG(info.st_mode))
       throw IoError(fmt::format("{}: not a regular file", path_.string()));

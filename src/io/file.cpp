@@ -7,18 +7,14 @@
 
 #include <atomic>
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
+#include "io/system_error.h"
 #include "pantala/error.h"
 
 namespace pantala::io {
 
 namespace {
-
-[[noreturn]] void fail(const std::filesystem::path& path, std::string_view action, int error) {
-  throw IoError(fmt::format("{}: cannot {}: {}", path.string(), action, std::strerror(error)));
-}
 
 // Closes its descriptor unless it was taken out.
 class Descriptor {
@@ -71,7 +67,7 @@ FileReader::FileReader(std::filesystem::path path) : path_(std::move(path)) {
   // Without O_NONBLOCK the opening of a pipe without a writer would wait for ever.
   Descriptor descriptor(::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (descriptor.get() < 0) fail(path_, "open", errno);
-  struct stat info {};
+  struct stat info{};
   if (::fstat(descriptor.get(), &info) != 0) fail(path_, "open", errno);
   if (!S_ISREG(info.st_mode)) throw IoError(fmt::format("{}: not a regular file", path_.string()));
   size_ = static_cast<std::uint64_t>(info.st_size);
@@ -95,7 +91,7 @@ FileReader& FileReader::operator=(FileReader&& other) noexcept {
 }
 
 std::uint64_t FileReader::current_size() const {
-  struct stat info {};
+  struct stat info{};
   if (::fstat(descriptor_, &info) != 0) fail(path_, "read", errno);
   return static_cast<std::uint64_t>(info.st_size);
 }

@@ -23,13 +23,14 @@ struct FormatType {
   std::string_view name;
   std::uint64_t bits;
   std::optional<DType> dtype;
+  std::optional<DType> widened = {};
 };
 constexpr FormatType kTypes[] = {
-    {"F64", 64, f64}, {"F32", 32, f32},   {"F16", 16, f16},   {"BF16", 16, bf16},
-    {"I64", 64, i64}, {"I32", 32, i32},   {"U8", 8, u8},      {"BOOL", 8, boolean},
-    {"I16", 16, {}},  {"I8", 8, {}},      {"U16", 16, {}},    {"U32", 32, {}},
-    {"U64", 64, {}},  {"C64", 64, {}},    {"F8_E4M3", 8, {}}, {"F8_E5M2", 8, {}},
-    {"F4", 4, {}},    {"F6_E2M3", 6, {}}, {"F6_E3M2", 6, {}}, {"F8_E8M0", 8, {}},
+    {"F64", 64, f64},     {"F32", 32, f32},     {"F16", 16, f16},     {"BF16", 16, bf16},
+    {"I64", 64, i64},     {"I32", 32, i32},     {"U8", 8, u8},        {"BOOL", 8, boolean},
+    {"I8", 8, {}, i32},   {"I16", 16, {}, i32}, {"U16", 16, {}, i32}, {"U32", 32, {}, i64},
+    {"U64", 64, {}, i64}, {"C64", 64, {}},      {"F8_E4M3", 8, {}},   {"F8_E5M2", 8, {}},
+    {"F4", 4, {}},        {"F6_E2M3", 6, {}},   {"F6_E3M2", 6, {}},   {"F8_E8M0", 8, {}},
 };
 
 Shape shape_of(const Json& list, const std::string& where) {
@@ -69,7 +70,8 @@ SafeTensorsEntry parse_entry(const std::string& name, const Json& json, std::uin
     if (bits % type->bits != 0 || bits / type->bits != count)
       throw ParseError(fmt::format("{}: {} {} does not fit its {} bytes of data", where, dtype,
                                    shape.str(), end - begin));
-    return SafeTensorsEntry{name, type->name, type->dtype, shape, begin, end - begin};
+    return SafeTensorsEntry{name,  type->name, type->dtype, type->widened,
+                            shape, begin,      end - begin};
   });
 }
 

@@ -23,6 +23,8 @@ struct SafeTensorsEntry {
   std::string name;
   std::string_view format;     // the dtype as the format calls it: "BF16"
   std::optional<DType> dtype;  // empty: part of the format, but not of Pantala
+  // Of an integer type that is not Pantala's: the one that holds its values (io/widen.h).
+  std::optional<DType> widened;
   Shape shape;
   std::uint64_t begin = 0, bytes = 0;  // in the file
 };

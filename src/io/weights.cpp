@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "io/safetensors.h"
 #include "io/shards.h"
+#include "io/widen.h"
 #include "ir/memory.h"
 #include "pantala/error.h"
 
@@ -29,13 +30,25 @@ constexpr std::size_t kListed = 20;
 void check_supported(const io::SafeTensorsFile& file) {
   std::vector<std::string> missing;
   for (const io::SafeTensorsEntry& entry : file.entries)
-    if (!entry.dtype) missing.push_back(fmt::format("{} ({})", entry.name, entry.format));
+    if (!entry.dtype && !entry.widened)
+      missing.push_back(fmt::format("{} ({})", entry.name, entry.format));
   if (missing.empty()) return;
   const std::size_t more = missing.size() - std::min(missing.size(), kListed);
   missing.resize(missing.size() - more);
   throw UnsupportedError(fmt::format("{}: dtypes that are not supported: {}{}",
                                      file.file->file().path().string(), fmt::join(missing, ", "),
                                      more == 0 ? "" : fmt::format(" and {} more", more)));
+}
+
+// The bytes stay in the file unless they must be widened.
+Tensor make_tensor(const io::SafeTensorsFile& file, const io::SafeTensorsEntry& entry) {
+  const std::span<const std::byte> bytes = file.file->bytes().subspan(entry.begin, entry.bytes);
+  if (!entry.widened)
+    return {.type = {*entry.dtype, entry.shape}, .bytes = bytes, .file = file.file, .own = nullptr};
+  file.file->check_size();
+  const auto own = std::make_shared<const std::vector<std::byte>>(
+      io::widen(entry, bytes, file.file->file().path().string()));
+  return {.type = {*entry.widened, entry.shape}, .bytes = *own, .file = nullptr, .own = own};
 }
 
 }  // namespace
@@ -78,11 +91,7 @@ Weights Weights::open(const std::filesystem::path& path) {
     check_supported(file);
     data.metadata.merge(file.metadata);
     for (const io::SafeTensorsEntry& entry : file.entries)
-      data.tensors.emplace(entry.name,
-                           Tensor{.type = {*entry.dtype, entry.shape},
-                                  .bytes = file.file->bytes().subspan(entry.begin, entry.bytes),
-                                  .file = file.file,
-                                  .own = nullptr});
+      data.tensors.emplace(entry.name, make_tensor(file, entry));
   }
   return weights;
 }

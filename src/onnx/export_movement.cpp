@@ -150,7 +150,7 @@ void write_update_slice(const NodeWriter& n) {
   n.result(n.add("ScatterElements", {n.in(0), index, n.in(1)}, {{"axis", written}}));
 }
 
-constexpr std::array kRules{
+constexpr std::array kMovementRules{
     ExportRule{"reshape", write_reshape},
     ExportRule{"permute", write_permute},
     ExportRule{"broadcast_to", write_broadcast_to},
@@ -171,6 +171,6 @@ constexpr std::array kRules{
 
 }  // namespace
 
-std::span<const ExportRule> movement_export_rules() { return kRules; }
+std::span<const ExportRule> movement_export_rules() { return kMovementRules; }
 
 }  // namespace pantala::onnx

@@ -138,7 +138,7 @@ void write_cast(const NodeWriter& n) {
 }
 void write_stop_gradient(const NodeWriter& n) { n.result(n.in(0)); }
 
-constexpr std::array kRules{
+constexpr std::array kPointwiseRules{
     ExportRule{"add", write_add},
     ExportRule{"add_n", write_add_n},
     ExportRule{"mod", write_mod},
@@ -160,6 +160,6 @@ constexpr std::array kRules{
 
 }  // namespace
 
-std::span<const ExportRule> pointwise_export_rules() { return kRules; }
+std::span<const ExportRule> pointwise_export_rules() { return kPointwiseRules; }
 
 }  // namespace pantala::onnx

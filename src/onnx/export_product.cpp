@@ -141,7 +141,7 @@ void write_avg_pool(const NodeWriter& n) {
   n.result(n.add("AveragePool", {x}, pool_attributes(pool, {0, 0}, over)));
 }
 
-constexpr std::array kRules{
+constexpr std::array kProductRules{
     ExportRule{"contract", write_contract},
     ExportRule{"convolution", write_convolution},
     ExportRule{"convolution_input_grad", write_convolution_input_grad},
@@ -151,6 +151,6 @@ constexpr std::array kRules{
 
 }  // namespace
 
-std::span<const ExportRule> product_export_rules() { return kRules; }
+std::span<const ExportRule> product_export_rules() { return kProductRules; }
 
 }  // namespace pantala::onnx

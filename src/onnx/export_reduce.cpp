@@ -67,7 +67,7 @@ void write_batch_norm_eval(const NodeWriter& n) {
                  {{"epsilon", n.attributes<op::BatchNormEval>().eps}}));
 }
 
-constexpr std::array kRules{
+constexpr std::array kReduceRules{
     ExportRule{"sum", write_sum},
     ExportRule{"mean", write_mean},
     ExportRule{"amax", write_amax},
@@ -84,6 +84,6 @@ constexpr std::array kRules{
 
 }  // namespace
 
-std::span<const ExportRule> reduce_export_rules() { return kRules; }
+std::span<const ExportRule> reduce_export_rules() { return kReduceRules; }
 
 }  // namespace pantala::onnx

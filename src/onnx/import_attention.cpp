@@ -158,13 +158,13 @@ void convert_rotary_embedding(Node& node) {
   node.give(node.rank(0) == 3 ? without_heads(y) : y);
 }
 
-constexpr Adapter kAdapters[] = {
+constexpr Adapter kAttentionAdapters[] = {
     {"Attention", convert_attention, false},
     {"RotaryEmbedding", convert_rotary_embedding, false},
 };
 
 }  // namespace
 
-std::span<const Adapter> attention_adapters() { return kAdapters; }
+std::span<const Adapter> attention_adapters() { return kAttentionAdapters; }
 
 }  // namespace pantala::onnx

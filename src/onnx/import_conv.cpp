@@ -92,13 +92,13 @@ void convert_conv_transpose(Node& node) {
   node.give(node.has(2) ? plus_bias(y, node.tensor(2)) : y);
 }
 
-constexpr Adapter kAdapters[] = {
+constexpr Adapter kConvAdapters[] = {
     {"Conv", convert_conv, false},
     {"ConvTranspose", convert_conv_transpose, false},
 };
 
 }  // namespace
 
-std::span<const Adapter> conv_adapters() { return kAdapters; }
+std::span<const Adapter> conv_adapters() { return kConvAdapters; }
 
 }  // namespace pantala::onnx

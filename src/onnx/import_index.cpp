@@ -170,7 +170,7 @@ void convert_compress(Node& node) {
   node.give(take(x, node.index_constant(kept, {std::ssize(kept)}), axis));
 }
 
-constexpr Adapter kAdapters[] = {
+constexpr Adapter kIndexAdapters[] = {
     {"Gather", convert_gather},
     {"GatherElements", convert_gather_elements},
     {"GatherND", convert_gather_nd},
@@ -183,6 +183,6 @@ constexpr Adapter kAdapters[] = {
 
 }  // namespace
 
-std::span<const Adapter> index_adapters() { return kAdapters; }
+std::span<const Adapter> index_adapters() { return kIndexAdapters; }
 
 }  // namespace pantala::onnx

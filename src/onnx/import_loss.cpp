@@ -35,13 +35,13 @@ void convert_cross_entropy(Node& node) {
   if (node.wants(1)) node.give(1, log_softmax(logits, 1));
 }
 
-constexpr Adapter kAdapters[] = {
+constexpr Adapter kLossAdapters[] = {
     {"NegativeLogLikelihoodLoss", convert_nll_loss, false, true},
     {"SoftmaxCrossEntropyLoss", convert_cross_entropy, false, true},
 };
 
 }  // namespace
 
-std::span<const Adapter> loss_adapters() { return kAdapters; }
+std::span<const Adapter> loss_adapters() { return kLossAdapters; }
 
 }  // namespace pantala::onnx

@@ -194,7 +194,7 @@ void convert_local_response_norm(Node& node) {
   node.give(x / pow_scalar(total * (alpha / static_cast<double>(size)) + bias, beta));
 }
 
-constexpr Adapter kAdapters[] = {
+constexpr Adapter kNormAdapters[] = {
     {"Softmax", convert_along_axis<softmax_along>, true, true},
     {"LogSoftmax", convert_along_axis<log_softmax_along>, true, true},
     {"Hardmax", convert_along_axis<hardmax_along>},
@@ -210,6 +210,6 @@ constexpr Adapter kAdapters[] = {
 
 }  // namespace
 
-std::span<const Adapter> norm_adapters() { return kAdapters; }
+std::span<const Adapter> norm_adapters() { return kNormAdapters; }
 
 }  // namespace pantala::onnx

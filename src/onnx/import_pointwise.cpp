@@ -264,7 +264,7 @@ void convert_cast(Node& node) {
 void convert_cast_like(Node& node) { cast_to(node, onnx_type(node.dtype(1))); }
 void convert_identity(Node& node) { node.give_value(0, node.value(0)); }
 
-constexpr Adapter kAdapters[] = {
+constexpr Adapter kPointwiseAdapters[] = {
     {"Div", convert_div},
     {"Pow", convert_pow},
     {"Mod", convert_mod},
@@ -308,6 +308,6 @@ constexpr Adapter kAdapters[] = {
 
 }  // namespace
 
-std::span<const Adapter> pointwise_adapters() { return kAdapters; }
+std::span<const Adapter> pointwise_adapters() { return kPointwiseAdapters; }
 
 }  // namespace pantala::onnx

@@ -212,7 +212,7 @@ void convert_global_lp_pool(Node& node) {
   node.give(power_sum_root(sum(magnitude_power(node.tensor(0), p), spatial_axes(node), true), p));
 }
 
-constexpr Adapter kAdapters[] = {
+constexpr Adapter kPoolAdapters[] = {
     {"MaxPool", convert_max_pool, false},
     {"AveragePool", convert_average_pool, false, true},
     {"LpPool", convert_lp_pool, false, true},
@@ -223,6 +223,6 @@ constexpr Adapter kAdapters[] = {
 
 }  // namespace
 
-std::span<const Adapter> pool_adapters() { return kAdapters; }
+std::span<const Adapter> pool_adapters() { return kPoolAdapters; }
 
 }  // namespace pantala::onnx

@@ -46,7 +46,7 @@ void convert_gemm(Node& node) {
   node.give(is_float(dtype) ? y : cast(y, dtype));
 }
 
-constexpr Adapter kAdapters[] = {
+constexpr Adapter kProductAdapters[] = {
     {"MatMul", convert_matmul, false},
     {"Gemm", convert_gemm, false},
     {"Einsum", convert_einsum, false},
@@ -54,6 +54,6 @@ constexpr Adapter kAdapters[] = {
 
 }  // namespace
 
-std::span<const Adapter> product_adapters() { return kAdapters; }
+std::span<const Adapter> product_adapters() { return kProductAdapters; }
 
 }  // namespace pantala::onnx

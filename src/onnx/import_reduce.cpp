@@ -9,14 +9,14 @@ namespace pantala::onnx {
 
 namespace {
 
-struct Reduction {
+struct ReducedAxes {
   IntList axes;
   bool keep = true;
   bool none = false;  // no axis at all
 };
 
-Reduction read_reduction(const Node& node) {
-  Reduction r;
+ReducedAxes read_reduced_axes(const Node& node) {
+  ReducedAxes r;
   const int rank = node.rank(0);
   for (const std::int64_t axis : node.integers(1, "axes")) r.axes.push_back(node.axis(axis, rank));
   r.keep = node.attribute("keepdims", std::int64_t{1}) != 0;
@@ -39,7 +39,7 @@ Tensor logarithm(const Tensor& x) { return log(x); }
 template <Reduce kReduce, Tensor (*kBefore)(const Tensor&) = same,
           Tensor (*kAfter)(const Tensor&) = same, bool kFloatOnly = false>
 void convert_reduction(Node& node) {
-  const Reduction r = read_reduction(node);
+  const ReducedAxes r = read_reduced_axes(node);
   const DType dtype = node.dtype(0);
   const Tensor given = node.tensor(0);
   const bool in_double = dtype == boolean || (kFloatOnly && !is_float(dtype));
@@ -51,7 +51,7 @@ void convert_reduction(Node& node) {
 // The extremes of nothing are infinite.
 template <Reduce kReduce, int kSign>
 void convert_extreme(Node& node) {
-  const Reduction r = read_reduction(node);
+  const ReducedAxes r = read_reduced_axes(node);
   bool empty = false;
   for (const std::int64_t axis : r.axes)
     empty = empty || node.shape(0)[static_cast<int>(axis)] == 0;
@@ -82,7 +82,7 @@ void convert_arg(Node& node) {
     node.give(kArg(x, axis, keep));
 }
 
-constexpr Adapter kAdapters[] = {
+constexpr Adapter kReduceAdapters[] = {
     {"ReduceSum", convert_reduction<sum>, true, true},
     {"ReduceMean", convert_reduction<mean, same, same, true>, true, true},
     {"ReduceMax", convert_extreme<amax, -1>},
@@ -99,6 +99,6 @@ constexpr Adapter kAdapters[] = {
 
 }  // namespace
 
-std::span<const Adapter> reduce_adapters() { return kAdapters; }
+std::span<const Adapter> reduce_adapters() { return kReduceAdapters; }
 
 }  // namespace pantala::onnx

@@ -223,13 +223,13 @@ void convert_resize(Node& node) {
   node.give(exact ? y : cast(y, dtype));
 }
 
-constexpr Adapter kAdapters[] = {
+constexpr Adapter kResizeAdapters[] = {
     {"Resize", convert_resize},
     {"Upsample", convert_resize},
 };
 
 }  // namespace
 
-std::span<const Adapter> resize_adapters() { return kAdapters; }
+std::span<const Adapter> resize_adapters() { return kResizeAdapters; }
 
 }  // namespace pantala::onnx

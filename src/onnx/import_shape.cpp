@@ -202,7 +202,7 @@ void convert_space_to_depth(Node& node) {
       reshape(permute(blocks, order), {s[0], s[1] * block * block, s[2] / block, s[3] / block}));
 }
 
-constexpr Adapter kAdapters[] = {
+constexpr Adapter kShapeAdapters[] = {
     {"Constant", convert_constant},
     {"ConstantOfShape", convert_constant_of_shape},
     {"Shape", convert_shape},
@@ -223,6 +223,6 @@ constexpr Adapter kAdapters[] = {
 
 }  // namespace
 
-std::span<const Adapter> shape_adapters() { return kAdapters; }
+std::span<const Adapter> shape_adapters() { return kShapeAdapters; }
 
 }  // namespace pantala::onnx

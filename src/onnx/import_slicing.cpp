@@ -171,7 +171,7 @@ void convert_pad(Node& node) {
   node.give(cast(x, given.dtype()));
 }
 
-constexpr Adapter kAdapters[] = {
+constexpr Adapter kSlicingAdapters[] = {
     {"Concat", convert_concat},
     {"Split", convert_split},
     {"Slice", convert_slice},
@@ -180,6 +180,6 @@ constexpr Adapter kAdapters[] = {
 
 }  // namespace
 
-std::span<const Adapter> slicing_adapters() { return kAdapters; }
+std::span<const Adapter> slicing_adapters() { return kSlicingAdapters; }
 
 }  // namespace pantala::onnx

@@ -32,7 +32,7 @@ class BenchFile : public testing::Test {
   const std::string path_ = folder_.file("file");
 };
 
-TEST(Bench, PrintsOneObjectWithAllFigures) {
+TEST(Bench, prints_one_object_with_all_figures) {
   const Json line = bench({});
   for (const char* field :
        {"workload", "mode", "device", "threads", "ms_min", "ms_median", "steps", "loss_first",
@@ -42,7 +42,7 @@ TEST(Bench, PrintsOneObjectWithAllFigures) {
   EXPECT_FALSE(line.contains("launches"));
 }
 
-TEST(Bench, InferenceIsTheOutputsAlone) {
+TEST(Bench, inference_is_the_outputs_alone) {
   const Json training = bench({}), inference = bench({"--infer"});
   EXPECT_EQ(inference["mode"], "infer");
   EXPECT_FALSE(inference.contains("loss_last"));
@@ -52,18 +52,18 @@ TEST(Bench, InferenceIsTheOutputsAlone) {
   EXPECT_LT(inference["kernels"], training["kernels"]);
 }
 
-TEST(Bench, WeightsAreTheSameEveryTime) {
+TEST(Bench, weights_are_the_same_every_time) {
   EXPECT_EQ(bench({})["loss_first"], bench({})["loss_first"]);
   EXPECT_EQ(bench({"--infer"})["output_rms"], bench({"--infer"})["output_rms"]);
 }
 
-TEST(Bench, LaunchesAreAPartOfTheObject) {
+TEST(Bench, launches_are_a_part_of_the_object) {
   const Json line = bench({"--kernels"});
   ASSERT_EQ(line["launches"].size(), line["kernels"].get<std::size_t>());
   for (const Json& launch : line["launches"]) EXPECT_GT(launch["us"], 0);
 }
 
-TEST_F(BenchFile, PlansOfTrainingAndInferenceAreCached) {
+TEST_F(BenchFile, plans_of_training_and_inference_are_cached) {
   for (const std::vector<std::string>& mode : {std::vector<std::string>{}, {"--infer"}}) {
     std::vector<std::string> arguments = mode;
     arguments.insert(arguments.end(), {"--cache", path_});
@@ -75,7 +75,7 @@ TEST_F(BenchFile, PlansOfTrainingAndInferenceAreCached) {
   }
 }
 
-TEST_F(BenchFile, TheTraceHasStagesStepsAndLaunches) {
+TEST_F(BenchFile, the_trace_has_stages_steps_and_launches) {
   bench({"--trace", path_});
   std::ifstream file(path_);
   const Json trace = Json::parse(file);
@@ -85,7 +85,7 @@ TEST_F(BenchFile, TheTraceHasStagesStepsAndLaunches) {
   EXPECT_EQ(categories, (std::set<std::string>{"compile", "step", "kernel"}));
 }
 
-TEST(Bench, MistakesAreNamed) {
+TEST(Bench, mistakes_are_named) {
   const auto error = [](const std::vector<std::string>& arguments) {
     const Outcome outcome = run_pantala(arguments);
     EXPECT_EQ(outcome.exit_code, 2);

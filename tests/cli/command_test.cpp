@@ -11,14 +11,14 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
 
-TEST(Command, PrintsItsVersion) {
+TEST(Command, prints_its_version) {
   const Outcome outcome = run_pantala({"--version"});
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_THAT(outcome.out, StartsWith("pantala "));
   EXPECT_THAT(outcome.err, IsEmpty());
 }
 
-TEST(Command, EveryVerbHasHelp) {
+TEST(Command, every_verb_has_help) {
   const Outcome all = run_pantala({"--help"});
   EXPECT_EQ(all.exit_code, 0);
   for (const char* verb : {"devices", "fixtures", "ops"}) {
@@ -30,7 +30,7 @@ TEST(Command, EveryVerbHasHelp) {
   }
 }
 
-TEST(Command, WithoutAVerbSaysWhatThereIs) {
+TEST(Command, without_a_verb_says_what_there_is) {
   const Outcome outcome = run_pantala({});
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_THAT(outcome.out, IsEmpty());
@@ -38,14 +38,14 @@ TEST(Command, WithoutAVerbSaysWhatThereIs) {
   EXPECT_THAT(outcome.err, HasSubstr("fixtures"));
 }
 
-TEST(Command, UnknownVerbGetsTheNearestOne) {
+TEST(Command, unknown_verb_gets_the_nearest_one) {
   const Outcome outcome = run_pantala({"fixture"});
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_EQ(outcome.err, "pantala: unknown verb 'fixture'; did you mean 'fixtures'?\n");
   EXPECT_THAT(outcome.out, IsEmpty());
 }
 
-TEST(Command, UnknownOptionGetsTheNearestOne) {
+TEST(Command, unknown_option_gets_the_nearest_one) {
   EXPECT_EQ(run_pantala({"ops", "--markdwn"}).err,
             "pantala: unknown option '--markdwn'; did you mean '--markdown'?\n");
   EXPECT_EQ(run_pantala({"fixtures", "somewhere", "--devise=ref"}).err,
@@ -55,7 +55,7 @@ TEST(Command, UnknownOptionGetsTheNearestOne) {
   EXPECT_EQ(run_pantala({"ops", "--markdwn"}).exit_code, 2);
 }
 
-TEST(Command, SurplusArgumentIsAnError) {
+TEST(Command, surplus_argument_is_an_error) {
   const Outcome outcome = run_pantala({"ops", "relu", "silu"});
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_EQ(outcome.err, "pantala: ops: unexpected argument 'silu'\n");

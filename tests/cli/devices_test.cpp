@@ -22,7 +22,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-TEST(DevicesVerb, ListsOneDeviceALine) {
+TEST(DevicesVerb, lists_one_device_a_line) {
   const Outcome outcome = run_pantala({"devices"});
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_THAT(outcome.err, IsEmpty());
@@ -34,7 +34,7 @@ TEST(DevicesVerb, ListsOneDeviceALine) {
                   testing::StartsWith("ref   the reference interpreter")));
 }
 
-TEST(DevicesVerb, JsonIsOneObjectALine) {
+TEST(DevicesVerb, json_is_one_object_a_line) {
   const Outcome outcome = run_pantala({"devices", "--json"});
   EXPECT_EQ(outcome.exit_code, 0);
   std::vector<std::string> names;
@@ -55,7 +55,7 @@ TEST(DevicesVerb, JsonIsOneObjectALine) {
   EXPECT_EQ(names, expected);
 }
 
-TEST(DevicesVerb, MistakesAreAnswered) {
+TEST(DevicesVerb, mistakes_are_answered) {
   const Outcome option = run_pantala({"devices", "--jsn"});
   EXPECT_EQ(option.exit_code, 2);
   EXPECT_EQ(option.err, "pantala: unknown option '--jsn'; did you mean '--json'?\n");
@@ -65,7 +65,7 @@ TEST(DevicesVerb, MistakesAreAnswered) {
   EXPECT_THAT(surplus.out, IsEmpty());
 }
 
-TEST(Command, AnUnknownLogLevelIsAMistake) {
+TEST(Command, an_unknown_log_level_is_a_mistake) {
   setenv("PANTALA_LOG", "warnign", 1);
   const Outcome outcome = run_pantala({"devices"});
   setenv("PANTALA_LOG", "debug", 1);

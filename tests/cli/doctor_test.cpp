@@ -14,7 +14,7 @@ using testing::HasSubstr;
 
 using Doctor = TrainingTest;
 
-TEST_F(Doctor, EveryCheckHasALine) {
+TEST_F(Doctor, every_check_has_a_line) {
   const Outcome outcome = run_pantala({"doctor"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.out;
   for (const char* check : {"version", "cpu", "threads", "memory", "disk", "cache", "data"})
@@ -23,7 +23,7 @@ TEST_F(Doctor, EveryCheckHasALine) {
                                      "bits on 1 and 2 threads\n"));
 }
 
-TEST_F(Doctor, JsonHasTheSameFindings) {
+TEST_F(Doctor, json_has_the_same_findings) {
   const Outcome outcome = run_pantala({"doctor", "--json"});
   const nlohmann::json json = nlohmann::json::parse(outcome.out);
   EXPECT_EQ(json.at("ok"), true);
@@ -31,7 +31,7 @@ TEST_F(Doctor, JsonHasTheSameFindings) {
   EXPECT_EQ(json.at("checks").back().at("health"), "ok");
 }
 
-TEST_F(Doctor, ACacheThatCannotBeMadeIsAWarning) {
+TEST_F(Doctor, a_cache_that_cannot_be_made_is_a_warning) {
   std::ofstream(file("taken")) << "a file";
   ::setenv("XDG_CACHE_HOME", file("taken").c_str(), 1);
   const Outcome outcome = run_pantala({"doctor"});

@@ -23,7 +23,7 @@ class Eval : public TrainingTest {
   json result_;
 };
 
-TEST_F(Eval, GivesTheNumbersOfTheRunAgain) {
+TEST_F(Eval, gives_the_numbers_of_the_run_again) {
   const Outcome outcome = run_pantala({"eval", file("run"), "--json"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   json evaluation = json::parse(outcome.out);
@@ -35,7 +35,7 @@ TEST_F(Eval, GivesTheNumbersOfTheRunAgain) {
   EXPECT_THAT(text.out, HasSubstr("over 15 items\n"));
 }
 
-TEST_F(Eval, TakesOtherDataAndOtherCheckpoints) {
+TEST_F(Eval, takes_other_data_and_other_checkpoints) {
   // The same points in another order: class names, not their order of appearance, count.
   std::vector<std::string> lines;
   std::istringstream in(bytes("points.csv"));
@@ -60,7 +60,7 @@ TEST_F(Eval, TakesOtherDataAndOtherCheckpoints) {
 }
 
 // Which number is which name nobody knows: a wrong guess would be a wrong accuracy.
-TEST_F(Eval, NumbersAndNamesAreNotMixed) {
+TEST_F(Eval, numbers_and_names_are_not_mixed) {
   std::string numbers = bytes("points.csv");
   for (const auto& [name, number] :
        {std::pair{"wide", "0"}, std::pair{"high", "1"}, std::pair{"deep", "2"}})
@@ -80,7 +80,7 @@ TEST_F(Eval, NumbersAndNamesAreNotMixed) {
   EXPECT_THAT(by_name.err, HasSubstr("the labels are names, but the model learnt numbers"));
 }
 
-TEST_F(Eval, MistakesAreNamed) {
+TEST_F(Eval, mistakes_are_named) {
   const auto complaint = [](const std::vector<std::string>& words) {
     const Outcome outcome = run_pantala(words);
     EXPECT_EQ(outcome.exit_code, 2);

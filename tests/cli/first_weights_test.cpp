@@ -39,7 +39,7 @@ class FirstWeights : public TrainingTest {
   }
 };
 
-TEST_F(FirstWeights, ARunBeginsWithTheWeightsOfAFile) {
+TEST_F(FirstWeights, a_run_begins_with_the_weights_of_a_file) {
   const Outcome outcome = run_pantala(still("run", {"--weights", old_model(), "--seed", "5"}));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   for (const std::string& name : Weights::open(old_model()).names())
@@ -49,7 +49,7 @@ TEST_F(FirstWeights, ARunBeginsWithTheWeightsOfAFile) {
   EXPECT_EQ(run_pantala({"eval", file("run"), "--data", points()}).exit_code, 0);
 }
 
-TEST_F(FirstWeights, AveragesBeginThereToo) {
+TEST_F(FirstWeights, averages_begin_there_too) {
   const Outcome outcome = run_pantala(still("run", {"--weights", old_model(), "--ema", "0.9"}));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const Literal average = weight("run", "fc1.weight"), first = weight("old", "fc1.weight");
@@ -57,7 +57,7 @@ TEST_F(FirstWeights, AveragesBeginThereToo) {
     EXPECT_NEAR(average.at(k), first.at(k), 1e-5 * std::abs(first.at(k)));
 }
 
-TEST_F(FirstWeights, WhatDoesNotFitIsListedUnlessItBeginsAnew) {
+TEST_F(FirstWeights, what_does_not_fit_is_listed_unless_it_begins_anew) {
   write_points(file("more.csv"), 60);
   std::ofstream(file("more.csv"), std::ios::app) << "1,2,3,4.5,flat\n";  // a fourth class
   const std::string message = complaint({"--weights", old_model()}, "more.csv");
@@ -72,7 +72,7 @@ TEST_F(FirstWeights, WhatDoesNotFitIsListedUnlessItBeginsAnew) {
   EXPECT_EQ(weight("run", names.front()), weight("old", names.front()));
 }
 
-TEST_F(FirstWeights, KeysThatMeanNothingAreRefused) {
+TEST_F(FirstWeights, keys_that_mean_nothing_are_refused) {
   EXPECT_THAT(complaint({"--fresh", "fc.*"}),
               HasSubstr("model.fresh is given, but no model.weights (--weights) that it is of"));
   EXPECT_THAT(complaint({"--set", "model.unused=x"}), HasSubstr("model.unused is given"));
@@ -80,7 +80,7 @@ TEST_F(FirstWeights, KeysThatMeanNothingAreRefused) {
               HasSubstr("model.weights and model.from are both given"));
 }
 
-TEST_F(FirstWeights, AFileThatLacksIsSaidBeforeAnythingIsWritten) {
+TEST_F(FirstWeights, a_file_that_lacks_is_said_before_anything_is_written) {
   const Outcome outcome = run_pantala(train("refused", {"--weights", file("nothing.safetensors")}));
   EXPECT_NE(outcome.exit_code, 0);
   EXPECT_THAT(outcome.err, HasSubstr("nothing.safetensors"));

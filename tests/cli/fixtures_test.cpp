@@ -37,7 +37,7 @@ class Tampered {
   const std::filesystem::path folder_ = temporary_.path();
 };
 
-TEST(FixturesVerb, EndsWithTheCounts) {
+TEST(FixturesVerb, ends_with_the_counts) {
   const Outcome outcome = run_pantala(
       {"fixtures", PANTALA_FIXTURES_DIR, "--device", "ref", "--filter", "ops/relu,ops/add.0"});
   EXPECT_EQ(outcome.exit_code, 0);
@@ -45,7 +45,7 @@ TEST(FixturesVerb, EndsWithTheCounts) {
   EXPECT_THAT(outcome.err, IsEmpty());
 }
 
-TEST(FixturesVerb, AFailureTellsCaseTensorErrorIndexAndBothValues) {
+TEST(FixturesVerb, a_failure_tells_case_tensor_error_index_and_both_values) {
   const Tampered tampered(R"("op":"sin")", R"("op":"cos")");
   const Outcome outcome = run_pantala({"fixtures", tampered.folder(), "--filter", "ops/sin"});
   EXPECT_EQ(outcome.exit_code, 1);
@@ -55,7 +55,7 @@ TEST(FixturesVerb, AFailureTellsCaseTensorErrorIndexAndBothValues) {
   EXPECT_EQ(outcome.last_line(), "2 passed, 1 failed");
 }
 
-TEST(FixturesVerb, ACaseThatCannotBeRunHasFailed) {
+TEST(FixturesVerb, a_case_that_cannot_be_run_has_failed) {
   const Tampered tampered(R"("op":"sin")", R"("op":"sine")");
   const Outcome outcome = run_pantala({"fixtures", tampered.folder(), "--filter", "ops/sin"});
   EXPECT_EQ(outcome.exit_code, 1);
@@ -64,13 +64,13 @@ TEST(FixturesVerb, ACaseThatCannotBeRunHasFailed) {
   EXPECT_EQ(outcome.last_line(), "2 passed, 1 failed");
 }
 
-TEST(FixturesVerb, AWrongAttributeIsSeen) {
+TEST(FixturesVerb, a_wrong_attribute_is_seen) {
   const Tampered tampered(R"("window":6)", R"("window":5)");
   EXPECT_EQ(run_pantala({"fixtures", tampered.folder(), "--filter", "ops/attention"}).last_line(),
             "6 passed, 1 failed");
 }
 
-TEST(FixturesVerb, JsonIsOneObjectALine) {
+TEST(FixturesVerb, json_is_one_object_a_line) {
   const Outcome outcome =
       run_pantala({"fixtures", PANTALA_FIXTURES_DIR, "--filter", "ops/relu", "--json"});
   EXPECT_EQ(outcome.exit_code, 0);
@@ -85,7 +85,7 @@ TEST(FixturesVerb, JsonIsOneObjectALine) {
   EXPECT_EQ(outcome.err, "3 passed, 0 failed\n");
 }
 
-TEST(FixturesVerb, AFilterWithoutACaseIsAMistake) {
+TEST(FixturesVerb, a_filter_without_a_case_is_a_mistake) {
   const Outcome outcome =
       run_pantala({"fixtures", PANTALA_FIXTURES_DIR, "--filter", "ops/relu,ops/softmx.0"});
   EXPECT_EQ(outcome.exit_code, 2);
@@ -94,19 +94,19 @@ TEST(FixturesVerb, AFilterWithoutACaseIsAMistake) {
   EXPECT_THAT(outcome.out, IsEmpty());
 }
 
-TEST(FixturesVerb, UnknownDeviceListsTheDevices) {
+TEST(FixturesVerb, unknown_device_lists_the_devices) {
   const Outcome outcome = run_pantala({"fixtures", PANTALA_FIXTURES_DIR, "--device", "gpu"});
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_EQ(outcome.err, "pantala: there is no device 'gpu'; devices: ref, kir, cpu\n");
 }
 
-TEST(FixturesVerb, AFolderWithoutCasesIsAMistake) {
+TEST(FixturesVerb, a_folder_without_cases_is_a_mistake) {
   const Outcome outcome = run_pantala({"fixtures", PANTALA_SOURCE_DIR "/tools"});
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_THAT(outcome.err, HasSubstr("no recorded cases here"));
 }
 
-TEST(FixturesVerb, OptimizersSchedulesAndModelsHaveNamesToo) {
+TEST(FixturesVerb, optimizers_schedules_and_models_have_names_too) {
   EXPECT_EQ(run_pantala({"fixtures", PANTALA_FIXTURES_DIR, "--filter", "optimizers/"}).last_line(),
             "15 passed, 0 failed");
   EXPECT_EQ(run_pantala({"fixtures", PANTALA_FIXTURES_DIR, "--filter", "schedules/,models/mlp"})
@@ -114,7 +114,7 @@ TEST(FixturesVerb, OptimizersSchedulesAndModelsHaveNamesToo) {
             "10 passed, 0 failed");
 }
 
-TEST(FixturesVerb, AModelThatTheZooLacksIsNeitherPassedNorFailedUnlessAskedFor) {
+TEST(FixturesVerb, a_model_that_the_zoo_lacks_is_neither_passed_nor_failed_unless_asked_for) {
   const TemporaryFolder temporary;
   const std::filesystem::path& folder = temporary.path();
   std::filesystem::create_directories(folder / "models");
@@ -132,7 +132,7 @@ TEST(FixturesVerb, AModelThatTheZooLacksIsNeitherPassedNorFailedUnlessAskedFor) 
             "FAILED models/perceiver: the zoo has no model 'perceiver'\n0 passed, 1 failed\n");
 }
 
-TEST(FixturesVerb, ADamagedFileIsAMistake) {
+TEST(FixturesVerb, a_damaged_file_is_a_mistake) {
   const Tampered tampered(R"("cases":[)", R"("cases":[[)");
   const Outcome outcome = run_pantala({"fixtures", tampered.folder()});
   EXPECT_EQ(outcome.exit_code, 2);

@@ -44,7 +44,7 @@ class GenerateTest : public TrainingTest {
   }
 };
 
-TEST_F(GenerateTest, ContinuesTextAndTokensAlike) {
+TEST_F(GenerateTest, continues_text_and_tokens_alike) {
   const Outcome text = generate({"--prompt", "AB", "--tokens", "5", "--seed", "3"}),
                 json = generate(
                     {"--prompt-tokens", "65,66", "--tokens", "5", "--seed", "3", "--json"});
@@ -60,7 +60,7 @@ TEST_F(GenerateTest, ContinuesTextAndTokensAlike) {
   EXPECT_THAT(text.err, HasSubstr("5 tokens behind a prompt of 2"));
 }
 
-TEST_F(GenerateTest, RefusesWhatDoesNotFit) {
+TEST_F(GenerateTest, refuses_what_does_not_fit) {
   EXPECT_THAT(refused({}), HasSubstr("--prompt or --prompt-tokens"));
   EXPECT_THAT(refused({"--prompt-tokens", "1,,2"}), HasSubstr("expected whole numbers"));
   EXPECT_THAT(refused({"--prompt-tokens", "1,"}), HasSubstr("expected whole numbers"));
@@ -73,7 +73,7 @@ TEST_F(GenerateTest, RefusesWhatDoesNotFit) {
   EXPECT_THAT(refused({"--prompt", "A", file("run")}), HasSubstr("either RUN or --weights"));
 }
 
-TEST_F(GenerateTest, RefusesARunOfAnotherKind) {
+TEST_F(GenerateTest, refuses_a_run_of_another_kind) {
   ASSERT_EQ(run_pantala(train("run")).exit_code, 0);
   const Outcome outcome = run_pantala({"generate", file("run"), "--prompt", "A"});
   EXPECT_EQ(outcome.exit_code, 2);

@@ -65,7 +65,7 @@ class Images : public TrainingTest {
   }
 };
 
-TEST_F(Images, AreLearntEvaluatedAndPredicted) {
+TEST_F(Images, are_learnt_evaluated_and_predicted) {
   const Outcome trained = run_pantala(train_images("run", {"--json"}));
   ASSERT_EQ(trained.exit_code, 0) << trained.err;
   const json result = json::parse(trained.out);
@@ -93,7 +93,7 @@ TEST_F(Images, AreLearntEvaluatedAndPredicted) {
   EXPECT_EQ(json::parse(one.out).at("file"), "25.png");
 }
 
-TEST_F(Images, GoOnWithTheSameBits) {
+TEST_F(Images, go_on_with_the_same_bits) {
   const std::vector<std::string> random = {"--set", "data.random_area=0.3"};
   const auto with = [&](std::vector<std::string> more) {
     more.insert(more.end(), random.begin(), random.end());
@@ -107,7 +107,7 @@ TEST_F(Images, GoOnWithTheSameBits) {
   EXPECT_EQ(bytes("whole/model.safetensors"), bytes("parts/model.safetensors"));
 }
 
-TEST_F(Images, MistakesAreNamed) {
+TEST_F(Images, mistakes_are_named) {
   const auto complaint = [&](const std::vector<std::string>& words) {
     const Outcome outcome = run_pantala(words);
     EXPECT_EQ(outcome.exit_code, 2);

@@ -44,7 +44,7 @@ std::string regression() {
   return to_text(g);
 }
 
-TEST(Inspect, TheStepOfAModelAsAGraph) {
+TEST(Inspect, the_step_of_a_model_as_a_graph) {
   const std::string text = shown({"mlp", "--batch", "4", "--graph"});
   EXPECT_THAT(text, HasSubstr("adam_update"));
   EXPECT_THAT(text, HasSubstr("output \"finite\""));
@@ -55,13 +55,13 @@ TEST(Inspect, TheStepOfAModelAsAGraph) {
               HasSubstr("output \"grad.fc1.weight\""));
 }
 
-TEST(Inspect, TheLoweredGraphHoldsNoComposite) {
+TEST(Inspect, the_lowered_graph_holds_no_composite) {
   const std::string text = shown({"mlp", "--batch", "4", "--lowered"});
   EXPECT_THAT(text, testing::Not(HasSubstr("adam_update")));
   EXPECT_THAT(text, HasSubstr("contract"));
 }
 
-TEST(Inspect, TheScheduleListsLaunchesWithKernelsAndBuffers) {
+TEST(Inspect, the_schedule_lists_launches_with_kernels_and_buffers) {
   const std::string text = shown({"mlp", "--batch", "4", "--schedule"});
   EXPECT_THAT(text, StartsWith("0 "));
   EXPECT_THAT(text, ContainsRegex("kernel [^ ]+, [0-9]+ items?"));
@@ -71,7 +71,7 @@ TEST(Inspect, TheScheduleListsLaunchesWithKernelsAndBuffers) {
   EXPECT_GT(json.at("step").at(0).at("items"), 0);
 }
 
-TEST(Inspect, EveryKernelCanBeShownInEveryForm) {
+TEST(Inspect, every_kernel_can_be_shown_in_every_form) {
   const Json kernels =
       Json::parse(shown({"mlp", "--batch", "4", "--kernels", "--json"})).at("step");
   ASSERT_FALSE(kernels.empty());
@@ -85,7 +85,7 @@ TEST(Inspect, EveryKernelCanBeShownInEveryForm) {
               StartsWith("kernel "));
 }
 
-TEST(Inspect, TheMemoryMapHasRegionsAndTheArena) {
+TEST(Inspect, the_memory_map_has_regions_and_the_arena) {
   const std::string text = shown({"lenet", "--batch", "2", "--memory"});
   EXPECT_THAT(text, HasSubstr("conv1.weight"));
   EXPECT_THAT(text, HasSubstr("bytes in all"));
@@ -95,7 +95,7 @@ TEST(Inspect, TheMemoryMapHasRegionsAndTheArena) {
               step.at("arena_bytes").get<std::int64_t>());
 }
 
-TEST(Inspect, TheReportIsTheDefault) {
+TEST(Inspect, the_report_is_the_default) {
   const std::string text = shown({"mlp", "--batch", "4"});
   EXPECT_THAT(text, StartsWith("stage"));
   EXPECT_THAT(text, HasSubstr("differentiate"));
@@ -104,13 +104,13 @@ TEST(Inspect, TheReportIsTheDefault) {
   EXPECT_GT(json.at("units").size(), 0u);
 }
 
-TEST(Inspect, AccumulationHasTwoSteps) {
+TEST(Inspect, accumulation_has_two_steps) {
   const std::string text = shown({"mlp", "--batch", "4", "--accumulate", "4", "--schedule"});
   EXPECT_THAT(text, StartsWith("== accumulate\n"));
   EXPECT_THAT(text, HasSubstr("== apply\n"));
 }
 
-TEST(Inspect, AGraphInAFileIsTakenAsItIsOrTrained) {
+TEST(Inspect, a_graph_in_a_file_is_taken_as_it_is_or_trained) {
   const GraphFile file(regression());
   EXPECT_EQ(shown({file.path(), "--graph"}), to_text(parse_graph(regression())));
   EXPECT_THAT(shown({file.path(), "--graph", "--loss", "loss", "--optimizer", "sgd"}),
@@ -118,7 +118,7 @@ TEST(Inspect, AGraphInAFileIsTakenAsItIsOrTrained) {
   EXPECT_THAT(shown({file.path(), "--kernels", "--unfused"}), HasSubstr("launches"));
 }
 
-TEST(Inspect, MistakesGetTheNearestName) {
+TEST(Inspect, mistakes_get_the_nearest_name) {
   const auto error = [](std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), "inspect");
     const Outcome outcome = run_pantala(arguments);

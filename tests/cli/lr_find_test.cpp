@@ -15,7 +15,7 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-TEST(LrSweep, TheSuggestionIsWhereTheLossFallsFastest) {
+TEST(LrSweep, the_suggestion_is_where_the_loss_falls_fastest) {
   // A step down around 1e-2, then an explosion; with noise.
   std::vector<tools::SweepPoint> points;
   for (int k = 0; k < 200; ++k) {
@@ -28,7 +28,7 @@ TEST(LrSweep, TheSuggestionIsWhereTheLossFallsFastest) {
   EXPECT_NEAR(std::log10(found), -2, 0.15);
 }
 
-TEST(LrSweep, ALossThatNeverFallsHasNoSuggestion) {
+TEST(LrSweep, a_loss_that_never_falls_has_no_suggestion) {
   std::vector<tools::SweepPoint> points;
   for (int k = 0; k < 50; ++k) points.push_back({std::pow(10, -7 + 0.1 * k), 1 + 0.1 * k});
   EXPECT_THROW(tools::steepest(tools::smooth(points)), ValueError);
@@ -36,7 +36,7 @@ TEST(LrSweep, ALossThatNeverFallsHasNoSuggestion) {
 
 using LrFind = TrainingTest;
 
-TEST_F(LrFind, PrintsOneNumberAndDrawsAPlot) {
+TEST_F(LrFind, prints_one_number_and_draws_a_plot) {
   const std::vector<std::string> words = {"lr-find",         "--model",      "mlp", "--data",
                                           points(),          "--batch-size", "16",  "--plot",
                                           file("rates.svg"), "--threads",    "1"};
@@ -55,9 +55,9 @@ TEST_F(LrFind, PrintsOneNumberAndDrawsAPlot) {
   EXPECT_GT(json.at("points").size(), 50U);
 }
 
-TEST_F(LrFind, ARangeThatIsNoneIsAMistake) {
-  const Outcome outcome =
-      run_pantala({"lr-find", "--model", "mlp", "--data", points(), "--first", "1", "--last", "0.1"});
+TEST_F(LrFind, a_range_that_is_none_is_a_mistake) {
+  const Outcome outcome = run_pantala(
+      {"lr-find", "--model", "mlp", "--data", points(), "--first", "1", "--last", "0.1"});
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_EQ(outcome.err.substr(outcome.err.find("pantala: ")),
             "pantala: --first must be above 0 and below --last, got 1 and 0.1\n");

@@ -58,7 +58,7 @@ std::string in_roff(const std::string& text) {
   return roff;
 }
 
-TEST(Manual, HasEveryVerbWithEveryOption) {
+TEST(Manual, has_every_verb_with_every_option) {
   const std::string page = manual();
   ASSERT_GE(verbs().size(), 5u);
   for (const std::string& verb : verbs()) {
@@ -72,7 +72,7 @@ TEST(Manual, HasEveryVerbWithEveryOption) {
   }
 }
 
-TEST(Manual, HasTheSectionsOfAManualPage) {
+TEST(Manual, has_the_sections_of_a_manual_page) {
   const std::string page = manual();
   EXPECT_THAT(page, StartsWith(".TH PANTALA 1 "));
   for (const char* section : {"NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "VERBS", "EXIT STATUS",
@@ -82,7 +82,7 @@ TEST(Manual, HasTheSectionsOfAManualPage) {
   EXPECT_THAT(page, HasSubstr("PANTALA_FIXTURES"));  // told by an option
 }
 
-TEST(Manual, HasNoRequestsButItsOwn) {
+TEST(Manual, has_no_requests_but_its_own) {
   for (const std::string& line : lines_of(manual()))
     if (line.starts_with(".") || line.starts_with("'")) {
       EXPECT_THAT(line.substr(0, 3),
@@ -90,7 +90,7 @@ TEST(Manual, HasNoRequestsButItsOwn) {
     }
 }
 
-TEST(Manual, HelpNamesTheExitCodes) {
+TEST(Manual, help_names_the_exit_codes) {
   const std::string help = run_pantala({"--help"}).out;
   for (const char* code : {"  0 ", "  1 ", "  2 ", "  3 ", "  70 ", "  75 "})
     EXPECT_THAT(help, HasSubstr(code));

@@ -31,7 +31,7 @@ class OnnxCommands : public TrainingTest {
   }
 };
 
-TEST_F(OnnxCommands, RunWritesAnArrayPerOutput) {
+TEST_F(OnnxCommands, run_writes_an_array_per_output) {
   const std::string model = exported();
   const Outcome outcome =
       run_pantala({"run", model, "--input", "x=" + items(3), "--output", file("out"), "--json"});
@@ -44,7 +44,7 @@ TEST_F(OnnxCommands, RunWritesAnArrayPerOutput) {
   EXPECT_EQ(logits.shape, (Shape{3, 3}));
 }
 
-TEST_F(OnnxCommands, RunNamesWhatIsMissingUnknownOrOfAnotherShape) {
+TEST_F(OnnxCommands, run_names_what_is_missing_unknown_or_of_another_shape) {
   const std::string model = exported();
   const auto error = [&](std::vector<std::string> more) {
     std::vector<std::string> words = {"run", model, "--output", file("out")};
@@ -64,7 +64,7 @@ TEST_F(OnnxCommands, RunNamesWhatIsMissingUnknownOrOfAnotherShape) {
   EXPECT_THAT(error({"--input", "x=" + file("absent.npy")}), HasSubstr("absent.npy"));
 }
 
-TEST_F(OnnxCommands, AModelIsTrainedFurtherFromItsFileAndExportedAgain) {
+TEST_F(OnnxCommands, a_model_is_trained_further_from_its_file_and_exported_again) {
   const std::string model = exported("1");
   const Outcome trained = run_pantala(
       {"train", "--from", model, "--loss", "cross_entropy", "--labels", "kind", "--data", points(),
@@ -83,7 +83,7 @@ TEST_F(OnnxCommands, AModelIsTrainedFurtherFromItsFileAndExportedAgain) {
   EXPECT_EQ(json::parse(again.out).at("opset"), 17);
 }
 
-TEST_F(OnnxCommands, MistakesOfExportAndTrainFromAreNamed) {
+TEST_F(OnnxCommands, mistakes_of_export_and_train_from_are_named) {
   Outcome outcome = run_pantala({"export", "lenett", "--out", file("model.onnx")});
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_THAT(

@@ -13,7 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(Ops, DocsPageIsTheMarkdownOutput) {
+TEST(Ops, docs_page_is_the_markdown_output) {
   const Outcome outcome = run_pantala({"ops", "--markdown"});
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_TRUE(outcome.out == io::read_file(PANTALA_SOURCE_DIR "/docs/ops.md"))
@@ -21,7 +21,7 @@ TEST(Ops, DocsPageIsTheMarkdownOutput) {
          "docs/ops.md";
 }
 
-TEST(Ops, JsonListsEveryOpOfTheTable) {
+TEST(Ops, json_lists_every_op_of_the_table) {
   const Outcome outcome = run_pantala({"ops", "--json"});
   EXPECT_EQ(outcome.exit_code, 0);
   std::vector<std::string> names;
@@ -37,7 +37,7 @@ TEST(Ops, JsonListsEveryOpOfTheTable) {
   EXPECT_EQ(names, ops::table().names());
 }
 
-TEST(Ops, KindsAndDerivativesAreTold) {
+TEST(Ops, kinds_and_derivatives_are_told) {
   const auto one = [](const char* name) {
     return nlohmann::json::parse(run_pantala({"ops", name, "--json"}).out).at(0);
   };
@@ -50,7 +50,7 @@ TEST(Ops, KindsAndDerivativesAreTold) {
   EXPECT_EQ(one("gt").at("differentiable"), false);
 }
 
-TEST(Ops, OneOpAsText) {
+TEST(Ops, one_op_as_text) {
   const Outcome outcome = run_pantala({"ops", "leaky_relu"});
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_EQ(outcome.out,
@@ -58,13 +58,13 @@ TEST(Ops, OneOpAsText) {
             "differentiable, ONNX LeakyRelu)\n    slope: float = 0.01  slope below 0\n");
 }
 
-TEST(Ops, UnknownOpGetsTheNearestOne) {
+TEST(Ops, unknown_op_gets_the_nearest_one) {
   const Outcome outcome = run_pantala({"ops", "softmx"});
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_EQ(outcome.err, "pantala: there is no op 'softmx'; did you mean 'softmax'?\n");
 }
 
-TEST(Ops, FormatsExcludeEachOther) {
+TEST(Ops, formats_exclude_each_other) {
   EXPECT_EQ(run_pantala({"ops", "--json", "--markdown"}).exit_code, 2);
 }
 

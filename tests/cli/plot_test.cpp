@@ -34,7 +34,7 @@ void write_run(const std::filesystem::path& folder, bool with_validation = true)
   }
 }
 
-TEST(PlotVerb, RedrawsTheRunsPlotsIntoItsFolder) {
+TEST(PlotVerb, redraws_the_runs_plots_into_its_folder) {
   const TemporaryFolder folder;
   write_run(folder.path() / "a");
   const Outcome outcome = run_pantala({"plot", folder.file("a")});
@@ -46,7 +46,7 @@ TEST(PlotVerb, RedrawsTheRunsPlotsIntoItsFolder) {
   EXPECT_THAT(io::read_file(folder.file("a/plots/accuracy.svg")), HasSubstr("Accuracy: a"));
 }
 
-TEST(PlotVerb, WithoutValidationThereIsNoAccuracy) {
+TEST(PlotVerb, without_validation_there_is_no_accuracy) {
   const TemporaryFolder folder;
   write_run(folder.path() / "a", false);
   const Outcome outcome = run_pantala({"plot", folder.file("a") + "/", "--json"});
@@ -54,7 +54,7 @@ TEST(PlotVerb, WithoutValidationThereIsNoAccuracy) {
   EXPECT_EQ(nlohmann::json::parse(outcome.out).at("plots").size(), 1U);
 }
 
-TEST(PlotVerb, DrawsSeveralRunsOverEachOther) {
+TEST(PlotVerb, draws_several_runs_over_each_other) {
   const TemporaryFolder folder;
   write_run(folder.path() / "a" / "run");
   write_run(folder.path() / "b" / "run");
@@ -75,7 +75,7 @@ TEST(PlotVerb, DrawsSeveralRunsOverEachOther) {
                           folder.file("new/folder/learning_rate.svg") + "\n");
 }
 
-TEST(PlotVerb, MistakesAreAnswered) {
+TEST(PlotVerb, mistakes_are_answered) {
   const TemporaryFolder folder;
   write_run(folder.path() / "a");
   std::filesystem::create_directories(folder.path() / "empty");

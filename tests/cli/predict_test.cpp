@@ -26,7 +26,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-TEST_F(Predict, JsonIsAnObjectPerItemAndAgreesWithTheEvaluation) {
+TEST_F(Predict, json_is_an_object_per_item_and_agrees_with_the_evaluation) {
   const Outcome outcome = run_pantala({"predict", file("run"), "--data", points(), "--json"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const std::vector<std::string> lines = lines_of(outcome.out);
@@ -46,7 +46,7 @@ TEST_F(Predict, JsonIsAnObjectPerItemAndAgreesWithTheEvaluation) {
   EXPECT_EQ(right / 150.0, evaluation.at("accuracy"));
 }
 
-TEST_F(Predict, ItemsAloneComeFromAnNpyFile) {
+TEST_F(Predict, items_alone_come_from_an_npy_file) {
   const data::Dataset set = data::read_csv(file("points.csv"));
   data::write_npy(file("items.npy"), *data::slice(set, 0, 7).data);
   const Outcome npy = run_pantala({"predict", file("run"), "--data", file("items.npy"), "--csv"});
@@ -62,7 +62,7 @@ TEST_F(Predict, ItemsAloneComeFromAnNpyFile) {
   EXPECT_EQ(bytes("classes.csv"), csv.out);
 }
 
-TEST_F(Predict, LabelsMayLack) {
+TEST_F(Predict, labels_may_lack) {
   std::ofstream out(file("items.csv"));
   for (const std::string& line : lines_of(bytes("points.csv")))
     out << line.substr(0, line.rfind(',')) << '\n';
@@ -78,7 +78,7 @@ TEST_F(Predict, LabelsMayLack) {
   EXPECT_THAT(evaluated.err, HasSubstr("3 columns of data; the model was made for 4"));
 }
 
-TEST_F(Predict, LabelsAreNotLookedAt) {
+TEST_F(Predict, labels_are_not_looked_at) {
   std::ofstream out(file("items.csv"));
   int number = 0;
   for (const std::string& line : lines_of(bytes("points.csv")))
@@ -92,7 +92,7 @@ TEST_F(Predict, LabelsAreNotLookedAt) {
 }
 
 // The numbers of texts are those of the training, not of the file at hand.
-TEST_F(Predict, TextsHaveTheNumbersThatTheModelKnows) {
+TEST_F(Predict, texts_have_the_numbers_that_the_model_knows) {
   std::ofstream train_file(file("texts.csv")), turned(file("turned.csv")), other(file("other.csv"));
   train_file << "colour,size,kind\n";
   for (int k = 0; k < 60; ++k)
@@ -117,7 +117,7 @@ TEST_F(Predict, TextsHaveTheNumbersThatTheModelKnows) {
                 "that the model was made for"));
 }
 
-TEST_F(Predict, MistakesAreNamed) {
+TEST_F(Predict, mistakes_are_named) {
   EXPECT_EQ(run_pantala({"predict", file("run")}).err, "pantala: --data is required\n");
   EXPECT_EQ(run_pantala({"predict", file("run"), "--data", points(), "--csv", "--json"}).exit_code,
             2);

@@ -68,7 +68,7 @@ class Regression : public TrainingTest {
   }
 };
 
-TEST_F(Regression, LearnsALineAndMeasuresInTheUnitsOfTheLabels) {
+TEST_F(Regression, learns_a_line_and_measures_in_the_units_of_the_labels) {
   const Outcome outcome = run_pantala(learn("run"));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, StartsWith("r2 0.9"));
@@ -91,7 +91,7 @@ TEST_F(Regression, LearnsALineAndMeasuresInTheUnitsOfTheLabels) {
   EXPECT_EQ(again.at("rmse"), evaluation.at("rmse"));
 }
 
-TEST_F(Regression, PredictGivesNumbers) {
+TEST_F(Regression, predict_gives_numbers) {
   ASSERT_EQ(run_pantala(learn("run")).exit_code, 0);
   const Outcome csv = run_pantala({"predict", file("run"), "--data", prices(), "--csv"});
   ASSERT_EQ(csv.exit_code, 0) << csv.err;
@@ -119,7 +119,7 @@ TEST_F(Regression, PredictGivesNumbers) {
     EXPECT_NEAR(json::parse(objects[k]).at("prediction").get<double>(), last(lines[k + 1]), 1e-2);
 }
 
-TEST_F(Regression, SigintSavesAndContinuesWithTheSameBits) {
+TEST_F(Regression, sigint_saves_and_continues_with_the_same_bits) {
   const auto endless = [&](const std::string& out, std::vector<std::string> more) {
     more.insert(more.end(), {"--set", "checkpoint.every_steps=20", "--set",
                              "early_stopping.metric=r2", "--set", "checkpoint.metric=rmse"});
@@ -141,7 +141,7 @@ TEST_F(Regression, SigintSavesAndContinuesWithTheSameBits) {
   EXPECT_TRUE(bytes("run/model.safetensors") == bytes("whole/model.safetensors"));
 }
 
-TEST_F(Regression, VerifyResumeAndLrFindTakeIt) {
+TEST_F(Regression, verify_resume_and_lr_find_take_it) {
   std::vector<std::string> words =
       learn("unused", {"--schedule", "plateau", "--set", "schedule.metric=mae", "--set",
                        "schedule.patience=0", "--set", "early_stopping.patience=3", "--set",
@@ -156,7 +156,7 @@ TEST_F(Regression, VerifyResumeAndLrFindTakeIt) {
   EXPECT_GT(std::stod(sweep.out), 0);
 }
 
-TEST_F(Regression, WholeNumbersAreClassesUnlessTheTaskSaysOtherwise) {
+TEST_F(Regression, whole_numbers_are_classes_unless_the_task_says_otherwise) {
   write_prices(file("whole.csv"), 10);
   const std::string whole = "csv:" + file("whole.csv");
   const Outcome classes = run_pantala(learn("classes", {"--dry-run"}, whole));
@@ -170,7 +170,7 @@ TEST_F(Regression, WholeNumbersAreClassesUnlessTheTaskSaysOtherwise) {
   EXPECT_EQ(run_pantala({"eval", file("tenths"), "--data", whole}).exit_code, 0);
 }
 
-TEST_F(Regression, SeveralTargetsWithoutScaling) {
+TEST_F(Regression, several_targets_without_scaling) {
   std::vector<float> x, y;
   for (int k = 0; k < 120; ++k) {
     const float a = static_cast<float>(k * 37 % 41) / 20 - 1,
@@ -198,7 +198,7 @@ TEST_F(Regression, SeveralTargetsWithoutScaling) {
               HasSubstr("1 label per item; the model was made for 2"));
 }
 
-TEST_F(Regression, MistakesAreNamed) {
+TEST_F(Regression, mistakes_are_named) {
   std::vector<std::string> lenet = learn("refused");
   *std::find(lenet.begin(), lenet.end(), "mlp") = "lenet";
   EXPECT_EQ(complaint(lenet),

@@ -81,7 +81,7 @@ class Sounds : public TrainingTest {
   }
 };
 
-TEST_F(Sounds, AWhisperEncoderLearnsAClassForEveryPosition) {
+TEST_F(Sounds, a_whisper_encoder_learns_a_class_for_every_position) {
   const Outcome outcome = run_pantala(listen("run", npz("sounds.npz"), {"--epochs", "12"}));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
 
@@ -108,7 +108,7 @@ TEST_F(Sounds, AWhisperEncoderLearnsAClassForEveryPosition) {
 }
 
 // An evaluation whose ignored positions are wrong must not see them.
-TEST_F(Sounds, PositionsWithoutALabelDoNotCount) {
+TEST_F(Sounds, positions_without_a_label_do_not_count) {
   std::vector<std::int64_t> some = labels();
   for (std::size_t k = 0; k < some.size(); ++k)
     if (k % 3 != 0) some[k] = -100;
@@ -123,7 +123,7 @@ TEST_F(Sounds, PositionsWithoutALabelDoNotCount) {
   EXPECT_EQ(counted, kItems * 2);
 }
 
-TEST_F(Sounds, LabelsAndItemsThatDoNotFitAreRefused) {
+TEST_F(Sounds, labels_and_items_that_do_not_fit_are_refused) {
   write_sounds("one.npz", std::vector<std::int64_t>(kItems, 1));
   EXPECT_THAT(complaint(npz("one.npz")),
               HasSubstr("the labels are i64[24]; this model learns a class for each of the 6 "

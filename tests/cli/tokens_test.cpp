@@ -51,7 +51,7 @@ class Tokens : public TrainingTest {
   }
 };
 
-TEST_F(Tokens, TextIsLearntAndEvaluated) {
+TEST_F(Tokens, text_is_learnt_and_evaluated) {
   const Outcome trained = run_pantala(learn("run", "text:" + file("sun.txt"), {"--json"}));
   ASSERT_EQ(trained.exit_code, 0) << trained.err;
   const json evaluation = json::parse(trained.out).at("evaluation");
@@ -72,7 +72,7 @@ TEST_F(Tokens, TextIsLearntAndEvaluated) {
 }
 
 // The model at the end of a run has the averages, and so has what the run writes.
-TEST_F(Tokens, ARunWithAveragesWritesWithThem) {
+TEST_F(Tokens, a_run_with_averages_writes_with_them) {
   ASSERT_EQ(run_pantala(learn("run", "text:" + file("sun.txt"), {"--ema", "0.9"})).exit_code, 0);
   const std::vector<std::string> ask = {"--prompt", "the ", "--tokens", "20", "--threads", "1"};
   std::vector<std::string> of_run = {"generate", file("run")},
@@ -86,7 +86,7 @@ TEST_F(Tokens, ARunWithAveragesWritesWithThem) {
   EXPECT_EQ(run.out, weights.out);
 }
 
-TEST_F(Tokens, GoOnWithTheSameBits) {
+TEST_F(Tokens, go_on_with_the_same_bits) {
   const std::string source = "tokens:" + file("tokens.bin");
   ASSERT_EQ(run_pantala(learn("whole", source, {"--max-steps", "6"})).exit_code, 0);
   ASSERT_EQ(run_pantala(learn("parts", source, {"--max-steps", "3"})).exit_code, 0);
@@ -96,7 +96,7 @@ TEST_F(Tokens, GoOnWithTheSameBits) {
   EXPECT_EQ(bytes("whole/model.safetensors"), bytes("parts/model.safetensors"));
 }
 
-TEST_F(Tokens, MistakesAreNamed) {
+TEST_F(Tokens, mistakes_are_named) {
   const auto complaint = [&](const std::vector<std::string>& words) {
     const Outcome outcome = run_pantala(words);
     EXPECT_EQ(outcome.exit_code, 2);

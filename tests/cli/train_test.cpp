@@ -49,7 +49,7 @@ std::unique_ptr<Running> endless_run(const std::vector<std::string>& words, cons
   return running;
 }
 
-TEST_F(Train, TrainsAndLeavesARunFolder) {
+TEST_F(Train, trains_and_leaves_a_run_folder) {
   const Outcome outcome = run_pantala(train("run"));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, ContainsRegex("^accuracy [0-9.]+ %, loss [0-9.]+ over 15 items\n"));
@@ -65,7 +65,7 @@ TEST_F(Train, TrainsAndLeavesARunFolder) {
   EXPECT_THAT(bytes("run/config.toml"), HasSubstr("\nhidden = [12]\n"));
 }
 
-TEST_F(Train, ProgressGoesToStderrWithoutControlCharacters) {
+TEST_F(Train, progress_goes_to_stderr_without_control_characters) {
   const Outcome outcome = run_pantala(train("run"));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("device cpu: "));
@@ -75,7 +75,7 @@ TEST_F(Train, ProgressGoesToStderrWithoutControlCharacters) {
   EXPECT_FALSE(has_control_characters(outcome.out)) << outcome.out;
 }
 
-TEST_F(Train, JsonIsOneObjectAndProgressCanBeSilent) {
+TEST_F(Train, json_is_one_object_and_progress_can_be_silent) {
   const Outcome outcome = run_pantala(train("run", {"--json", "--progress", "none"}));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.err, IsEmpty());
@@ -90,7 +90,7 @@ TEST_F(Train, JsonIsOneObjectAndProgressCanBeSilent) {
 }
 
 // A number such as a price as label makes very many classes: all pairs of them would fill the disk.
-TEST_F(Train, OfVeryManyClassesOnlyCellsWithItemsAreListed) {
+TEST_F(Train, of_very_many_classes_only_cells_with_items_are_listed) {
   std::ofstream out(file("prices.csv"));
   for (int k = 0; k < 40; ++k) out << k << ".5," << 700 * (k % 4) << '\n';
   out.close();
@@ -109,7 +109,7 @@ TEST_F(Train, OfVeryManyClassesOnlyCellsWithItemsAreListed) {
   EXPECT_LT(bytes("run/result.json").size(), 4000U);
 }
 
-TEST_F(Train, ItemsWithoutAPredictionStayInTheConfusionMatrix) {
+TEST_F(Train, items_without_a_prediction_stay_in_the_confusion_matrix) {
   const std::vector<std::string> words =
       train("run", {"--epochs=1", "--set", "optimizer.name=sgd", "--set", "non_finite=propagate"});
   std::vector<std::string> wild;
@@ -130,7 +130,7 @@ TEST_F(Train, ItemsWithoutAPredictionStayInTheConfusionMatrix) {
   EXPECT_EQ(undecided, 15);
 }
 
-TEST_F(Train, LabelsThatHaveChangedAreNoticed) {
+TEST_F(Train, labels_that_have_changed_are_noticed) {
   ASSERT_EQ(run_pantala(train("run")).exit_code, 0);
   std::string text = bytes("points.csv");
   const std::size_t place = text.find("deep");
@@ -141,7 +141,7 @@ TEST_F(Train, LabelsThatHaveChangedAreNoticed) {
   EXPECT_THAT(evaluated.err, HasSubstr("has changed since the run"));
 }
 
-TEST_F(Train, WholeNumbersMayBeWrittenAsPowersAndLimitsAreTold) {
+TEST_F(Train, whole_numbers_may_be_written_as_powers_and_limits_are_told) {
   const Outcome outcome = run_pantala(train("run", {"--max-steps", "1e1", "--dry-run"}));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("\nmax_steps = 10\n"));
@@ -153,7 +153,7 @@ TEST_F(Train, WholeNumbersMayBeWrittenAsPowersAndLimitsAreTold) {
               HasSubstr("\nlabel = \"4\"\n"));
 }
 
-TEST_F(Train, ProgressAsJsonIsAnObjectALine) {
+TEST_F(Train, progress_as_json_is_an_object_a_line) {
   const Outcome outcome = run_pantala(train("run", {"--progress", "json"}));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   std::istringstream lines(outcome.err);
@@ -166,7 +166,7 @@ TEST_F(Train, ProgressAsJsonIsAnObjectALine) {
             "this run is finished already; --restart trains anew");
 }
 
-TEST_F(Train, TheSameCommandAgainSaysThatTheRunIsFinished) {
+TEST_F(Train, the_same_command_again_says_that_the_run_is_finished) {
   const Outcome first = run_pantala(train("run"));
   ASSERT_EQ(first.exit_code, 0) << first.err;
   const std::string model = bytes("run/model.safetensors");
@@ -177,7 +177,7 @@ TEST_F(Train, TheSameCommandAgainSaysThatTheRunIsFinished) {
   EXPECT_EQ(bytes("run/model.safetensors"), model);
 }
 
-TEST_F(Train, MoreEpochsContinueAFinishedRunWithTheSameBits) {
+TEST_F(Train, more_epochs_continue_a_finished_run_with_the_same_bits) {
   ASSERT_EQ(run_pantala(train("run", {"--epochs", "2"})).exit_code, 2);  // given twice
   std::vector<std::string> shorter = train("run");
   *std::find(shorter.begin(), shorter.end(), "4") = "2";
@@ -190,7 +190,7 @@ TEST_F(Train, MoreEpochsContinueAFinishedRunWithTheSameBits) {
   EXPECT_THAT(bytes("run/environment.json"), HasSubstr("\"continued\""));
 }
 
-TEST_F(Train, AnotherConfigInTheSameFolderIsRefused) {
+TEST_F(Train, another_config_in_the_same_folder_is_refused) {
   ASSERT_EQ(run_pantala(train("run")).exit_code, 0);
   const std::string model = bytes("run/model.safetensors");
   const Outcome other = run_pantala(train("run", {"--seed", "5", "--set", "clip.norm=1"}));
@@ -206,7 +206,7 @@ TEST_F(Train, AnotherConfigInTheSameFolderIsRefused) {
   EXPECT_NE(bytes("run/model.safetensors"), model);
 }
 
-TEST_F(Train, ForeignFoldersAreLeftAlone) {
+TEST_F(Train, foreign_folders_are_left_alone) {
   fs::create_directories(file("mine"));
   std::ofstream(file("mine/notes.txt")) << "precious";
   for (const char* flag : {"--restart", "--json"}) {
@@ -222,7 +222,7 @@ TEST_F(Train, ForeignFoldersAreLeftAlone) {
   EXPECT_EQ(bytes("run/notes.txt"), "precious");
 }
 
-TEST_F(Train, ResumeInsistsOnACheckpoint) {
+TEST_F(Train, resume_insists_on_a_checkpoint) {
   const Outcome outcome = run_pantala(train("run", {"--resume"}));
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_EQ(outcome.err, "pantala: --resume: there is no checkpoint in " + file("run") + "\n");
@@ -275,7 +275,7 @@ class Interrupted : public TrainingTest {
   }
 };
 
-TEST_F(Interrupted, BySigintSavesAndContinuesWithTheSameBits) {
+TEST_F(Interrupted, by_sigint_saves_and_continues_with_the_same_bits) {
   const auto running = endless_run(endless(), file("run"));
   running->send(SIGINT);
   const Outcome outcome = running->wait();
@@ -286,7 +286,7 @@ TEST_F(Interrupted, BySigintSavesAndContinuesWithTheSameBits) {
   expect_same_bits_in_the_end();
 }
 
-TEST_F(Interrupted, BySigtermWithAccumulationAndAveragesContinuesWithTheSameBits) {
+TEST_F(Interrupted, by_sigterm_with_accumulation_and_averages_continues_with_the_same_bits) {
   const std::vector<std::string> more = {"--accumulate", "3", "--ema", "0.9", "--clip", "1"};
   const auto running = endless_run(endless(more), file("run"));
   running->send(SIGTERM);
@@ -304,14 +304,14 @@ TEST_F(Interrupted, BySigtermWithAccumulationAndAveragesContinuesWithTheSameBits
   EXPECT_TRUE(bytes("run/model.safetensors") == bytes("whole/model.safetensors"));
 }
 
-TEST_F(Interrupted, BySigkillContinuesWithTheSameBits) {
+TEST_F(Interrupted, by_sigkill_continues_with_the_same_bits) {
   const auto running = endless_run(endless(), file("run"));
   running->send(SIGKILL);
   EXPECT_EQ(running->wait().exit_code, 128 + SIGKILL);
   expect_same_bits_in_the_end();
 }
 
-TEST_F(Interrupted, TwiceStopsAtOnce) {
+TEST_F(Interrupted, twice_stops_at_once) {
   const auto running = endless_run(endless(), file("run"));
   running->send(SIGSTOP);  // both are there when it goes on
   running->send(SIGINT);
@@ -320,7 +320,7 @@ TEST_F(Interrupted, TwiceStopsAtOnce) {
   EXPECT_THAT(running->wait().exit_code, testing::AnyOf(130, 143));
 }
 
-TEST_F(Interrupted, BySigusr1SavesAndGoesOn) {
+TEST_F(Interrupted, by_sigusr1_saves_and_goes_on) {
   std::vector<std::string> words = endless({"--set", "checkpoint.keep=1000"});
   *std::find(words.begin(), words.end(), "checkpoint.every_steps=20") =
       "checkpoint.every_steps=1000000";
@@ -337,7 +337,7 @@ TEST_F(Interrupted, BySigusr1SavesAndGoesOn) {
   EXPECT_EQ(running.wait().exit_code, 75);
 }
 
-TEST_F(Train, OnlyOneProcessTrainsInAFolder) {
+TEST_F(Train, only_one_process_trains_in_a_folder) {
   std::vector<std::string> words = train("run", {"--set", "checkpoint.every_steps=20"});
   *std::find(words.begin(), words.end(), "4") = "1000000";
   const auto running = endless_run(words, file("run"));
@@ -346,7 +346,7 @@ TEST_F(Train, OnlyOneProcessTrainsInAFolder) {
   EXPECT_THAT(second.err, HasSubstr("pantala: another process is training in " + file("run")));
 }
 
-TEST_F(Train, ADryRunIsAConfigAndTrainsNothing) {
+TEST_F(Train, a_dry_run_is_a_config_and_trains_nothing) {
   const Outcome outcome = run_pantala(train("run", {"--dry-run"}));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_FALSE(exists("run"));
@@ -362,7 +362,7 @@ TEST_F(Train, ADryRunIsAConfigAndTrainsNothing) {
   EXPECT_EQ(result.at("config").at("model").at("hidden"), json({12.0}));
 }
 
-TEST_F(Train, DivergenceStopsBeforeTheWeightsChangeAndNamesTheOp) {
+TEST_F(Train, divergence_stops_before_the_weights_change_and_names_the_op) {
   const Outcome outcome =
       run_pantala(train("run", {"--set", "optimizer.name=sgd", "--set", "model.activation=identity",
                                 "--set", "output.log_interval=1"}));
@@ -384,7 +384,7 @@ TEST_F(Train, DivergenceStopsBeforeTheWeightsChangeAndNamesTheOp) {
   EXPECT_FALSE(exists("wild/result.json"));
 }
 
-TEST_F(Train, ImagesFromAnNpzOrFashionMnistNeedTheRightModel) {
+TEST_F(Train, images_from_an_npz_or_fashion_mnist_need_the_right_model) {
   const Outcome outcome =
       run_pantala({"train", "--model", "lenet", "--data", points(), "--out", file("run")});
   EXPECT_EQ(outcome.exit_code, 2);
@@ -393,7 +393,7 @@ TEST_F(Train, ImagesFromAnNpzOrFashionMnistNeedTheRightModel) {
             "4 x 4 pixels on; the items of the data set are [4]; mlp takes any\n");
 }
 
-TEST_F(Train, MistakesInTheDataAreNamed) {
+TEST_F(Train, mistakes_in_the_data_are_named) {
   const auto complaint = [&](std::vector<std::string> more) {
     const Outcome outcome = run_pantala(train("run", std::move(more)));
     EXPECT_EQ(outcome.exit_code, 2);
@@ -434,14 +434,14 @@ TEST_F(Train, MistakesInTheDataAreNamed) {
             "pantala: bad.csv: the name of a class is not text in UTF-8\n");
 }
 
-TEST_F(Train, TheReferenceOfKeysIsInTheDocs) {
+TEST_F(Train, the_reference_of_keys_is_in_the_docs) {
   const Outcome outcome = run_pantala({"train", "--keys"});
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_THAT(io::read_file(PANTALA_SOURCE_DIR "/docs/training.md"), HasSubstr(outcome.out))
       << "docs/training.md is out of date: put the output of pantala train --keys there";
 }
 
-TEST_F(Train, EveryVerbHasHelpWithExamples) {
+TEST_F(Train, every_verb_has_help_with_examples) {
   for (const char* verb : {"train", "eval", "predict", "lr-find", "verify-resume", "doctor"}) {
     const Outcome outcome = run_pantala({verb, "--help"});
     EXPECT_EQ(outcome.exit_code, 0);

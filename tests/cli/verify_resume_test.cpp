@@ -20,7 +20,7 @@ class VerifyResume : public TrainingTest {
   }
 };
 
-TEST_F(VerifyResume, HoldsForAPlainConfig) {
+TEST_F(VerifyResume, holds_for_a_plain_config) {
   const Outcome outcome = verify({});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_EQ(outcome.out, "the same bits: 30 updates with 3 interruptions as in one piece\n");
@@ -28,7 +28,7 @@ TEST_F(VerifyResume, HoldsForAPlainConfig) {
   EXPECT_FALSE(exists("unused"));
 }
 
-TEST_F(VerifyResume, HoldsWithEverythingThatHasAState) {
+TEST_F(VerifyResume, holds_with_everything_that_has_a_state) {
   const Outcome outcome = verify(
       {"--accumulate", "2", "--ema", "0.95", "--clip", "1", "--schedule", "cosine", "--set",
        "schedule.warmup_steps=5", "--set", "early_stopping.patience=2", "--set",
@@ -41,7 +41,7 @@ TEST_F(VerifyResume, HoldsWithEverythingThatHasAState) {
   EXPECT_EQ(json.at("places").size(), 5U);
 }
 
-TEST_F(VerifyResume, HoldsForAPlateauAndMomentum) {
+TEST_F(VerifyResume, holds_for_a_plateau_and_momentum) {
   const Outcome outcome = verify({"--optimizer", "sgd", "--set", "optimizer.momentum=0.9", "--set",
                                   "schedule.name=plateau", "--set", "schedule.patience=0", "--set",
                                   "schedule.metric=accuracy", "--steps", "25"});

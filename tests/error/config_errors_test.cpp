@@ -158,12 +158,12 @@ const BadConfig kBadConfigs[] = {
      "run.toml:1:1: epochs must be a whole number from 1, got \"\\u0001\\u000A\""},
 };
 
-TEST(ConfigErrors, EveryBadConfigGetsItsMessage) {
+TEST(ConfigErrors, every_bad_config_gets_its_message) {
   EXPECT_GE(std::size(kBadConfigs), 40U);
   for (const BadConfig& bad : kBadConfigs) EXPECT_EQ(complaint(bad.toml), bad.message) << bad.toml;
 }
 
-TEST(ConfigErrors, DeepNestingAndBytesThatAreNoTextAreParseErrors) {
+TEST(ConfigErrors, deep_nesting_and_bytes_that_are_no_text_are_parse_errors) {
   EXPECT_THROW(config_of("a = " + std::string(100000, '[')), ParseError);
   EXPECT_THROW(config_of("[" + std::string(100000, 'a') + "]\n"), Error);
   EXPECT_THROW(config_of("a = \"\xff\xfe\"\n"), ParseError);
@@ -228,7 +228,7 @@ const BadLine kBadLines[] = {
     {{"doctor", "me"}, "doctor: unexpected argument 'me'"},
 };
 
-TEST(ConfigErrors, EveryBadCommandLineGetsItsMessage) {
+TEST(ConfigErrors, every_bad_command_line_gets_its_message) {
   for (const BadLine& bad : kBadLines) {
     std::vector<std::string> words = {"pantala"};
     words.insert(words.end(), bad.words.begin(), bad.words.end());
@@ -241,7 +241,7 @@ TEST(ConfigErrors, EveryBadCommandLineGetsItsMessage) {
   }
 }
 
-TEST(Config, TheResolvedConfigReadsBackToTheSameText) {
+TEST(Config, the_resolved_config_reads_back_to_the_same_text) {
   const char* texts[] = {
       "",
       "seed = 7\n[optimizer]\nname = \"sgd\"\nmomentum = 0.9\nnesterov = true\nlr = 0.1\n",
@@ -261,7 +261,7 @@ TEST(Config, TheResolvedConfigReadsBackToTheSameText) {
   }
 }
 
-TEST(Config, LaterValuesWin) {
+TEST(Config, later_values_win) {
   const RunConfig config = tools::make_config({{"epochs", std::int64_t{2}, "run.toml:1:1"},
                                                {"seed", std::int64_t{3}, "run.toml:2:1"},
                                                tools::parse_set("epochs=4"),
@@ -270,7 +270,7 @@ TEST(Config, LaterValuesWin) {
   EXPECT_EQ(config.seed, 3);
 }
 
-TEST(Config, SetTakesEveryKind) {
+TEST(Config, set_takes_every_kind) {
   EXPECT_EQ(config_of("[data]\nlabel = 0\n").data.label, "0");  // a column by its number
   EXPECT_EQ(config_of("[data]\nlabel = \"0\"\n").data.label, "0");
   EXPECT_EQ(std::get<std::int64_t>(tools::parse_set("seed=12").value), 12);
@@ -285,7 +285,7 @@ TEST(Config, SetTakesEveryKind) {
   EXPECT_EQ(std::get<std::string>(tools::parse_set("output.folder=\"quoted\"").value), "quoted");
 }
 
-TEST(Config, FoldersAreNamedAfterModelAndData) {
+TEST(Config, folders_are_named_after_model_and_data) {
   EXPECT_EQ(config_of("").output.folder, "runs/lenet-fashion-mnist");
   EXPECT_EQ(
       config_of("[model]\nname = \"mlp\"\n[data]\nsource = \"csv:a/iris.csv\"\n").output.folder,
@@ -294,7 +294,7 @@ TEST(Config, FoldersAreNamedAfterModelAndData) {
             "runs/lenet-digits");
 }
 
-TEST(Config, OnlyWhatChangesTheNumbersMakesAnotherRun) {
+TEST(Config, only_what_changes_the_numbers_makes_another_run) {
   const RunConfig one = config_of("");
   const RunConfig running =
       config_of("epochs = 9\nthreads = 2\n[output]\nfolder = \"x\"\n[checkpoint]\nkeep = 9\n");
@@ -308,7 +308,7 @@ TEST(Config, OnlyWhatChangesTheNumbersMakesAnotherRun) {
               testing::Contains("optimizer.beta1: 0.9 there, nothing here"));
 }
 
-TEST(Config, SchedulesThatSpanTheRunGetItsLength) {
+TEST(Config, schedules_that_span_the_run_get_its_length) {
   const RunConfig config = config_of("[schedule]\nname = \"cosine\"\nwarmup_steps = 10\n");
   EXPECT_EQ(tools::rate_of(config, 100).schedule.str(),
             "cosine(T_max=90, eta_min=0, warmup_steps=10)");

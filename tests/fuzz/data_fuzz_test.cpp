@@ -155,21 +155,21 @@ std::vector<std::string> npz_files() {
           zip({{"readme", "hello"}, {"y.npy", npy, false, true}})};
 }
 
-TEST_F(DataFuzz, CsvCutOff) {
+TEST_F(DataFuzz, csv_cut_off) {
   for (const std::string& content : csv_files())
     if (content.find(';') == std::string::npos) cut_everywhere(content, kReadCsv);
 }
-TEST_F(DataFuzz, IdxCutOff) {
+TEST_F(DataFuzz, idx_cut_off) {
   for (const std::string& content : idx_files()) cut_everywhere_is_refused(content, kReadIdx);
 }
-TEST_F(DataFuzz, NpyCutOff) {
+TEST_F(DataFuzz, npy_cut_off) {
   for (const std::string& content : npy_files()) cut_everywhere_is_refused(content, kReadNpy);
 }
-TEST_F(DataFuzz, NpzCutOff) {
+TEST_F(DataFuzz, npz_cut_off) {
   for (const std::string& content : npz_files()) cut_everywhere_is_refused(content, kReadNpz);
 }
 
-TEST_F(DataFuzz, CsvChanged) {
+TEST_F(DataFuzz, csv_changed) {
   mutate(csv_files(),
          {"\"",
           "\"\"",
@@ -199,7 +199,7 @@ TEST_F(DataFuzz, CsvChanged) {
           "\xC3"},
          kTrials, kReadCsv);
 }
-TEST_F(DataFuzz, IdxChanged) {
+TEST_F(DataFuzz, idx_changed) {
   mutate(
       idx_files(),
       {std::string("\xff\xff\xff\xff", 4), std::string("\0\0\0\0", 4),
@@ -207,7 +207,7 @@ TEST_F(DataFuzz, IdxChanged) {
        "\x1f\x8b", std::string("\0\0\x08\x03", 4), std::string("\0\0\x0e\xff", 4), "\x08", "\x0c"},
       kTrials, kReadIdx);
 }
-TEST_F(DataFuzz, NpyChanged) {
+TEST_F(DataFuzz, npy_changed) {
   mutate(npy_files(),
          {"'",
           "(",
@@ -232,7 +232,7 @@ TEST_F(DataFuzz, NpyChanged) {
           "\xff\xff"},
          kTrials, kReadNpy);
 }
-TEST_F(DataFuzz, NpzChanged) {
+TEST_F(DataFuzz, npz_changed) {
   mutate(npz_files(),
          {std::string("\xff\xff\xff\xff", 4), std::string("\0\0\0\0", 4), "PK\1\2", "PK\3\4",
           "PK\5\6", "PK\6\6", "PK\6\7", std::string("\x08\0", 2), std::string("\1\0", 2),
@@ -240,7 +240,7 @@ TEST_F(DataFuzz, NpzChanged) {
          kTrials, kReadNpz);
 }
 
-TEST_F(DataFuzz, SizesThatLie) {
+TEST_F(DataFuzz, sizes_that_lie) {
   for (const std::uint32_t size : {0x7fffffffU, 0x80000000U, 0xffffffffU})
     for (const unsigned type : {0x08U, 0x0BU, 0x0EU}) {
       EXPECT_FALSE(survives(idx_head(type, {size}) + "abc", kReadIdx));
@@ -266,7 +266,7 @@ TEST_F(DataFuzz, SizesThatLie) {
     }
 }
 
-TEST_F(DataFuzz, BombsAreNotUnpacked) {
+TEST_F(DataFuzz, bombs_are_not_unpacked) {
   const std::string zeros(std::size_t{8} << 20, '\0');
   EXPECT_FALSE(survives(gzip(idx_head(8, {4}) + zeros), kReadIdx));
   EXPECT_FALSE(survives(zip({{"a.npy", npy_head("|u1", "(4,)") + zeros, true}}), kReadNpz));

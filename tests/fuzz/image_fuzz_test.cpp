@@ -80,7 +80,7 @@ class ImageFuzz : public testing::Test {
   std::mt19937 random_{20240};
 };
 
-TEST_F(ImageFuzz, Png) {
+TEST_F(ImageFuzz, png) {
   const std::string rows = [] {
     std::string text;
     for (int row = 0; row < 9; ++row) text += "\2" + std::string(16, static_cast<char>(row * 9));
@@ -111,7 +111,7 @@ TEST_F(ImageFuzz, Png) {
   EXPECT_GT(taken, 100);
 }
 
-TEST_F(ImageFuzz, Jpeg) {
+TEST_F(ImageFuzz, jpeg) {
   const auto pixels = tests::test_image(20, 24, 1, 2);
   const std::vector<std::string> corpus = {
       tests::jpeg_file({3, 20, 24}, pixels), tests::jpeg_file({3, 20, 24}, pixels, true),

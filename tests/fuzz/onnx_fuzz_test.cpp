@@ -233,7 +233,7 @@ class OnnxFuzz : public testing::Test {
   std::size_t worst_ = 0;
 };
 
-TEST_F(OnnxFuzz, DamagedFilesAreRefusedWithTypedErrorsAndLittleMemory) {
+TEST_F(OnnxFuzz, damaged_files_are_refused_with_typed_errors_and_little_memory) {
   const std::vector<pb::ModelProto> models = tests::onnx_models();
   std::vector<std::string> files;
   for (const pb::ModelProto& model : models) {

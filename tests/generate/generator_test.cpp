@@ -25,11 +25,11 @@ Generator small_generator(const GeneratorOptions& options = {
   return generator;
 }
 
-TEST(CachedDecode, EqualsTheWholeSequenceAtEveryPosition) {
+TEST(CachedDecode, equals_the_whole_sequence_at_every_position) {
   expect_cached_equals_whole(small_llama(), 21, 1e-5);
 }
 
-TEST(CachedDecode, EqualsItWithUntiedEmbeddingsAndAHeadSizeOfItsOwn) {
+TEST(CachedDecode, equals_it_with_untied_embeddings_and_a_head_size_of_its_own) {
   zoo::LlamaConfig config = small_llama();
   config.tied_embeddings = false;
   config.head_size = 10;
@@ -37,7 +37,7 @@ TEST(CachedDecode, EqualsItWithUntiedEmbeddingsAndAHeadSizeOfItsOwn) {
   expect_cached_equals_whole(config, 9, 1e-5);
 }
 
-TEST(CachedDecode, KeepsTheRowsOfABatchApart) {
+TEST(CachedDecode, keeps_the_rows_of_a_batch_apart) {
   const zoo::LlamaConfig config = small_llama();
   constexpr std::int64_t kBatch = 3, kCount = 11;
   const Tokens tokens = some_tokens(kBatch * kCount, config.vocabulary);
@@ -63,7 +63,7 @@ TEST(CachedDecode, KeepsTheRowsOfABatchApart) {
 }
 
 // Up to its last place, where a whole chunk does not fit any more.
-TEST(Generator, FillsTheCacheCompletelyAndNoFurther) {
+TEST(Generator, fills_the_cache_completely_and_no_further) {
   const zoo::LlamaConfig config = small_llama();
   const Tokens tokens = some_tokens(20, config.vocabulary);
   const std::vector<float> whole = whole_sequence(config, tokens);
@@ -81,7 +81,7 @@ TEST(Generator, FillsTheCacheCompletelyAndNoFurther) {
   }
 }
 
-TEST(Generator, TakesThePromptInChunksOfAnySize) {
+TEST(Generator, takes_the_prompt_in_chunks_of_any_size) {
   const Tokens prompt = some_tokens(13, small_llama().vocabulary);
   const std::vector<float> whole = whole_sequence(small_llama(), prompt);
   for (const std::int64_t chunk : {1, 5, 64}) {
@@ -92,7 +92,7 @@ TEST(Generator, TakesThePromptInChunksOfAnySize) {
   }
 }
 
-TEST(Generator, StartsAgainAndRewinds) {
+TEST(Generator, starts_again_and_rewinds) {
   Generator generator = small_generator();
   const Tokens prompt{3, 1, 4, 1, 5, 9, 2};
   const GenerateOptions options{.max_tokens = 6, .sampler = {.temperature = 0}};
@@ -118,7 +118,7 @@ TEST(Generator, StartsAgainAndRewinds) {
   EXPECT_THROW(generator.logits(), TypeError);
 }
 
-TEST(Generator, GreedyTextIsTheLargestLogitOfTheWholeSequence) {
+TEST(Generator, greedy_text_is_the_largest_logit_of_the_whole_sequence) {
   Generator generator = small_generator();
   Tokens text{7, 8, 9};
   const Tokens picked =
@@ -132,7 +132,7 @@ TEST(Generator, GreedyTextIsTheLargestLogitOfTheWholeSequence) {
   }
 }
 
-TEST(Generator, TextsEndForAReason) {
+TEST(Generator, texts_end_for_a_reason) {
   Generator generator = small_generator();
   const Tokens prompt{3, 1, 4};
   Tokens seen;
@@ -166,7 +166,7 @@ TEST(Generator, TextsEndForAReason) {
   EXPECT_NE(run({.sampler = {.seed = 6}}).tokens, full.tokens);
 }
 
-TEST(Generator, RefusesWhatDoesNotFit) {
+TEST(Generator, refuses_what_does_not_fit) {
   Generator generator = small_generator();
   EXPECT_THAT([&] { generator.generate({}); },
               ThrowsMessage<TypeError>(HasSubstr("the prompt is empty")));
@@ -189,7 +189,7 @@ TEST(Generator, RefusesWhatDoesNotFit) {
 }
 
 // What training changes is what the next text is made with; the cache is no part of what is saved.
-TEST(Generator, SharesTheWeightsOfATrainingSession) {
+TEST(Generator, shares_the_weights_of_a_training_session) {
   const zoo::LlamaConfig config = small_llama();
   const zoo::Model model = zoo::llama(config, {.batch = 2, .sequence = 8});
   Session session =
@@ -217,7 +217,7 @@ TEST(Generator, SharesTheWeightsOfATrainingSession) {
   other.load(folder.file("all.safetensors"), Saved::training);
 }
 
-TEST(Generator, TakesItsPlansFromAFolder) {
+TEST(Generator, takes_its_plans_from_a_folder) {
   const tests::TemporaryFolder folder;
   const GeneratorOptions options{
       .cache = 20, .prefill_chunk = 4, .threads = 1, .plan_cache = folder.path()};
@@ -229,7 +229,7 @@ TEST(Generator, TakesItsPlansFromAFolder) {
             second.generate(Tokens{1, 2, 3, 4, 5, 6}, greedy).tokens);
 }
 
-TEST(Generator, IsTheSameForAnyNumberOfThreads) {
+TEST(Generator, is_the_same_for_any_number_of_threads) {
   const Tokens prompt = some_tokens(9, small_llama().vocabulary);
   std::vector<std::vector<float>> logits;
   for (const int threads : {1, 3}) {

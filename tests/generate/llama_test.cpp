@@ -34,7 +34,7 @@ std::string leaves_of(const Graph& graph, LeafKind kind) {
   return text;
 }
 
-TEST(Llama, HasHuggingFacesNamesAndLayouts) {
+TEST(Llama, has_hugging_faces_names_and_layouts) {
   zoo::LlamaConfig config = small_llama();
   config.layers = 1;
   config.tied_embeddings = false;
@@ -56,7 +56,7 @@ TEST(Llama, HasHuggingFacesNamesAndLayouts) {
   EXPECT_EQ(model.logits.type().str(), "f32[2,5,61]");
 }
 
-TEST(Llama, TheCachedGraphsHaveTheSameParametersAndOneCache) {
+TEST(Llama, the_cached_graphs_have_the_same_parameters_and_one_cache) {
   const zoo::LlamaConfig config = small_llama();
   const Graph whole = zoo::llama(config, {.sequence = 8}).graph,
               prefill = zoo::llama_cached(config, {.batch = 2, .tokens = 4, .cache = 16}),
@@ -72,7 +72,7 @@ TEST(Llama, TheCachedGraphsHaveTheSameParametersAndOneCache) {
   EXPECT_EQ(decode.output("logits").type().str(), "f32[2,61]");
 }
 
-TEST(Llama, PresetsHaveTheSizesOfTheirNames) {
+TEST(Llama, presets_have_the_sizes_of_their_names) {
   EXPECT_EQ(parameter_count(zoo::llama(zoo::smollm2_135m()).graph), 134515008);
   EXPECT_EQ(parameter_count(zoo::llama(zoo::smollm2_360m()).graph), 361821120);
   const zoo::Model bytes =
@@ -83,13 +83,13 @@ TEST(Llama, PresetsHaveTheSizesOfTheirNames) {
   EXPECT_THROW(zoo::preset("smollm2-135m").make({.item = {3, 4}}), TypeError);
 }
 
-TEST(Llama, ConfigsHaveTheNamesOfThePresets) {
+TEST(Llama, configs_have_the_names_of_the_presets) {
   EXPECT_EQ(zoo::llama_config("smollm2-360m"), zoo::smollm2_360m());
   EXPECT_THAT([] { zoo::llama_config("smollm-135m"); },
               ThrowsMessage<TypeError>(HasSubstr("did you mean 'smollm2-135m'?")));
 }
 
-TEST(Llama, RefusesConfigsThatAreNoModel) {
+TEST(Llama, refuses_configs_that_are_no_model) {
   const auto message = [](const auto& change) {
     zoo::LlamaConfig config = small_llama();
     change(config);
@@ -117,7 +117,7 @@ TEST(Llama, RefusesConfigsThatAreNoModel) {
   EXPECT_THAT(message([](auto& c) { c.init_deviation = -1; }), HasSubstr("init_deviation"));
 }
 
-TEST(Llama, RefusesSizesBeyondItsPositions) {
+TEST(Llama, refuses_sizes_beyond_its_positions) {
   const zoo::LlamaConfig config = small_llama();  // of 64 positions
   EXPECT_THAT([&] { zoo::llama(config, {.sequence = 65}); },
               ThrowsMessage<TypeError>(HasSubstr("sequence must be at most 64, got 65")));
@@ -129,7 +129,7 @@ TEST(Llama, RefusesSizesBeyondItsPositions) {
               ThrowsMessage<TypeError>(HasSubstr("tokens must be at most 8, got 9")));
 }
 
-TEST(Llama, APositionBeyondTheCacheIsAnErrorWhenItRuns) {
+TEST(Llama, a_position_beyond_the_cache_is_an_error_when_it_runs) {
   const CompileResult compiled =
       compile(zoo::llama_cached(small_llama(), {.tokens = 4, .cache = 8}));
   Session session(compiled);
@@ -150,7 +150,7 @@ TEST(Llama, APositionBeyondTheCacheIsAnErrorWhenItRuns) {
 }
 
 // The plan that keeps updates is compile()'s; the one for inference leaves them out.
-TEST(Llama, OnlyAPlanWithUpdatesWritesTheCache) {
+TEST(Llama, only_a_plan_with_updates_writes_the_cache) {
   const Graph graph = zoo::llama_cached(small_llama(), {.tokens = 1, .cache = 8});
   const auto cache_after = [&](Session session) {
     fill_weights(session);
@@ -183,7 +183,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text.replace(at, from.size(), to);
 }
 
-TEST(LlamaConfigFile, ReadsSmolLM2) {
+TEST(LlamaConfigFile, reads_smol_lm2) {
   EXPECT_EQ(zoo::parse_llama_config(kSmol, "config.json"), zoo::smollm2_135m());
   const tests::TemporaryFolder folder;
   std::ofstream(folder.file("config.json")) << kSmol;
@@ -191,7 +191,7 @@ TEST(LlamaConfigFile, ReadsSmolLM2) {
   EXPECT_THROW(zoo::read_llama_config(folder.file("none.json")), IoError);
 }
 
-TEST(LlamaConfigFile, TakesItsSilenceAsHuggingFaceDoes) {
+TEST(LlamaConfigFile, takes_its_silence_as_hugging_face_does) {
   const zoo::LlamaConfig config = zoo::parse_llama_config(
       R"({"vocab_size": 100, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2,
           "num_attention_heads": 4, "head_dim": 16,
@@ -212,7 +212,7 @@ TEST(LlamaConfigFile, TakesItsSilenceAsHuggingFaceDoes) {
   EXPECT_EQ(config, expected);
 }
 
-TEST(LlamaConfigFile, ListsEverythingThatIsNotDone) {
+TEST(LlamaConfigFile, lists_everything_that_is_not_done) {
   std::string text = replaced(kSmol, R"("attention_bias": false)", R"("attention_bias": true)");
   text = replaced(text, R"("silu")", R"("gelu")");
   text = replaced(text, R"("rope_scaling": null)", R"("rope_scaling": {"rope_type": "llama3"})");
@@ -224,7 +224,7 @@ TEST(LlamaConfigFile, ListsEverythingThatIsNotDone) {
                UnsupportedError);
 }
 
-TEST(LlamaConfigFile, SaysWhatIsWrong) {
+TEST(LlamaConfigFile, says_what_is_wrong) {
   const auto expect = [](const std::string& text, const std::string& part) {
     EXPECT_THAT([&] { zoo::parse_llama_config(text, "c.json"); },
                 ThrowsMessage<ParseError>(AllOf(HasSubstr("c.json: "), HasSubstr(part))))

@@ -54,7 +54,7 @@ double chi_squared(const SamplerOptions& options, const std::vector<float>& logi
   return sum;
 }
 
-TEST(Sampler, FollowsTheProbabilities) {
+TEST(Sampler, follows_the_probabilities) {
   const std::vector<float> logits = logits_of({0.5, 0.25, 0.15, 0.1});
   // The 0.999 quantile of 3 degrees of freedom is 16.3.
   EXPECT_LT(chi_squared({}, logits, {{0, 0.5}, {1, 0.25}, {2, 0.15}, {3, 0.1}}, 20000), 16.3);
@@ -70,7 +70,7 @@ TEST(Sampler, FollowsTheProbabilities) {
             13.9);
 }
 
-TEST(Sampler, GreedyIsTheFirstOfTheLargest) {
+TEST(Sampler, greedy_is_the_first_of_the_largest) {
   const std::vector<float> logits{1, 3, -kInfinity, 3, 2};
   for (const SamplerOptions& options :
        {SamplerOptions{.temperature = 0}, SamplerOptions{.top_k = 1}, SamplerOptions{.top_p = 1e-9},
@@ -78,7 +78,7 @@ TEST(Sampler, GreedyIsTheFirstOfTheLargest) {
     EXPECT_THAT(support_of(options, logits), ElementsAre(1));
 }
 
-TEST(Sampler, TopKKeepsTheMostLikely) {
+TEST(Sampler, top_k_keeps_the_most_likely) {
   const std::vector<float> logits{0, 5, 1, 5, 4.5F, 5};
   EXPECT_THAT(support_of({.top_k = 2}, logits), ElementsAre(1, 3));  // of equals the first
   EXPECT_THAT(support_of({.top_k = 4}, logits), ElementsAre(1, 3, 4, 5));
@@ -87,7 +87,7 @@ TEST(Sampler, TopKKeepsTheMostLikely) {
                 ElementsAre(0, 1, 2, 3, 4, 5));
 }
 
-TEST(Sampler, TopPKeepsTheFewestThatReachTheSum) {
+TEST(Sampler, top_p_keeps_the_fewest_that_reach_the_sum) {
   const std::vector<float> logits = logits_of({0.1, 0.4, 0.2, 0.3});
   EXPECT_THAT(support_of({.top_p = 0.01}, logits), ElementsAre(1));
   EXPECT_THAT(support_of({.top_p = 0.39}, logits), ElementsAre(1));
@@ -101,7 +101,7 @@ TEST(Sampler, TopPKeepsTheFewestThatReachTheSum) {
   EXPECT_THAT(support_of({.top_k = 2, .top_p = 0.6}, logits), ElementsAre(1, 3));
 }
 
-TEST(Sampler, LeavesOutWhatHasNoProbability) {
+TEST(Sampler, leaves_out_what_has_no_probability) {
   EXPECT_THAT(support_of({}, {-kInfinity, 0, -kInfinity, 0}), ElementsAre(1, 3));
   EXPECT_THAT(support_of({.top_k = 3}, {-kInfinity, 0, -kInfinity, 0}), ElementsAre(1, 3));
   EXPECT_THAT(support_of({}, {-kInfinity, -3e38F}), ElementsAre(1));
@@ -110,7 +110,7 @@ TEST(Sampler, LeavesOutWhatHasNoProbability) {
   EXPECT_THAT(support_of({.temperature = 1e300}, {-3e38F, 3e38F}), ElementsAre(0, 1));
 }
 
-TEST(Sampler, SeedsDecide) {
+TEST(Sampler, seeds_decide) {
   const std::vector<float> logits(50, 0);
   const std::vector<std::int64_t> first = picks({.seed = 7}, logits, 40);
   EXPECT_EQ(picks({.seed = 7}, logits, 40), first);
@@ -123,7 +123,7 @@ TEST(Sampler, SeedsDecide) {
   EXPECT_THAT(picks({.seed = 7}, logits, 6), ElementsAre(27, 11, 14, 40, 18, 7));
 }
 
-TEST(Sampler, RefusesOptionsOutOfRange) {
+TEST(Sampler, refuses_options_out_of_range) {
   for (const double bad : {-1.0, std::nan(""), HUGE_VAL})
     EXPECT_THAT([&] { Sampler({.temperature = bad}); },
                 ThrowsMessage<TypeError>(HasSubstr("temperature must be finite")));
@@ -133,23 +133,14 @@ TEST(Sampler, RefusesOptionsOutOfRange) {
                 ThrowsMessage<TypeError>(HasSubstr("top_p must be above 0 and at most 1")));
 }
 
-TEST(Sampler, RefusesLogitsThatSayNothing) {
+TEST(Sampler, refuses_logits_that_say_nothing) {
   Sampler sampler;
-  EXPECT_THAT(
-      [&] {
-        sampler.pick(std::vector<float>{0, std::nanf("")});
-      },
-      ThrowsMessage<ValueError>(HasSubstr("the logit of token 1 is nan")));
-  EXPECT_THAT(
-      [&] {
-        sampler.pick(std::vector<float>{kInfinity, 0});
-      },
-      ThrowsMessage<ValueError>(HasSubstr("the logit of token 0 is inf")));
-  EXPECT_THAT(
-      [&] {
-        sampler.pick(std::vector<float>{-kInfinity, -kInfinity});
-      },
-      ThrowsMessage<ValueError>(HasSubstr("none of 2 tokens")));
+  EXPECT_THAT([&] { sampler.pick(std::vector<float>{0, std::nanf("")}); },
+              ThrowsMessage<ValueError>(HasSubstr("the logit of token 1 is nan")));
+  EXPECT_THAT([&] { sampler.pick(std::vector<float>{kInfinity, 0}); },
+              ThrowsMessage<ValueError>(HasSubstr("the logit of token 0 is inf")));
+  EXPECT_THAT([&] { sampler.pick(std::vector<float>{-kInfinity, -kInfinity}); },
+              ThrowsMessage<ValueError>(HasSubstr("none of 2 tokens")));
   EXPECT_THAT([&] { sampler.pick({}); }, ThrowsMessage<ValueError>(HasSubstr("none of 0 tokens")));
 }
 

@@ -56,7 +56,7 @@ void expect_interpreted(const Case& c, Reader reader, const std::string& device)
       << c.state.str();
 }
 
-TEST(UpdateInPlace, WritesTheWindowAndNothingElse) {
+TEST(UpdateInPlace, writes_the_window_and_nothing_else) {
   const std::vector<Case> cases{{{7}, {2}, 0, 5},
                                 {{4, 6, 5}, {4, 2, 5}, 1, 4},
                                 {{4, 6, 5}, {1, 6, 5}, 0, 3},
@@ -70,7 +70,7 @@ TEST(UpdateInPlace, WritesTheWindowAndNothingElse) {
       for (const std::string device : {"cpu", "kir"}) expect_interpreted(c, reader, device);
 }
 
-TEST(UpdateInPlace, CostsWhatTheWindowCosts) {
+TEST(UpdateInPlace, costs_what_the_window_costs) {
   const auto flops = [](std::int64_t size) {
     Graph graph;
     const Tensor state = graph.state("state", {8, size, 16}), x = graph.input("x", {8, 1, 16}),

@@ -6,7 +6,7 @@
 namespace pantala::tests {
 namespace {
 
-TEST(LargeLlama, CachedDecodeEqualsTheWholeSequenceAtEveryPosition) {
+TEST(LargeLlama, cached_decode_equals_the_whole_sequence_at_every_position) {
   zoo::LlamaConfig config = zoo::smollm2_135m();
   config.layers = 4;
   expect_cached_equals_whole(config, 18, 1e-4);

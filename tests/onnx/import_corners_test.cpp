@@ -41,7 +41,7 @@ std::vector<double> computed(const onnx::Model& model, const Literal& x) {
   return maker.node("Cast", {"r"}, {"y"}).with("to", std::int64_t{Kind::FLOAT}).made({"y"});
 }
 
-TEST(OnnxCorners, SumsOfHalvesDoNotOverflow) {
+TEST(OnnxCorners, sums_of_halves_do_not_overflow) {
   const Shape shape{1, 1, 112, 112};
   const Literal x = Literal::floats(shape, std::vector<double>(112 * 112, 6.0));
   EXPECT_THAT(computed(import(one_node("GlobalAveragePool", {1, 1, 112, 112}, true)), x),
@@ -53,7 +53,7 @@ TEST(OnnxCorners, SumsOfHalvesDoNotOverflow) {
   EXPECT_NEAR(logs[0], -std::log(70000.0), 0.01);
 }
 
-TEST(OnnxCorners, HyperbolicFunctionsOfLargeNumbers) {
+TEST(OnnxCorners, hyperbolic_functions_of_large_numbers) {
   const double inf = INFINITY;
   const Literal x = Literal::floats({5}, {89, -89, inf, 1e20, 0.001});
   const auto near = [&](const std::string& op, auto function, std::size_t count) {
@@ -68,19 +68,16 @@ TEST(OnnxCorners, HyperbolicFunctionsOfLargeNumbers) {
         EXPECT_EQ(y[k], expected) << op << " " << k;
     }
   };
-  near(
-      "Sinh", [](double v) { return std::sinh(v); }, 5);
-  near(
-      "Cosh", [](double v) { return std::cosh(v); }, 5);
-  near(
-      "Asinh", [](double v) { return std::asinh(v); }, 5);
+  near("Sinh", [](double v) { return std::sinh(v); }, 5);
+  near("Cosh", [](double v) { return std::cosh(v); }, 5);
+  near("Asinh", [](double v) { return std::asinh(v); }, 5);
   const std::vector<double> acosh = computed(import(one_node("Acosh", {5}, false)), x);
   EXPECT_NEAR(acosh[3], std::acosh(1e20), 1e-4);
   EXPECT_EQ(acosh[2], inf);
 }
 
 // Two norms over one running statistic, as exporters write them that keep equal tensors once.
-TEST(OnnxCorners, NormsMayShareTheirStatistics) {
+TEST(OnnxCorners, norms_may_share_their_statistics) {
   ModelMaker maker("shared");
   maker.input("x", {4, 3});
   for (const char* name : {"scale", "bias", "mean", "var"}) maker.weight(name, {3});
@@ -92,21 +89,21 @@ TEST(OnnxCorners, NormsMayShareTheirStatistics) {
   EXPECT_EQ(model.weights.read("var"), model.weights.read("var.2"));
 }
 
-TEST(OnnxCorners, ScalesOfLayerNormMayHaveTheRankOfTheInput) {
+TEST(OnnxCorners, scales_of_layer_norm_may_have_the_rank_of_the_input) {
   ModelMaker maker("norm");
   maker.input("x", {2, 3, 8}).weight("scale", {1, 1, 8}).weight("bias", {1, 8});
   maker.node("LayerNormalization", {"x", "scale", "bias"}, {"y"});
   EXPECT_EQ(import(maker.made({"y"})).graph.output("y").shape(), (Shape{2, 3, 8}));
 }
 
-TEST(OnnxCorners, SizesOfMinusOneAreUnknown) {
+TEST(OnnxCorners, sizes_of_minus_one_are_unknown) {
   const ::onnx::ModelProto model =
       ModelMaker("unknown").input("x", {-1, 3}).node("Relu", {"x"}, {"y"}).made({"y"});
   EXPECT_EQ(import(model, {.shapes = {{"x", {2, 3}}}}).graph.output("y").shape(), (Shape{2, 3}));
   EXPECT_THROW(import(model), TypeError);
 }
 
-TEST(OnnxCorners, AnIndexBeyondItsAxisNamesNoOtherElement) {
+TEST(OnnxCorners, an_index_beyond_its_axis_names_no_other_element) {
   const auto model = [](const Sizes& index) {
     ModelMaker maker("gather");
     maker.input("x", {3, 4}).integers("flat", index).integers("shape", {1, 2});
@@ -121,7 +118,7 @@ TEST(OnnxCorners, AnIndexBeyondItsAxisNamesNoOtherElement) {
   EXPECT_THROW(computed(import(model({-4, 0})), x), ValueError);
 }
 
-TEST(OnnxCorners, ScalesAreF32AndSoAreTheLengthsTheyMake) {
+TEST(OnnxCorners, scales_are_f32_and_so_are_the_lengths_they_make) {
   const auto length = [](std::int64_t in, float scale) {
     ModelMaker maker("resize");
     maker.input("x", {in});
@@ -139,7 +136,7 @@ TEST(OnnxCorners, ScalesAreF32AndSoAreTheLengthsTheyMake) {
   EXPECT_EQ(length(3, 1.5F), 4);
 }
 
-TEST(OnnxCorners, ConstantsKeepEveryInteger) {
+TEST(OnnxCorners, constants_keep_every_integer) {
   ModelMaker maker("fill");
   maker.input("x", {1}, Kind::INT64).integers("sizes", {2});
   maker.node("ConstantOfShape", {"sizes"}, {"c"});

@@ -47,7 +47,7 @@ ModelMaker linear_model() {
       .with("transB", 1);
 }
 
-TEST(OnnxImport, FloatingInitialisersBecomeParameters) {
+TEST(OnnxImport, floating_initialisers_become_parameters) {
   const onnx::Model model = import(linear_model().weight("unused", {7}).made({"y"}));
   EXPECT_EQ(model.name, "linear");
   EXPECT_EQ(model.opset, 17);
@@ -59,13 +59,13 @@ TEST(OnnxImport, FloatingInitialisersBecomeParameters) {
   EXPECT_EQ(model.graph.output("y").type(), (Type{f32, {2, 4}}));
 }
 
-TEST(OnnxImport, NothingIsTrainableOnRequest) {
+TEST(OnnxImport, nothing_is_trainable_on_request) {
   const onnx::Model model = import(linear_model().made({"y"}), {.trainable = false});
   EXPECT_TRUE(model.graph.leaves(LeafKind::parameter).empty());
   EXPECT_TRUE(model.weights.names().empty());
 }
 
-TEST(OnnxImport, NodesStandInAnyOrder) {
+TEST(OnnxImport, nodes_stand_in_any_order) {
   const onnx::Model model = import(ModelMaker("order")
                                        .input("x", {3})
                                        .node("Exp", {"b"}, {"y"})
@@ -78,7 +78,7 @@ TEST(OnnxImport, NodesStandInAnyOrder) {
   EXPECT_DOUBLE_EQ(y[0].f()[2], std::exp(-2.0));
 }
 
-TEST(OnnxImport, SizesComeFromTheOptions) {
+TEST(OnnxImport, sizes_come_from_the_options) {
   const ::onnx::ModelProto model = ModelMaker("sizes")
                                        .input("x", {0, 0, 3})
                                        .symbolic(0, "batch")
@@ -101,7 +101,7 @@ TEST(OnnxImport, SizesComeFromTheOptions) {
             "m.onnx: input 'x' has the shape [batch,length,3], not [2,5,4]");
 }
 
-TEST(OnnxImport, InputsThatDecideShapesAreBound) {
+TEST(OnnxImport, inputs_that_decide_shapes_are_bound) {
   const ::onnx::ModelProto model = ModelMaker("bind")
                                        .input("x", {2, 3})
                                        .input("shape", {2}, ::onnx::TensorProto::INT64)
@@ -118,7 +118,7 @@ TEST(OnnxImport, InputsThatDecideShapesAreBound) {
               HasSubstr("input 'shape' has elements of i64, it is bound to i32[2]"));
 }
 
-TEST(OnnxImport, ListsEverythingThatIsUnsupported) {
+TEST(OnnxImport, lists_everything_that_is_unsupported) {
   ::onnx::ModelProto model = ModelMaker("unsupported")
                                  .input("x", {2, 3})
                                  .node("NonZero", {"x"}, {"a"})
@@ -132,7 +132,7 @@ TEST(OnnxImport, ListsEverythingThatIsUnsupported) {
             "here\n  FusedThing 'FusedThing_b': operators of 'com.microsoft' are not read");
 }
 
-TEST(OnnxImport, GraphsThatAreNotRight) {
+TEST(OnnxImport, graphs_that_are_not_right) {
   const auto one = [](const std::string& op, const Names& inputs, const Names& outputs) {
     return ModelMaker("wrong").input("data", {2, 3}).node(op, inputs, outputs);
   };
@@ -150,7 +150,7 @@ TEST(OnnxImport, GraphsThatAreNotRight) {
             "m.onnx: Softmax 'Softmax_y': axis 2 is out of range for 2 axes");
 }
 
-TEST(OnnxImport, DamagedFiles) {
+TEST(OnnxImport, damaged_files) {
   const std::string file = linear_model().made({"y"}).SerializeAsString();
   const auto bytes = std::as_bytes(std::span(file)).first(file.size() - 5);
   EXPECT_THROW(onnx::import_model(bytes, "cut.onnx"), ParseError);
@@ -174,7 +174,7 @@ ModelMaker batch_norm_model() {
       .node("Dropout", {"n"}, {"y"});
 }
 
-TEST(OnnxImport, RunningStatisticsAreStates) {
+TEST(OnnxImport, running_statistics_are_states) {
   const onnx::Model evaluation = import(batch_norm_model().made({"y"}));
   EXPECT_THAT(names(evaluation.graph, LeafKind::parameter),
               testing::UnorderedElementsAre("bn.weight", "bn.bias"));
@@ -188,7 +188,7 @@ TEST(OnnxImport, RunningStatisticsAreStates) {
   EXPECT_THAT(training.weights.names(), testing::SizeIs(4));
 }
 
-TEST(OnnxImport, OptionalInputsAndSharedWeights) {
+TEST(OnnxImport, optional_inputs_and_shared_weights) {
   const onnx::Model model = import(ModelMaker("shared")
                                        .input("x", {2, 2})
                                        .weight("w", {2, 2})
@@ -204,7 +204,7 @@ TEST(OnnxImport, OptionalInputsAndSharedWeights) {
   EXPECT_THAT(model.weights.names(), ElementsAre("w"));
 }
 
-TEST(OnnxImport, LargeConstantsStayInTheGraph) {
+TEST(OnnxImport, large_constants_stay_in_the_graph) {
   const onnx::Model model = import(ModelMaker("large")
                                        .input("x", {1 << 15, 1 << 15})
                                        .integers("sizes", {1 << 15, 1 << 15})
@@ -248,13 +248,13 @@ class ExternalData : public testing::Test {
   TemporaryFolder folder_;
 };
 
-TEST_F(ExternalData, IsReadFromTheFolder) {
+TEST_F(ExternalData, is_read_from_the_folder) {
   const onnx::Model read = import(model("weights.data"), {}, folder_.path() / "inner");
   const Literal weight = read.weights.read("fc.weight");
   for (int k = 0; k < 12; ++k) EXPECT_EQ(weight.f()[static_cast<std::size_t>(k)], k);
 }
 
-TEST_F(ExternalData, StaysInTheFolder) {
+TEST_F(ExternalData, stays_in_the_folder) {
   EXPECT_THAT(refused(model("../secret.data")), HasSubstr("its path leads out of it"));
   EXPECT_THAT(refused(model((folder_.path() / "secret.data").string())),
               HasSubstr("its path is absolute"));
@@ -266,7 +266,7 @@ TEST_F(ExternalData, StaysInTheFolder) {
               HasSubstr("the model did not come from a folder"));
 }
 
-TEST_F(ExternalData, HasTheRightSize) {
+TEST_F(ExternalData, has_the_right_size) {
   EXPECT_THAT(refused(model("weights.data", "8")), HasSubstr("external data end at byte 8 + 48"));
   EXPECT_THAT(refused(model("weights.data", "18446744073709551615")),
               HasSubstr("external data end at byte"));
@@ -275,7 +275,7 @@ TEST_F(ExternalData, HasTheRightSize) {
   EXPECT_THAT(refused(model("weights.data", "-4")), HasSubstr("external offset is no number"));
 }
 
-TEST(OnnxImport, AModelLearns) {
+TEST(OnnxImport, a_model_learns) {
   onnx::Model model = import(ModelMaker("mlp")
                                  .input("x", {4, 3})
                                  .weight("fc1.weight", {8, 3})

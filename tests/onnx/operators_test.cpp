@@ -117,7 +117,7 @@ const Exemption* exemption_of(const std::vector<Exemption>& all, const std::stri
 
 class OnnxOperators : public testing::TestWithParam<int> {};
 
-TEST_P(OnnxOperators, Agree) {
+TEST_P(OnnxOperators, agree) {
   const std::vector<std::filesystem::path> cases = operator_cases(data_folder());
   ASSERT_FALSE(cases.empty()) << "no tests in " << data_folder() << ": install libonnx-testdata";
   const std::vector<Exemption> exemptions = read_exemptions(PANTALA_SOURCE_DIR "/docs/onnx.md");
@@ -146,7 +146,7 @@ TEST_P(OnnxOperators, Agree) {
   for (const auto& [pattern, count] : why) fmt::print("  {:4} times {}\n", count, pattern);
 }
 
-TEST(OnnxDocument, ListsTheOperators) {
+TEST(OnnxDocument, lists_the_operators) {
   std::vector<std::string> listed;
   for (const std::string& line : section(PANTALA_SOURCE_DIR "/docs/onnx.md", "Operators"))
     for (const std::string& word : quoted_words(line)) listed.push_back(word);

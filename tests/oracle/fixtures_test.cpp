@@ -48,9 +48,9 @@ std::vector<Literal> check(const std::string& name, Device device) {
   return values;
 }
 
-TEST_P(Recorded, AgreesOnTheInterpreter) { check(GetParam(), Device::ref); }
+TEST_P(Recorded, agrees_on_the_interpreter) { check(GetParam(), Device::ref); }
 
-TEST_P(Recorded, AgreesCompiledAndKernelsAndMachineCodeToTheBit) {
+TEST_P(Recorded, agrees_compiled_and_kernels_and_machine_code_to_the_bit) {
   const std::vector<Literal> kernels = check(GetParam(), Device::kir),
                              machine_code = check(GetParam(), Device::cpu);
   EXPECT_EQ(pantala::tests::differing_bits(kernels, machine_code), "");

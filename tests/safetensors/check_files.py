@@ -40,6 +40,19 @@ def all_types():
     }
 
 
+def widened_types():
+    """Integers that Pantala does not have, and the ones that it makes of them."""
+    numbers = {
+        torch.int8: ([-128, 127, 0], torch.int32),
+        torch.int16: ([-(1 << 15), (1 << 15) - 1], torch.int32),
+        torch.uint16: ([0, (1 << 16) - 1], torch.int32),
+        torch.uint32: ([0, (1 << 32) - 1], torch.int64),
+        torch.uint64: ([0, (1 << 63) - 1], torch.int64),
+    }
+    given = {str(dtype): torch.tensor(values, dtype=dtype) for dtype, (values, _) in numbers.items()}
+    return given, {str(dtype): torch.tensor(values, dtype=wide) for dtype, (values, wide) in numbers.items()}
+
+
 def read_all(path):
     """Tensors and metadata of a file, or of all files of an index, each of which must be where the index says."""
     if not path.endswith(".index.json"):
@@ -109,6 +122,10 @@ def main():
         source = os.path.join(folder, "all.safetensors")
         save_file(all_types(), source, metadata=METADATA)
         count = exchange(copier, source, all_types(), METADATA, os.path.join(folder, "copies"))
+        given, expected = widened_types()
+        source = os.path.join(folder, "narrow.safetensors")
+        save_file(given, source, metadata=METADATA)
+        count += exchange(copier, source, expected, METADATA, os.path.join(folder, "wide"))
         count += exchange_transformers(copier, folder)
     print(f"{count} tensors are the same")
 

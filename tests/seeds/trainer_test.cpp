@@ -18,7 +18,7 @@
 namespace pantala::tests {
 namespace {
 
-using namespace testing_support;  // NOLINT: the tests' own words
+using namespace tests;  // NOLINT: the tests' own words
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;

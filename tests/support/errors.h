@@ -3,7 +3,6 @@
 
 #include <string>
 
-
 namespace pantala::tests {
 
 // The message of the error of type E that the call throws, or "no error". An error of another type

@@ -53,7 +53,7 @@ class DamagedRun : public RichRun {
   }
 };
 
-TEST_F(DamagedRun, TheNewestCheckpointIsSkippedLoudlyAndTheSameBitsComeOut) {
+TEST_F(DamagedRun, the_newest_checkpoint_is_skipped_loudly_and_the_same_bits_come_out) {
   const RunRecord expected = whole();
   // Past an epoch: there are weights to go back to.
   ASSERT_NO_FATAL_FAILURE(kill_after_checkpoints("killed", 10));
@@ -77,7 +77,7 @@ TEST_F(DamagedRun, TheNewestCheckpointIsSkippedLoudlyAndTheSameBitsComeOut) {
     }
 }
 
-TEST_F(DamagedRun, WithoutAWholeCheckpointItEndsAndTouchesNothing) {
+TEST_F(DamagedRun, without_a_whole_checkpoint_it_ends_and_touches_nothing) {
   ASSERT_NO_FATAL_FAILURE(kill_after_checkpoints("run", 4));
   const std::vector<std::string> checkpoints = checkpoints_of(file("run"));
   for (const std::string& checkpoint : checkpoints)
@@ -95,7 +95,7 @@ TEST_F(DamagedRun, WithoutAWholeCheckpointItEndsAndTouchesNothing) {
   EXPECT_EQ(run_pantala(rich("run", {"--restart"})).exit_code, 0);
 }
 
-TEST_F(DamagedRun, WhatACrashHasLeftIsPutRight) {
+TEST_F(DamagedRun, what_a_crash_has_left_is_put_right) {
   const RunRecord expected = whole();
   ASSERT_NO_FATAL_FAILURE(kill_after_checkpoints("run", 6));
   const fs::path checkpoints = file("run/checkpoints");
@@ -115,7 +115,7 @@ TEST_F(DamagedRun, WhatACrashHasLeftIsPutRight) {
   expect_same(record("run"), expected, "put right");
 }
 
-TEST_F(DamagedRun, TheOnlyCheckpointIsNotLostWhileItIsReplaced) {
+TEST_F(DamagedRun, the_only_checkpoint_is_not_lost_while_it_is_replaced) {
   const RunRecord expected = whole();
   ASSERT_NO_FATAL_FAILURE(kill_after_checkpoints("run", 6));
   const fs::path checkpoints = file("run/checkpoints");
@@ -131,7 +131,7 @@ TEST_F(DamagedRun, TheOnlyCheckpointIsNotLostWhileItIsReplaced) {
 }
 
 // Killed when not even the config was written: the folder is nobody else's.
-TEST_F(DamagedRun, AFolderWithNothingButHalfAConfigIsTakenOver) {
+TEST_F(DamagedRun, a_folder_with_nothing_but_half_a_config_is_taken_over) {
   fs::create_directories(file("run"));
   std::ofstream(file("run/run.lock")) << "";
   std::ofstream(file("run/.config.toml.77-0.tmp")) << "# The conf";
@@ -145,16 +145,16 @@ TEST_F(DamagedRun, AFolderWithNothingButHalfAConfigIsTakenOver) {
 
 // --- full disks: a limit of the size of files, which needs no rights and fails in the same way.
 Outcome run_with_file_limit(const std::vector<std::string>& words, rlim_t limit) {
-  struct rlimit before {};
+  struct rlimit before{};
   EXPECT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
-  const struct rlimit small { limit, before.rlim_max };
+  const struct rlimit small{limit, before.rlim_max};
   EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
   Running running(words);  // inherits it
   EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
   return running.wait();
 }
 
-TEST_F(DamagedRun, ASaveThatDoesNotFitIsAnErrorAndOlderCheckpointsAreWhole) {
+TEST_F(DamagedRun, a_save_that_does_not_fit_is_an_error_and_older_checkpoints_are_whole) {
   const RunRecord expected = whole();
   ASSERT_NO_FATAL_FAILURE(kill_after_checkpoints("run", 6));
   const std::vector<std::string> checkpoints = checkpoints_of(file("run"));
@@ -175,7 +175,7 @@ TEST_F(DamagedRun, ASaveThatDoesNotFitIsAnErrorAndOlderCheckpointsAreWhole) {
   expect_same(record("run"), expected, "after a full disk");
 }
 
-TEST_F(DamagedRun, ALogThatDoesNotFitIsAnErrorAndCheckpointsAreWhole) {
+TEST_F(DamagedRun, a_log_that_does_not_fit_is_an_error_and_checkpoints_are_whole) {
   const RunRecord expected = whole();
   ASSERT_NO_FATAL_FAILURE(kill_after_checkpoints("run", 6));
   // With room for what the continuation writes about itself, but not for the logs.
@@ -193,7 +193,7 @@ TEST_F(DamagedRun, ALogThatDoesNotFitIsAnErrorAndCheckpointsAreWhole) {
 }
 
 // What is to be said about a divergence is said, saved or not.
-TEST_F(DamagedRun, ADivergenceThatCannotBeSavedIsOne) {
+TEST_F(DamagedRun, a_divergence_that_cannot_be_saved_is_one) {
   const std::vector<std::string> wild =
       rich("wild", {"--set", "optimizer.name=sgd", "--set", "optimizer.lr=1e30", "--set",
                     "clip.norm=0", "--set", "checkpoint.every_steps=0", "--set",

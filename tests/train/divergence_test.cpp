@@ -19,7 +19,7 @@
 namespace pantala::tests {
 namespace {
 
-using namespace testing_support;
+using namespace tests;
 using testing::AllOf;
 using testing::ContainsRegex;
 using testing::ElementsAre;
@@ -160,20 +160,20 @@ void expect_stopped_before_the_step(const Run& run) {
   expect_same_training(trainer, reference, "after the replay, " + run.about());
 }
 
-TEST(Divergence, TheOpIsNamedAndTheWeightsAreThoseBeforeTheStep) {
+TEST(Divergence, the_op_is_named_and_the_weights_are_those_before_the_step) {
   for (const Case& c : cases())
     for (const std::size_t bad : {std::size_t{0}, std::size_t{3}, std::size_t{7}})
       expect_stopped_before_the_step({c, 1, bad});
 }
 
-TEST(Divergence, WithinAWindowOfMicroBatchesToo) {
+TEST(Divergence, within_a_window_of_micro_batches_too) {
   for (const Case& c : cases())
     for (const std::size_t bad : {std::size_t{1}, std::size_t{5}, std::size_t{7}})
       expect_stopped_before_the_step({c, 3, bad});
 }
 
 // Adam's second moment would be infinite, and the weight would never move again.
-TEST(Divergence, AGradientWithoutANormStopsBeforeTheWeightsChangeToo) {
+TEST(Divergence, a_gradient_without_a_norm_stops_before_the_weights_change_too) {
   const data::Batch large = constant_batch(2, 1e25F);  // 9.999999562023526e+24
   for (const auto& [optimizer, reaches] : std::vector<std::pair<optim::Optimizer, std::string>>{
            {optim::adam(0.1), "the new value of 'optim.v.w'"},
@@ -251,7 +251,7 @@ class DivergedRun : public TrainingTest {
   }
 };
 
-TEST_F(DivergedRun, AnAbsurdRowStopsTheRunAndIsInTheBatchThatIsSaved) {
+TEST_F(DivergedRun, an_absurd_row_stops_the_run_and_is_in_the_batch_that_is_saved) {
   const Outcome outcome = run_pantala(absurd("run"));
   ASSERT_EQ(outcome.exit_code, 3) << outcome.err;
   expect_diverged_folder("run", outcome);
@@ -268,7 +268,7 @@ TEST_F(DivergedRun, AnAbsurdRowStopsTheRunAndIsInTheBatchThatIsSaved) {
   expect_diverged_folder("run", again);
 }
 
-TEST_F(DivergedRun, AHugeRateStopsTheRun) {
+TEST_F(DivergedRun, a_huge_rate_stops_the_run) {
   std::vector<std::string> words =
       train("run", {"--optimizer", "sgd", "--set", "checkpoint.every_steps=1"});
   *std::find(words.begin(), words.end(), "0.01") = "1e30";
@@ -278,7 +278,7 @@ TEST_F(DivergedRun, AHugeRateStopsTheRun) {
   EXPECT_THAT(outcome.err, HasSubstr("parameter 'fc"));
 }
 
-TEST_F(DivergedRun, SkipLeavesTheStepOutAndCountsIt) {
+TEST_F(DivergedRun, skip_leaves_the_step_out_and_counts_it) {
   const Outcome outcome = run_pantala(absurd("run", {"--set", "non_finite=skip", "--json"}));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("not finite, left out (1 so far)"));
@@ -294,7 +294,7 @@ TEST_F(DivergedRun, SkipLeavesTheStepOutAndCountsIt) {
               HasSubstr("left out, because numbers were not finite: 4 steps\n"));
 }
 
-TEST_F(DivergedRun, PropagateGoesOnWhateverTheNumbersAre) {
+TEST_F(DivergedRun, propagate_goes_on_whatever_the_numbers_are) {
   std::vector<std::string> words =
       train("run", {"--optimizer", "sgd", "--set", "non_finite=propagate", "--json"});
   *std::find(words.begin(), words.end(), "0.01") = "1e30";

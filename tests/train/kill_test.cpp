@@ -56,7 +56,7 @@ class KilledRun : public RichRun {
   }
 };
 
-TEST_F(KilledRun, AtRandomMomentsEndsWithTheSameBits) {
+TEST_F(KilledRun, at_random_moments_ends_with_the_same_bits) {
   whole();  // fills the cache of plans
   remove("whole");
   const Clock::time_point begin = Clock::now();
@@ -77,7 +77,7 @@ TEST_F(KilledRun, AtRandomMomentsEndsWithTheSameBits) {
   }
 }
 
-TEST_F(KilledRun, InsideASaveEndsWithTheSameBits) {
+TEST_F(KilledRun, inside_a_save_ends_with_the_same_bits) {
   const RunRecord expected = whole();
   const char* const kStages[] = {"", "model.safetensors", "optimizer.safetensors", "state.json"};
   constexpr std::size_t kRuns = 12;
@@ -98,7 +98,7 @@ TEST_F(KilledRun, InsideASaveEndsWithTheSameBits) {
   }
 }
 
-TEST_F(KilledRun, AgainAndAgainEndsWithTheSameBits) {
+TEST_F(KilledRun, again_and_again_ends_with_the_same_bits) {
   const RunRecord expected = whole();
   std::mt19937 random(13);
   for (int k = 0; k < 2; ++k) {

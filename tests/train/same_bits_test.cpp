@@ -43,7 +43,7 @@ class SameBits : public RichRun {
   }
 };
 
-TEST_F(SameBits, WithAnyNumberOfThreads) {
+TEST_F(SameBits, with_any_number_of_threads) {
   const auto with = [&](const std::string& threads) {
     return model_after({"train", "--model", "mlp", "--data", points(), "--epochs", "1",
                         "--batch-size", "64", "--set", "model.hidden=[200,100]", "--clip", "0.5",
@@ -54,7 +54,7 @@ TEST_F(SameBits, WithAnyNumberOfThreads) {
   for (const char* threads : {"2", "3", "7"}) EXPECT_TRUE(with(threads) == one) << threads;
 }
 
-TEST_F(SameBits, OfImagesWithAnyNumberOfThreads) {
+TEST_F(SameBits, of_images_with_any_number_of_threads) {
   write_images();
   const auto with = [&](const std::string& threads) {
     return model_after(
@@ -67,7 +67,7 @@ TEST_F(SameBits, OfImagesWithAnyNumberOfThreads) {
   for (const char* threads : {"2", "3", "7"}) EXPECT_TRUE(with(threads) == one) << threads;
 }
 
-TEST_F(SameBits, EveryTime) {
+TEST_F(SameBits, every_time) {
   const RunRecord expected = whole();
   finish("again");
   expect_same(record("again"), expected, "again");
@@ -77,7 +77,7 @@ TEST_F(SameBits, EveryTime) {
 }
 
 // 1 x 16 = 4 x 4 = 16 x 1, and the last update of an epoch is made of 7 items.
-TEST_F(SameBits, UpToRoundingWithOtherMicroBatches) {
+TEST_F(SameBits, up_to_rounding_with_other_micro_batches) {
   const auto parameters = [&](const std::string& size, const std::string& windows) {
     const std::string out = size + "x" + windows;
     const Outcome outcome = run_pantala({"train",

@@ -41,18 +41,18 @@ class SignalledRun : public RichRun {
 
 constexpr std::size_t kMoments[] = {1, 4, 9, 14};
 
-TEST_F(SignalledRun, SigintStopsAndTheSameBitsComeOut) {
+TEST_F(SignalledRun, sigint_stops_and_the_same_bits_come_out) {
   const RunRecord expected = whole();
   for (const std::size_t moment : kMoments) stop_and_finish(SIGINT, "SIGINT", moment, expected);
 }
 
-TEST_F(SignalledRun, SigtermStopsAndTheSameBitsComeOut) {
+TEST_F(SignalledRun, sigterm_stops_and_the_same_bits_come_out) {
   const RunRecord expected = whole();
   for (const std::size_t moment : kMoments) stop_and_finish(SIGTERM, "SIGTERM", moment, expected);
 }
 
 // Without checkpoints of its own: what is saved is where the signal came.
-TEST_F(SignalledRun, Sigusr1SavesAndTheRunGoesOn) {
+TEST_F(SignalledRun, sigusr1_saves_and_the_run_goes_on) {
   std::vector<std::string> quiet = {"--set", "checkpoint.every_steps=0", "--set",
                                     "checkpoint.every_epochs=0"};
   const Outcome outcome = run_pantala(rich("whole", quiet));
@@ -77,7 +77,7 @@ TEST_F(SignalledRun, Sigusr1SavesAndTheRunGoesOn) {
   expect_same(actual, expected, "SIGUSR1");
 }
 
-TEST_F(SignalledRun, Sigusr1WithinAWindowOfMicroBatchesCanBeContinued) {
+TEST_F(SignalledRun, sigusr1_within_a_window_of_micro_batches_can_be_continued) {
   const RunRecord expected = whole();
   try_until("run", [&] {
     const auto running = run_until(rich("run"), file("run"), 3);
@@ -122,7 +122,7 @@ class FullPipe {
 };
 
 // The first line on stderr cannot be written: the run waits there, between its signals.
-TEST_F(SignalledRun, TheSecondSignalEndsItAtOnce) {
+TEST_F(SignalledRun, the_second_signal_ends_it_at_once) {
   for (const int signal : {SIGINT, SIGTERM}) {
     const FullPipe full;
     Running running(rich("run"), full.write_end());

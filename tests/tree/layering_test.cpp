@@ -6,9 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-#include <sstream>
+#include "tree/project_files.h"
 
 namespace pantala::tests {
 namespace {
@@ -16,30 +14,10 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-std::string read(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
-std::vector<SourceFile> project_files() {
-  const std::filesystem::path root = PANTALA_SOURCE_DIR;
-  std::vector<SourceFile> files;
-  for (const char* folder : {"src", "include"})
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(root / folder)) {
-      const std::string extension = entry.path().extension().string();
-      if (extension == ".h" || extension == ".cpp")
-        files.push_back(
-            {std::filesystem::relative(entry.path(), root).string(), read(entry.path())});
-    }
-  return files;
-}
-
 TEST(Layering, every_include_of_the_project_is_allowed) {
   const std::vector<Module> modules =
-      parse_modules(read(std::string(PANTALA_BINARY_DIR) + "/modules.txt"));
-  const std::vector<SourceFile> files = project_files();
+      parse_modules(read_text(std::string(PANTALA_BINARY_DIR) + "/modules.txt"));
+  const std::vector<SourceFile> files = project_files({"src", "include"});
   ASSERT_GE(modules.size(), 10u);
   ASSERT_GE(files.size(), 50u);
   const std::vector<std::string> violations = layering_violations(modules, files);

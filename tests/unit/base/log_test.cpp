@@ -31,7 +31,7 @@ void one_of_each() {
   trace("t {}", true);
 }
 
-TEST(Log, LinesBelowTheLevelAreLeftOut) {
+TEST(Log, lines_below_the_level_are_left_out) {
   const Line all[] = {{Level::error, "e 1"},
                       {Level::warning, "w 2.5"},
                       {Level::info, "i text"},
@@ -46,7 +46,7 @@ TEST(Log, LinesBelowTheLevelAreLeftOut) {
   }
 }
 
-TEST(Log, ALineThatIsNotWrittenIsNotFormatted) {
+TEST(Log, a_line_that_is_not_written_is_not_formatted) {
   const Lines captured(Level::warning);
   const auto before = tests::allocations().count;
   for (int k = 0; k < 100; ++k) debug("a line that is too long for the small-string buffer: {}", k);
@@ -54,7 +54,7 @@ TEST(Log, ALineThatIsNotWrittenIsNotFormatted) {
   EXPECT_THAT(captured.lines, testing::IsEmpty());
 }
 
-TEST(Log, GoesToStderrWithoutColoursWhenThatIsNoTerminal) {
+TEST(Log, goes_to_stderr_without_colours_when_that_is_no_terminal) {
   for (const bool colour : {true, false}) {
     configure({.level = Level::info, .colour = colour});
     testing::internal::CaptureStderr();
@@ -68,7 +68,7 @@ TEST(Log, GoesToStderrWithoutColoursWhenThatIsNoTerminal) {
   }
 }
 
-TEST(Log, ACaptureEndsWithItsScope) {
+TEST(Log, a_capture_ends_with_its_scope) {
   configure({.level = Level::error});
   {
     const Lines captured(Level::trace);
@@ -82,7 +82,7 @@ TEST(Log, ACaptureEndsWithItsScope) {
   EXPECT_EQ(level(), Level::warning);
 }
 
-TEST(Log, ADetourDecidesWhetherALineIsWritten) {
+TEST(Log, a_detour_decides_whether_a_line_is_written) {
   testing::internal::CaptureStderr();
   std::vector<std::string> texts;
   {
@@ -105,7 +105,7 @@ TEST(Log, ADetourDecidesWhetherALineIsWritten) {
   EXPECT_THAT(texts, testing::ElementsAre("warning first", "error second"));
 }
 
-TEST(Log, OptionsComeFromTheEnvironmentsWords) {
+TEST(Log, options_come_from_the_environments_words) {
   EXPECT_EQ(options_of(nullptr, nullptr).level, Level::warning);
   EXPECT_EQ(options_of("", nullptr).level, Level::warning);
   EXPECT_EQ(options_of("trace", nullptr).level, Level::trace);
@@ -125,7 +125,7 @@ TEST(Log, OptionsComeFromTheEnvironmentsWords) {
   }
 }
 
-TEST(Log, LinesOfManyThreadsStayWhole) {
+TEST(Log, lines_of_many_threads_stay_whole) {
   const Lines captured(Level::info);
   {
     std::vector<std::jthread> threads;

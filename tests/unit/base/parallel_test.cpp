@@ -9,7 +9,7 @@
 namespace pantala {
 namespace {
 
-TEST(ParallelFor, EveryPartIsDoneOnce) {
+TEST(ParallelFor, every_part_is_done_once) {
   for (const int threads : {0, 1, 2, 7}) {
     std::vector<std::atomic<int>> done(100);
     parallel_for(done.size(), threads, [&](std::size_t k) { ++done[k]; });
@@ -18,7 +18,7 @@ TEST(ParallelFor, EveryPartIsDoneOnce) {
   parallel_for(0, 4, [](std::size_t) { FAIL(); });
 }
 
-TEST(ParallelFor, AnExceptionEndsItAndIsThrownAgain) {
+TEST(ParallelFor, an_exception_ends_it_and_is_thrown_again) {
   std::atomic<int> begun{0};
   const auto work = [&](std::size_t k) {
     ++begun;

@@ -27,7 +27,7 @@ std::vector<Json> complete_events(const Recorder& recorder) {
   return events;
 }
 
-TEST(Trace, ASpanIsACompleteEventWithItsArguments) {
+TEST(Trace, a_span_is_a_complete_event_with_its_arguments) {
   Recorder recorder;
   {
     Span span(&recorder, "saturate", "compile");
@@ -48,7 +48,7 @@ TEST(Trace, ASpanIsACompleteEventWithItsArguments) {
             Json({{"nodes", 17}, {"ratio", 0.25}, {"device", "cpu"}, {"stopped", true}}));
 }
 
-TEST(Trace, NestedSpansLieWithinEachOther) {
+TEST(Trace, nested_spans_lie_within_each_other) {
   Recorder recorder;
   {
     const Span outer(&recorder, "outer", "test");
@@ -64,7 +64,7 @@ TEST(Trace, NestedSpansLieWithinEachOther) {
   EXPECT_GE(end(outer), end(inner) - 1e-9);
 }
 
-TEST(Trace, WithoutARecorderNothingIsAllocated) {
+TEST(Trace, without_a_recorder_nothing_is_allocated) {
   const auto before = tests::allocations().count;
   for (int k = 0; k < 1000; ++k) {
     Span span(nullptr, "a name that is too long for the small-string buffer", "test");
@@ -73,7 +73,7 @@ TEST(Trace, WithoutARecorderNothingIsAllocated) {
   EXPECT_EQ(tests::allocations().count, before);
 }
 
-TEST(Trace, TimesAreMicrosecondsToTheNanosecond) {
+TEST(Trace, times_are_microseconds_to_the_nanosecond) {
   Recorder recorder;
   const Clock::time_point begin = Clock::now();
   const Track track = recorder.add_track("kernels");
@@ -85,7 +85,7 @@ TEST(Trace, TimesAreMicrosecondsToTheNanosecond) {
   EXPECT_NEAR(events[1].at("ts").get<double>() - events[0].at("ts").get<double>(), 1234.567, 1e-6);
 }
 
-TEST(Trace, RowsHaveNames) {
+TEST(Trace, rows_have_names) {
   Recorder recorder("my program");
   recorder.name_this_thread("main");
   const Track kernels = recorder.add_track("worker 0");
@@ -105,7 +105,7 @@ TEST(Trace, RowsHaveNames) {
   EXPECT_EQ(events[1].at("tid"), 1);
 }
 
-TEST(Trace, AnyNameMakesValidJson) {
+TEST(Trace, any_name_makes_valid_json) {
   Recorder recorder("\x01\"\\\n");
   const std::string names[] = {
       "quote\" back\\ line\n tab\t nul" + std::string(1, '\0'), "Grüße, 世界 🙂",
@@ -123,7 +123,7 @@ TEST(Trace, AnyNameMakesValidJson) {
   EXPECT_EQ(events[0].at("args").at("inf"), "inf");
 }
 
-TEST(Trace, WhatIsBeyondTheLimitIsCounted) {
+TEST(Trace, what_is_beyond_the_limit_is_counted) {
   Recorder recorder("pantala", 10);
   for (int k = 0; k < 25; ++k) const Span span(&recorder, "s", "c");
   EXPECT_EQ(recorder.size(), 10U);
@@ -132,7 +132,7 @@ TEST(Trace, WhatIsBeyondTheLimitIsCounted) {
   EXPECT_EQ(Json::parse(recorder.json()).at("otherData").at("dropped"), 15);
 }
 
-TEST(Trace, ManyThreadsMayRecord) {
+TEST(Trace, many_threads_may_record) {
   Recorder recorder;
   {
     std::vector<std::jthread> threads;
@@ -151,7 +151,7 @@ TEST(Trace, ManyThreadsMayRecord) {
   EXPECT_THAT(by_row, testing::SizeIs(4));
 }
 
-TEST(Trace, IsWrittenLikeAnyText) {
+TEST(Trace, is_written_like_any_text) {
   Recorder recorder;
   { const Span span(&recorder, "plan", "compile"); }
   const tests::TemporaryFolder folder;

@@ -21,7 +21,7 @@ void add_comparisons(Cases& cases, Var a, Var b) {
     cases.result(std::string(kir::op_name(op)), cases.builder.binary(op, a, b));
 }
 
-TEST(LlvmArithmetic, FloatsMatchTheInterpreter) {
+TEST(LlvmArithmetic, floats_match_the_interpreter) {
   for (const DType dtype : {DType::f32, DType::f64}) {
     for (const int lanes : kLanes) {
       Cases cases(title("floats", dtype, lanes), lanes);
@@ -46,7 +46,7 @@ TEST(LlvmArithmetic, FloatsMatchTheInterpreter) {
   }
 }
 
-TEST(LlvmArithmetic, IntegersMatchTheInterpreter) {
+TEST(LlvmArithmetic, integers_match_the_interpreter) {
   for (const DType dtype : {DType::i32, DType::i64}) {
     for (const int lanes : kLanes) {
       Cases cases(title("integers", dtype, lanes), lanes);
@@ -72,7 +72,7 @@ TEST(LlvmArithmetic, IntegersMatchTheInterpreter) {
   }
 }
 
-TEST(LlvmArithmetic, BoolsMatchTheInterpreter) {
+TEST(LlvmArithmetic, bools_match_the_interpreter) {
   for (const int lanes : kLanes) {
     Cases cases(title("bools", DType::boolean, lanes), lanes);
     Builder& b = cases.builder;
@@ -90,7 +90,7 @@ TEST(LlvmArithmetic, BoolsMatchTheInterpreter) {
   }
 }
 
-TEST(LlvmArithmetic, CastsMatchTheInterpreter) {
+TEST(LlvmArithmetic, casts_match_the_interpreter) {
   constexpr DType kTypes[] = {DType::f32, DType::f64, DType::i32, DType::i64, DType::boolean};
   for (const int lanes : kLanes) {
     for (const DType from : kTypes) {
@@ -103,7 +103,7 @@ TEST(LlvmArithmetic, CastsMatchTheInterpreter) {
   }
 }
 
-TEST(LlvmArithmetic, LanesMatchTheInterpreter) {
+TEST(LlvmArithmetic, lanes_match_the_interpreter) {
   for (const DType dtype : {DType::f32, DType::f64, DType::i32, DType::i64}) {
     for (const int lanes : kLanes) {
       if (lanes == 1) continue;
@@ -134,7 +134,7 @@ TEST(LlvmArithmetic, LanesMatchTheInterpreter) {
   }
 }
 
-TEST(LlvmArithmetic, TransposesMatchTheInterpreter) {
+TEST(LlvmArithmetic, transposes_match_the_interpreter) {
   for (const DType dtype : {DType::f32, DType::f64, DType::i32, DType::i64, DType::boolean}) {
     for (const int lanes : {2, 4, 8, 16}) {
       Cases cases(title("transpose", dtype, lanes), lanes);

@@ -46,7 +46,7 @@ int elf_machine(const CompiledUnit& unit) {
   return byte(18) + 256 * byte(19);
 }
 
-TEST(LlvmLibrary, TheSameCodeIsCompiledOnce) {
+TEST(LlvmLibrary, the_same_code_is_compiled_once) {
   CodeLibrary library;
   const std::vector<kir::Kernel> kernels{affine("a", 1), affine("b", 1), affine("c", 2)};
   library.add(kernels, 2);
@@ -61,7 +61,7 @@ TEST(LlvmLibrary, TheSameCodeIsCompiledOnce) {
   EXPECT_EQ(run_affine(library.find("b"), {1, 2, 3}, 2), (std::vector<float>{3, 5, 7}));
 }
 
-TEST(LlvmLibrary, UnitsAreSharedByKernelsOfTheSameCode) {
+TEST(LlvmLibrary, units_are_shared_by_kernels_of_the_same_code) {
   const std::vector<kir::Kernel> kernels{affine("a", 1), affine("b", 2), affine("c", 1)};
   const CompiledKernels compiled = compile_all(kernels, detect_host(), 3);
   ASSERT_EQ(compiled.units.size(), 2U);
@@ -69,7 +69,7 @@ TEST(LlvmLibrary, UnitsAreSharedByKernelsOfTheSameCode) {
   EXPECT_EQ(compiled.units[1].name, "b");
 }
 
-TEST(LlvmLibrary, TheNumberOfThreadsChangesNoByte) {
+TEST(LlvmLibrary, the_number_of_threads_changes_no_byte) {
   std::vector<kir::Kernel> kernels;
   for (int k = 0; k < 12; ++k) kernels.push_back(affine(fmt::format("k{}", k), k));
   const CompiledKernels one = compile_all(kernels, detect_host(), 1),
@@ -79,7 +79,7 @@ TEST(LlvmLibrary, TheNumberOfThreadsChangesNoByte) {
     EXPECT_EQ(one.units[k].object, four.units[k].object);
 }
 
-TEST(LlvmLibrary, AnObjectIsLoadedByAnotherLibrary) {
+TEST(LlvmLibrary, an_object_is_loaded_by_another_library) {
   const CompiledUnit unit = compile(affine("kept", 0.5), detect_host());
   CodeLibrary library;
   library.load(unit);
@@ -88,7 +88,7 @@ TEST(LlvmLibrary, AnObjectIsLoadedByAnotherLibrary) {
   EXPECT_EQ(library.compiled(), 0U);
 }
 
-TEST(LlvmLibrary, RefusesWhatItCannotLoad) {
+TEST(LlvmLibrary, refuses_what_it_cannot_load) {
   CodeLibrary library;
   CompiledUnit unit = compile(affine("damaged", 1), detect_host());
   unit.object.resize(40);
@@ -104,7 +104,7 @@ TEST(LlvmLibrary, RefusesWhatItCannotLoad) {
   EXPECT_THROW(library.load(good), DeviceError);
 }
 
-TEST(LlvmLibrary, ANameStandsForOneCode) {
+TEST(LlvmLibrary, a_name_stands_for_one_code) {
   CodeLibrary library;
   const kir::Kernel first[] = {affine("a", 1)}, other[] = {affine("a", 2)},
                     both[] = {affine("b", 1), affine("b", 2)};
@@ -114,7 +114,7 @@ TEST(LlvmLibrary, ANameStandsForOneCode) {
   EXPECT_EQ(library.find("b"), nullptr);
 }
 
-TEST(LlvmLibrary, MayBeUsedByManyThreads) {
+TEST(LlvmLibrary, may_be_used_by_many_threads) {
   CodeLibrary library;
   std::atomic<int> wrong{0};
   {
@@ -135,7 +135,7 @@ TEST(LlvmLibrary, MayBeUsedByManyThreads) {
   EXPECT_EQ(library.compiled(), 6U);
 }
 
-TEST(LlvmLibrary, CompilesForOtherProcessors) {
+TEST(LlvmLibrary, compiles_for_other_processors) {
   constexpr int kX86 = 62, kArm = 183;
   for (const char* name : {"x86-64", "x86-64-v3", "x86-64-v4"})
     EXPECT_EQ(elf_machine(compile(affine("k", 1), known_target(name))), kX86);
@@ -146,7 +146,7 @@ TEST(LlvmLibrary, CompilesForOtherProcessors) {
 }
 
 // Products and sums stay apart unless the kernel says fma.
-TEST(LlvmLibrary, NothingIsFusedUnasked) {
+TEST(LlvmLibrary, nothing_is_fused_unasked) {
   for (const char* name : {"x86-64-v3", "x86-64-v4"})
     EXPECT_THAT(assembly(affine("k", 1), known_target(name)),
                 testing::Not(testing::HasSubstr("fmadd")));
@@ -156,7 +156,7 @@ TEST(LlvmLibrary, NothingIsFusedUnasked) {
               testing::Not(testing::HasSubstr("contract")));
 }
 
-TEST(LlvmLibrary, KnowsTheHost) {
+TEST(LlvmLibrary, knows_the_host) {
   const HostTarget host = detect_host();
   EXPECT_THAT(host.vector_bytes, testing::AnyOf(16, 32, 64));
   EXPECT_THAT(host.vector_registers, testing::AnyOf(16, 32));

@@ -8,7 +8,7 @@ namespace {
 
 using kir::Var;
 
-TEST(LlvmMath, FunctionsMatchTheInterpreter) {
+TEST(LlvmMath, functions_match_the_interpreter) {
   namespace math = kir::math;
   const std::pair<const char*, Var (*)(Var)> functions[] = {
       {"exp", math::exp},         {"exp2", math::exp2}, {"expm1", math::expm1},

@@ -22,7 +22,7 @@ Var below(Builder& b, Var first, Var n, int lanes) {
   return lt(numbers, kir::splat_like(numbers, n));
 }
 
-TEST(LlvmMemory, MaskedTailsTouchNothingBehindTheEnd) {
+TEST(LlvmMemory, masked_tails_touch_nothing_behind_the_end) {
   for (const DType dtype : kMemoryTypes) {
     for (const int lanes : kLanes) {
       Builder b(title("tail", dtype, lanes));
@@ -44,7 +44,7 @@ TEST(LlvmMemory, MaskedTailsTouchNothingBehindTheEnd) {
   }
 }
 
-TEST(LlvmMemory, AnyMaskReadsZeroAndWritesNothingWhereItIsOff) {
+TEST(LlvmMemory, any_mask_reads_zero_and_writes_nothing_where_it_is_off) {
   for (const DType dtype : kMemoryTypes) {
     for (const int lanes : kLanes) {
       Builder b(title("mask", dtype, lanes));
@@ -68,7 +68,7 @@ TEST(LlvmMemory, AnyMaskReadsZeroAndWritesNothingWhereItIsOff) {
   }
 }
 
-TEST(LlvmMemory, StridesAndGathers) {
+TEST(LlvmMemory, strides_and_gathers) {
   for (const DType dtype : kMemoryTypes) {
     for (const int lanes : kLanes) {
       Builder b(title("stride", dtype, lanes));
@@ -117,7 +117,7 @@ TEST(LlvmMemory, StridesAndGathers) {
 }
 
 // All 65536 half-width numbers, and the f32 numbers around each of them.
-TEST(LlvmMemory, HalfWidthFloatsConvertExactly) {
+TEST(LlvmMemory, half_width_floats_convert_exactly) {
   for (const DType dtype : {DType::f16, DType::bf16}) {
     Builder b(title("half", dtype, 16));
     const BufferId halves = b.buffer("halves", dtype, Access::read),
@@ -147,7 +147,7 @@ TEST(LlvmMemory, HalfWidthFloatsConvertExactly) {
   }
 }
 
-TEST(LlvmMemory, StreamingStoresOfAnyAlignment) {
+TEST(LlvmMemory, streaming_stores_of_any_alignment) {
   for (const DType dtype : kMemoryTypes) {
     for (const int lanes : kLanes) {
       Builder b(title("stream", dtype, lanes));
@@ -173,7 +173,7 @@ TEST(LlvmMemory, StreamingStoresOfAnyAlignment) {
 
 // Two scratch buffers of odd sizes: their places must not overlap, and what is written must be what
 // is read.
-TEST(LlvmMemory, ScratchKeepsWhatAnItemWrites) {
+TEST(LlvmMemory, scratch_keeps_what_an_item_writes) {
   Builder b("scratch");
   const BufferId from = b.buffer("from", DType::f32, Access::read),
                  to = b.buffer("to", DType::f32, Access::write);

@@ -10,7 +10,7 @@ using kir::Builder;
 using kir::Op;
 using kir::Var;
 
-TEST(LlvmStructure, LoopsCarryValues) {
+TEST(LlvmStructure, loops_carry_values) {
   for (const int lanes : {1, 4, 8, 16}) {
     Builder b("carry" + std::to_string(lanes));
     const BufferId from = b.buffer("from", DType::f32, Access::read),
@@ -20,12 +20,12 @@ TEST(LlvmStructure, LoopsCarryValues) {
     const Var zero = b.constant({DType::f32, lanes}, 0.0),
               one = b.constant({DType::f32, lanes}, 1.0);
     // Sum, two values that change places, the last index, whether a negative sum was met.
-    const auto result = b.loop(
-        b.i64(0), n, step, {zero, zero, one, b.i64(-1), lt(one, zero)},
-        [&](Var i, std::span<const Var> c) {
-          const Var sum = c[0] + b.load(from, i * lanes, lanes) * c[1];
-          return std::vector<Var>{sum, c[2], c[1], i, b.binary(Op::bit_or, c[4], lt(sum, zero))};
-        });
+    const auto result = b.loop(b.i64(0), n, step, {zero, zero, one, b.i64(-1), lt(one, zero)},
+                               [&](Var i, std::span<const Var> c) {
+                                 const Var sum = c[0] + b.load(from, i * lanes, lanes) * c[1];
+                                 return std::vector<Var>{sum, c[2], c[1], i,
+                                                         b.binary(Op::bit_or, c[4], lt(sum, zero))};
+                               });
     for (int k = 0; k < 3; ++k) b.store(to, b.i64(k * lanes), result[static_cast<std::size_t>(k)]);
     b.store(to, b.i64(3 * lanes), b.select(result[4], one, zero));
     b.store(ends, b.i64(0), result[3]);
@@ -43,7 +43,7 @@ TEST(LlvmStructure, LoopsCarryValues) {
   }
 }
 
-TEST(LlvmStructure, NestedLoopsAndBranches) {
+TEST(LlvmStructure, nested_loops_and_branches) {
   Builder b("nested");
   const BufferId from = b.buffer("from", DType::i64, Access::read),
                  to = b.buffer("to", DType::i64, Access::write);
@@ -76,7 +76,7 @@ TEST(LlvmStructure, NestedLoopsAndBranches) {
                              {ir::Number::of(4), ir::Number::of(0)}, 3);
 }
 
-TEST(LlvmStructure, ParametersOfEveryType) {
+TEST(LlvmStructure, parameters_of_every_type) {
   Builder b("params");
   const BufferId f = b.buffer("f", DType::f32, Access::write),
                  d = b.buffer("d", DType::f64, Access::write);
@@ -96,7 +96,7 @@ TEST(LlvmStructure, ParametersOfEveryType) {
                              2);
 }
 
-TEST(LlvmStructure, ReportsSetTheStatusOnlyIfTheyHold) {
+TEST(LlvmStructure, reports_set_the_status_only_if_they_hold) {
   Builder b("report");
   const BufferId index = b.buffer("index", DType::i64, Access::read),
                  to = b.buffer("to", DType::i64, Access::write);
@@ -111,7 +111,7 @@ TEST(LlvmStructure, ReportsSetTheStatusOnlyIfTheyHold) {
   expect_same_on_all_targets(kernel, buffers, {ir::Number::of(5)}, 3);
 }
 
-TEST(LlvmStructure, LoopsOverThreadsRunInOrderBetweenBarriers) {
+TEST(LlvmStructure, loops_over_threads_run_in_order_between_barriers) {
   Builder b("threads");
   const BufferId to = b.buffer("to", DType::i64, Access::write);
   const BufferId shared = b.scratch("shared", DType::i64, 8);
@@ -125,7 +125,7 @@ TEST(LlvmStructure, LoopsOverThreadsRunInOrderBetweenBarriers) {
   expect_same_on_all_targets(b.finish(), {zeros(DType::i64, 24)}, {}, 3);
 }
 
-TEST(LlvmStructure, ItemsAreTheRangeThatIsAskedFor) {
+TEST(LlvmStructure, items_are_the_range_that_is_asked_for) {
   Builder b("items");
   const BufferId to = b.buffer("to", DType::i64, Access::write);
   b.store(to, b.item(), b.item() + 100);

@@ -41,7 +41,7 @@ void expect_data_belong_to_labels(const Dataset& dataset) {
   }
 }
 
-TEST(Array, KnowsItsTypeAndItems) {
+TEST(Array, knows_its_type_and_items) {
   const Array array{{3, 2, 2}, std::vector<std::uint8_t>(12)};
   EXPECT_EQ(array.dtype(), u8);
   EXPECT_EQ(array.items(), 3);
@@ -50,14 +50,14 @@ TEST(Array, KnowsItsTypeAndItems) {
   EXPECT_EQ((Array{{}, std::vector<float>(1)}).items(), 0);
 }
 
-TEST(Dataset, CopiesShareTheArrays) {
+TEST(Dataset, copies_share_the_arrays) {
   const Dataset dataset = counted_items(5), copy = dataset;
   EXPECT_EQ(copy.data.get(), dataset.data.get());
   EXPECT_EQ(dataset.size(), 5);
   EXPECT_EQ(Dataset{}.size(), 0);
 }
 
-TEST(Dataset, SliceTakesARange) {
+TEST(Dataset, slice_takes_a_range) {
   Dataset dataset = counted_items(6);
   dataset.classes = {"a", "b"};
   const Dataset part = slice(dataset, 2, 3);
@@ -68,7 +68,7 @@ TEST(Dataset, SliceTakesARange) {
   EXPECT_EQ(slice(dataset, 0, 6).size(), 6);
 }
 
-TEST(Dataset, SplitGivesEveryItemToOneOfTwo) {
+TEST(Dataset, split_gives_every_item_to_one_of_two) {
   const Dataset dataset = counted_items(50);
   const auto [rest, chosen] = split(dataset, 20, 7);
   EXPECT_EQ(rest.size(), 30);
@@ -84,7 +84,7 @@ TEST(Dataset, SplitGivesEveryItemToOneOfTwo) {
   EXPECT_EQ(all, labels_of(dataset));
 }
 
-TEST(Dataset, SplitDependsOnTheSeedAlone) {
+TEST(Dataset, split_depends_on_the_seed_alone) {
   const Dataset dataset = counted_items(50);
   EXPECT_EQ(labels_of(split(dataset, 20, 7).second), labels_of(split(dataset, 20, 7).second));
   EXPECT_NE(labels_of(split(dataset, 20, 7).second), labels_of(split(dataset, 20, 8).second));
@@ -92,7 +92,7 @@ TEST(Dataset, SplitDependsOnTheSeedAlone) {
   EXPECT_EQ(split(dataset, 50, 1).first.size(), 0);
 }
 
-TEST(Dataset, ItemsWithoutElementsAreItemsToo) {
+TEST(Dataset, items_without_elements_are_items_too) {
   const Dataset dataset =
       make_dataset({{3, 0}, std::vector<float>{}}, {{3}, std::vector<std::uint8_t>{1, 2, 3}});
   EXPECT_EQ(slice(dataset, 1, 2).data->shape, (Shape{2, 0}));
@@ -113,7 +113,7 @@ class IdxFolder : public testing::Test {
   const tests::TemporaryFolder folder_;
 };
 
-TEST_F(IdxFolder, FilesMayBePlainOrCompressed) {
+TEST_F(IdxFolder, files_may_be_plain_or_compressed) {
   put_all();
   const TrainTest sets = read_idx_folder(folder_.path());
   EXPECT_EQ(sets.train.data->shape, (Shape{3, 1, 2, 2}));
@@ -123,7 +123,7 @@ TEST_F(IdxFolder, FilesMayBePlainOrCompressed) {
               ElementsAre('w', 'x', 'y', 'z'));
 }
 
-TEST_F(IdxFolder, SaysWhichFilesAreMissing) {
+TEST_F(IdxFolder, says_which_files_are_missing) {
   put_all();
   std::filesystem::remove(folder_.path() / "t10k-labels-idx1-ubyte");
   try {
@@ -137,7 +137,7 @@ TEST_F(IdxFolder, SaysWhichFilesAreMissing) {
   EXPECT_THROW(read_idx_folder(folder_.path() / "nothing"), IoError);
 }
 
-TEST_F(IdxFolder, RefusesFilesThatDoNotBelongTogether) {
+TEST_F(IdxFolder, refuses_files_that_do_not_belong_together) {
   put_all();
   put("t10k-labels-idx1-ubyte", idx_head(8, {2}) + "\4\5");
   EXPECT_THROW(read_idx_folder(folder_.path()), ParseError);
@@ -172,7 +172,7 @@ class Environment {
   std::optional<std::string> old_;
 };
 
-TEST_F(IdxFolder, FashionMnistComesFromTheFolderOfTheUser) {
+TEST_F(IdxFolder, fashion_mnist_comes_from_the_folder_of_the_user) {
   std::filesystem::create_directories(folder_.path() / "fashion-mnist");
   put_all();
   for (const auto& entry : std::filesystem::directory_iterator(folder_.path()))
@@ -185,7 +185,7 @@ TEST_F(IdxFolder, FashionMnistComesFromTheFolderOfTheUser) {
   EXPECT_EQ(sets.train.name, "fashion-mnist (train)");
 }
 
-TEST(FashionMnist, IsWhereDebianPutsIt) {
+TEST(FashionMnist, is_where_debian_puts_it) {
   const TrainTest sets = fashion_mnist();
   EXPECT_EQ(sets.train.data->shape, (Shape{60000, 1, 28, 28}));
   EXPECT_EQ(sets.test.data->shape, (Shape{10000, 1, 28, 28}));

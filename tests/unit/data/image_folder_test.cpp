@@ -59,7 +59,7 @@ class ImageFolder : public testing::Test {
   tests::TemporaryFolder root_;
 };
 
-TEST_F(ImageFolder, ClassesAreTheSortedFolders) {
+TEST_F(ImageFolder, classes_are_the_sorted_folders) {
   put("dog/b.png", 1);
   put("dog/a.JPG", 1);
   put("cat/deep/er/x.Jpeg", 0);
@@ -81,7 +81,7 @@ TEST_F(ImageFolder, ClassesAreTheSortedFolders) {
   EXPECT_EQ(read_image_folder(path() + "/").name, set.name);
 }
 
-TEST_F(ImageFolder, TrainAndValidation) {
+TEST_F(ImageFolder, train_and_validation) {
   put("train/cat/1.png");
   put("train/dog/2.png");
   put("train/eel/3.png");
@@ -98,7 +98,7 @@ TEST_F(ImageFolder, TrainAndValidation) {
             "ROOT/val: the folder \"dgo\" is none of the 3 classes; did you mean 'dog'?");
 }
 
-TEST_F(ImageFolder, WithoutTrainAllIsOneSet) {
+TEST_F(ImageFolder, without_train_all_is_one_set) {
   put("cat/1.png");
   put("train/2.png");
   const ImageSets sets = read_image_sets(root_.path());
@@ -106,7 +106,7 @@ TEST_F(ImageFolder, WithoutTrainAllIsOneSet) {
   EXPECT_FALSE(sets.test);
 }
 
-TEST_F(ImageFolder, ImagesWithoutClasses) {
+TEST_F(ImageFolder, images_without_classes) {
   put("b.png");
   put("a/1.jpg");
   EXPECT_THAT(names(read_images(root_.path())), ElementsAre("a/1.jpg", "b.png"));
@@ -116,7 +116,7 @@ TEST_F(ImageFolder, ImagesWithoutClasses) {
   EXPECT_THAT(labels(one), ElementsAre(0));
 }
 
-TEST_F(ImageFolder, WhatIsNoFolderOfImagesIsRefused) {
+TEST_F(ImageFolder, what_is_no_folder_of_images_is_refused) {
   EXPECT_EQ(refusal<IoError>([&] { read_image_folder(path("none")); }),
             "ROOT/none: no such folder; expected one with a folder of images per class");
   EXPECT_EQ(refusal<TypeError>([&] { read_image_folder(root_.path()); }),
@@ -144,7 +144,7 @@ TEST_F(ImageFolder, WhatIsNoFolderOfImagesIsRefused) {
   EXPECT_THROW(read_image_folder(root_.path()), IoError);
 }
 
-TEST_F(ImageFolder, BatchesAreTheSameForAnyNumberOfThreadsAndAfterSeek) {
+TEST_F(ImageFolder, batches_are_the_same_for_any_number_of_threads_and_after_seek) {
   for (int k = 0; k < 23; ++k)
     put(fmt::format("{}/{}.{}", k % 3, k, k % 2 == 0 ? "png" : "jpg"), k % 3, k);
   const auto open = [&](int threads) {
@@ -173,7 +173,7 @@ TEST_F(ImageFolder, BatchesAreTheSameForAnyNumberOfThreadsAndAfterSeek) {
   EXPECT_EQ(alone->fingerprint(), together->fingerprint());
 }
 
-TEST_F(ImageFolder, TheFingerprintIsOfNamesAndSizes) {
+TEST_F(ImageFolder, the_fingerprint_is_of_names_and_sizes) {
   put("a/1.png", 0, 1);
   put("b/2.png", 1, 2);
   const auto print = [&] {
@@ -189,7 +189,7 @@ TEST_F(ImageFolder, TheFingerprintIsOfNamesAndSizes) {
   EXPECT_NE(print(), changed);
 }
 
-TEST_F(ImageFolder, ADamagedImageIsNamedByTheBatchThatWantsIt) {
+TEST_F(ImageFolder, a_damaged_image_is_named_by_the_batch_that_wants_it) {
   put("a/1.png");
   put("b/2.png");
   put("b/3.png");

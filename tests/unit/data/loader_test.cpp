@@ -47,7 +47,7 @@ class LoaderThreads : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Loader, LoaderThreads, testing::Values(0, 1, 3),
                          testing::PrintToStringParamName());
 
-TEST_P(LoaderThreads, KeepsOrDropsTheShortLastBatch) {
+TEST_P(LoaderThreads, keeps_or_drops_the_short_last_batch) {
   const auto kept =
       make_loader(numbered(7), {.batch_size = 3, .shuffle = false, .threads = GetParam()});
   EXPECT_EQ(kept->batches(), 3);
@@ -60,7 +60,7 @@ TEST_P(LoaderThreads, KeepsOrDropsTheShortLastBatch) {
   EXPECT_THAT(pass(*dropped), ElementsAre(ElementsAre(0, 1, 2), ElementsAre(3, 4, 5)));
 }
 
-TEST_P(LoaderThreads, BatchesLargerThanTheDataSet) {
+TEST_P(LoaderThreads, batches_larger_than_the_data_set) {
   const auto kept =
       make_loader(numbered(2), {.batch_size = 1000, .shuffle = false, .threads = GetParam()});
   EXPECT_THAT(pass(*kept), ElementsAre(ElementsAre(0, 1)));
@@ -73,7 +73,7 @@ TEST_P(LoaderThreads, BatchesLargerThanTheDataSet) {
   EXPECT_FALSE(empty->next_batch());
 }
 
-TEST_P(LoaderThreads, EveryEpochHasItsOrder) {
+TEST_P(LoaderThreads, every_epoch_has_its_order) {
   const auto loader = make_loader(numbered(100), {.batch_size = 8, .threads = GetParam()});
   const auto unshuffled = pass(*loader);
   loader->shuffle(0);
@@ -94,7 +94,7 @@ TEST_P(LoaderThreads, EveryEpochHasItsOrder) {
   EXPECT_NE(pass(*other), first);
 }
 
-TEST_P(LoaderThreads, ResetRepeatsTheOrder) {
+TEST_P(LoaderThreads, reset_repeats_the_order) {
   const auto loader = make_loader(numbered(20), {.batch_size = 6, .threads = GetParam()});
   loader->shuffle(5);
   const auto whole = pass(*loader);
@@ -105,7 +105,7 @@ TEST_P(LoaderThreads, ResetRepeatsTheOrder) {
   EXPECT_EQ(pass(*loader), whole);
 }
 
-TEST_P(LoaderThreads, SeekGoesOnWhereItSays) {
+TEST_P(LoaderThreads, seek_goes_on_where_it_says) {
   const auto loader = make_loader(numbered(20), {.batch_size = 6, .threads = GetParam()});
   loader->shuffle(2);
   const auto whole = pass(*loader);
@@ -118,7 +118,7 @@ TEST_P(LoaderThreads, SeekGoesOnWhereItSays) {
   }
 }
 
-TEST_P(LoaderThreads, AnyCallAtAnyMomentGivesWhatOneThreadGives) {
+TEST_P(LoaderThreads, any_call_at_any_moment_gives_what_one_thread_gives) {
   const Dataset dataset = numbered(60);
   const auto options = [](int threads, std::int64_t prefetch) {
     return LoaderOptions{
@@ -161,14 +161,14 @@ TEST_P(LoaderThreads, AnyCallAtAnyMomentGivesWhatOneThreadGives) {
   }  // destroyed wherever it is
 }
 
-TEST_P(LoaderThreads, DestructionAtOnce) {
+TEST_P(LoaderThreads, destruction_at_once) {
   for (int trial = 0; trial < 50; ++trial) {
     const auto loader = make_loader(numbered(50), {.batch_size = 1, .threads = GetParam()});
     if (trial % 2) loader->next_batch();
   }
 }
 
-TEST(Loader, TheOrderIsTheSameOnEveryPlatform) {
+TEST(Loader, the_order_is_the_same_on_every_platform) {
   EXPECT_THAT(random_order(10, 0, 0, Stream::order), ElementsAre(1, 2, 3, 9, 7, 5, 8, 4, 6, 0));
   EXPECT_THAT(random_order(10, 0x123456789abcdef0, 3, Stream::order),
               ElementsAre(2, 0, 7, 8, 4, 1, 9, 5, 3, 6));
@@ -176,7 +176,7 @@ TEST(Loader, TheOrderIsTheSameOnEveryPlatform) {
   EXPECT_TRUE(random_order(0, 0, 0, Stream::order).empty());
 }
 
-TEST(Loader, OrdersAreUniform) {
+TEST(Loader, orders_are_uniform) {
   // Where item 0 goes, and which comes first, over many epochs.
   constexpr int kItems = 8, kEpochs = 8000;
   std::vector<int> place(kItems), first(kItems);
@@ -191,13 +191,13 @@ TEST(Loader, OrdersAreUniform) {
   }
 }
 
-TEST(Loader, WithoutShuffleTheOrderStays) {
+TEST(Loader, without_shuffle_the_order_stays) {
   const auto loader = make_loader(numbered(5), {.batch_size = 2, .shuffle = false});
   loader->shuffle(3);
   EXPECT_THAT(flat(pass(*loader)), ElementsAre(0, 1, 2, 3, 4));
 }
 
-TEST(Loader, FingerprintTellsDataAndOptionsApart) {
+TEST(Loader, fingerprint_tells_data_and_options_apart) {
   const Dataset dataset = numbered(10);
   const auto print = [&](const LoaderOptions& options) {
     return make_loader(dataset, options)->fingerprint();
@@ -224,7 +224,7 @@ TEST(Loader, FingerprintTellsDataAndOptionsApart) {
   EXPECT_EQ(prints.count(""), 0u);
 }
 
-TEST(Loader, BatchesThatAreThereAlready) {
+TEST(Loader, batches_that_are_there_already) {
   std::vector<Batch> batches;
   for (std::int32_t k = 0; k < 10; ++k)
     batches.push_back(
@@ -263,7 +263,7 @@ class CountingLoader : public Loader {
   std::int32_t first_ = 0, next_ = 0;
 };
 
-TEST(Loader, SeekHasADefault) {
+TEST(Loader, seek_has_a_default) {
   CountingLoader loader;
   loader.seek(2, 3);
   EXPECT_THAT(flat(pass(loader)), ElementsAre(203));
@@ -282,7 +282,7 @@ std::int64_t number_of(const Batch& batch) {
   return std::get<std::vector<std::int64_t>>(batch.data.values)[0];
 }
 
-TEST(LoaderPrefetch, BatchesComeInOrderWhoeverMadeThem) {
+TEST(LoaderPrefetch, batches_come_in_order_whoever_made_them) {
   Prefetcher prefetcher(4, 3);
   std::mt19937_64 random(1);
   std::vector<int> turns(200);
@@ -296,7 +296,7 @@ TEST(LoaderPrefetch, BatchesComeInOrderWhoeverMadeThem) {
   for (std::int64_t k = 3; k < 200; ++k) EXPECT_EQ(number_of(prefetcher.take()), k);
 }
 
-TEST(LoaderPrefetch, NoMoreThanTheDepthIsMadeAhead) {
+TEST(LoaderPrefetch, no_more_than_the_depth_is_made_ahead) {
   std::atomic<std::int64_t> made = 0, taken = 0;
   std::atomic<bool> too_many = false;
   Prefetcher prefetcher(3, 2);
@@ -314,7 +314,7 @@ TEST(LoaderPrefetch, NoMoreThanTheDepthIsMadeAhead) {
   EXPECT_EQ(made, 100);
 }
 
-TEST(LoaderPrefetch, AnErrorComesWithItsBatch) {
+TEST(LoaderPrefetch, an_error_comes_with_its_batch) {
   Prefetcher prefetcher(2, 4);
   const auto make = [](std::int64_t number) {
     if (number == 2) throw ValueError("batch 2 is bad");
@@ -328,7 +328,7 @@ TEST(LoaderPrefetch, AnErrorComesWithItsBatch) {
   EXPECT_EQ(number_of(prefetcher.take()), 3);
 }
 
-TEST(LoaderPrefetch, ANewStartDropsTheOldWork) {
+TEST(LoaderPrefetch, a_new_start_drops_the_old_work) {
   Prefetcher prefetcher(3, 5);
   for (std::int64_t trial = 0; trial < 100; ++trial) {
     prefetcher.start([trial](std::int64_t number) { return batch_of(1000 * trial + number); },

@@ -51,7 +51,7 @@ const io::Json& recorded() {
   return json;
 }
 
-TEST(Resize, BytesAreThoseOfPillow) {
+TEST(Resize, bytes_are_those_of_pillow) {
   int cases = 0;
   for (const io::Json& made : recorded().at("resize")) {
     const Shape shape{made.at("channels"), made.at("height"), made.at("width")};
@@ -65,7 +65,7 @@ TEST(Resize, BytesAreThoseOfPillow) {
   EXPECT_EQ(cases, 11);
 }
 
-TEST(Resize, FloatsAreThoseOfPillow) {
+TEST(Resize, floats_are_those_of_pillow) {
   for (const io::Json& made : recorded().at("resize")) {
     const auto expected = made.at("f32").get<std::vector<float>>();
     if (expected.empty()) continue;
@@ -84,7 +84,7 @@ TEST(Resize, FloatsAreThoseOfPillow) {
   }
 }
 
-TEST(Resize, ShorterSideAsInTorchvision) {
+TEST(Resize, shorter_side_as_in_torchvision) {
   for (const io::Json& made : recorded().at("shorter_side")) {
     const Shape shape{1, made.at("height"), made.at("width")};
     const Array result =
@@ -95,7 +95,7 @@ TEST(Resize, ShorterSideAsInTorchvision) {
   }
 }
 
-TEST(Resize, CenterCropRoundsItsMarginsAsTorchvision) {
+TEST(Resize, center_crop_rounds_its_margins_as_torchvision) {
   for (const io::Json& made : recorded().at("center_crop")) {
     const Shape shape{1, made.at("height"), made.at("width")};
     const Array result = transformed(pattern_image<std::uint8_t>(shape),
@@ -105,13 +105,13 @@ TEST(Resize, CenterCropRoundsItsMarginsAsTorchvision) {
   }
 }
 
-TEST(Resize, TheSameSizeChangesNothing) {
+TEST(Resize, the_same_size_changes_nothing) {
   const Dataset dataset = pattern_image<std::uint8_t>({2, 5, 6});
   EXPECT_EQ(transformed(dataset, Resize{5, 6}), *dataset.data);
   EXPECT_EQ(transformed(dataset, Resize{5}), *dataset.data);
 }
 
-TEST(Resize, LargestIntegersStay) {
+TEST(Resize, largest_integers_stay) {
   const std::vector<std::int64_t> largest(4, std::numeric_limits<std::int64_t>::max());
   EXPECT_EQ(
       values<std::int64_t>(transformed(one_image<std::int64_t>({1, 2, 2}, largest), Resize{1, 1}))
@@ -119,7 +119,7 @@ TEST(Resize, LargestIntegersStay) {
       largest.front());
 }
 
-TEST(Channels, GrayAsPillowHasIt) {
+TEST(Channels, gray_as_pillow_has_it) {
   const io::Json& made = recorded().at("gray");
   const Shape shape{3, made.at("height"), made.at("width")};
   const auto expected = made.at("u8").get<std::vector<std::uint8_t>>();
@@ -131,7 +131,7 @@ TEST(Channels, GrayAsPillowHasIt) {
     EXPECT_NEAR(values<float>(floats)[k], expected[k], 0.51);
 }
 
-TEST(Channels, OneBecomesMany) {
+TEST(Channels, one_becomes_many) {
   const Array result = transformed(pattern_image<float>({1, 1, 2}), Channels{3});
   EXPECT_EQ(result.shape, (Shape{1, 3, 1, 2}));
   EXPECT_THAT(values<float>(result), ElementsAre(0, 38, 0, 38, 0, 38));
@@ -139,7 +139,7 @@ TEST(Channels, OneBecomesMany) {
   EXPECT_EQ(transformed(three, Channels{3}), *three.data);
 }
 
-TEST(RandomResizedCrop, GivesWindowsOfTheAllowedAreasAndRatios) {
+TEST(RandomResizedCrop, gives_windows_of_the_allowed_areas_and_ratios) {
   // The mean of a window of the ramp row + 1000 column says where it is; its spread how large.
   std::vector<float> ramp;
   constexpr std::int64_t kItems = 400, kSide = 40;
@@ -167,7 +167,7 @@ TEST(RandomResizedCrop, GivesWindowsOfTheAllowedAreasAndRatios) {
   EXPECT_GT(largest, 0.5 * kSide * kSide);
 }
 
-TEST(RandomResizedCrop, TakesTheMiddleWhenNothingElseFits) {
+TEST(RandomResizedCrop, takes_the_middle_when_nothing_else_fits) {
   // A row of 100 pixels: no window of an allowed ratio has half of its area.
   const Array result = transformed(
       pattern_image<std::uint8_t>({1, 1, 100}),
@@ -182,7 +182,7 @@ void expect_refused(const Shape& shape, const Transform& transform, const std::s
   } catch (const TypeError& error) { EXPECT_EQ(error.what(), message); }
 }
 
-TEST(Resize, RefusesWhatItCannotDo) {
+TEST(Resize, refuses_what_it_cannot_do) {
   expect_refused({3, 4, 4}, Resize{}, "resize(0): expected sides from 1 to 65536");
   expect_refused({3, 4, 4}, Resize{8, -1}, "resize(8x-1): expected sides from 1 to 65536");
   expect_refused({5}, Resize{8}, "resize(8): needs items of at least two axes, not u8[5]");
@@ -223,7 +223,7 @@ Dataset growing() {
   return make_dataset(std::make_shared<Growing>(), {{20}, labels}, "growing");
 }
 
-TEST(AnySize, ResizeAndCropMakeBatches) {
+TEST(AnySize, resize_and_crop_make_batches) {
   const std::vector<Transform> transforms = {RandomFlip{},        Resize{8},    Pad{1},
                                              RandomCrop{8, 8},    Channels{1},  Scale{1},
                                              Normalize{{1}, {2}}, Reshape{{-1}}};
@@ -249,7 +249,7 @@ TEST(AnySize, ResizeAndCropMakeBatches) {
   }
 }
 
-TEST(AnySize, SlicesAndSplitsKeepTheirItems) {
+TEST(AnySize, slices_and_splits_keep_their_items) {
   const Dataset part = slice(growing(), 3, 2);
   EXPECT_EQ(part.size(), 2);
   const Array data = transformed(part, Resize{1, 1});
@@ -267,7 +267,7 @@ TEST(AnySize, SlicesAndSplitsKeepTheirItems) {
   EXPECT_NE(print(part), print(slice(growing(), 4, 2)));
 }
 
-TEST(AnySize, MistakesAreFoundEarlyOrNameTheItem) {
+TEST(AnySize, mistakes_are_found_early_or_name_the_item) {
   const auto message = [](const std::vector<Transform>& transforms) -> std::string {
     return message_of<TypeError>(
         [&] { make_loader(growing(), {.threads = 0, .transforms = transforms})->next_batch(); });

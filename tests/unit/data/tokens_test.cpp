@@ -52,7 +52,7 @@ class Tokens : public testing::Test {
   tests::TemporaryFolder folder_;
 };
 
-TEST_F(Tokens, LabelsAreTheNextTokens) {
+TEST_F(Tokens, labels_are_the_next_tokens) {
   const std::vector<std::pair<TokenType, int>> types = {
       {TokenType::u8, 1}, {TokenType::u16, 2}, {TokenType::i32, 4}};
   for (const auto& [type, bytes] : types) {
@@ -64,7 +64,7 @@ TEST_F(Tokens, LabelsAreTheNextTokens) {
   }
 }
 
-TEST_F(Tokens, EveryWindowHasItsLabels) {
+TEST_F(Tokens, every_window_has_its_labels) {
   for (int count = 5; count < 20; ++count)
     for (const std::int64_t stride : {1, 2, 4, 9}) {
       const Dataset set = read_tokens(counting(count, 2), {.sequence = 4, .stride = stride});
@@ -78,7 +78,7 @@ TEST_F(Tokens, EveryWindowHasItsLabels) {
     }
 }
 
-TEST_F(Tokens, LargeAndTextTokens) {
+TEST_F(Tokens, large_and_text_tokens) {
   const std::string large = put("large.bin", tests::little(0xFFFE, 2) + tests::little(0xFFFF, 2));
   EXPECT_THAT(values(whole(read_tokens(large, {.sequence = 1})).labels), ElementsAre(0xFFFF));
   const std::string text = put("a.txt", "h\xc3\xa9!");
@@ -87,7 +87,7 @@ TEST_F(Tokens, LargeAndTextTokens) {
   EXPECT_THAT(values(batch.labels), ElementsAre(0xc3, 0xa9, '!'));
 }
 
-TEST_F(Tokens, PartsHaveNoTokenInCommon) {
+TEST_F(Tokens, parts_have_no_token_in_common) {
   const TrainTest sets = read_tokens(counting(100, 2), {.sequence = 5, .stride = 1}, 0.2);
   std::set<std::int64_t> train, test;
   for (const auto& [set, tokens] : {std::pair{&sets.train, &train}, std::pair{&sets.test, &test}}) {
@@ -101,7 +101,7 @@ TEST_F(Tokens, PartsHaveNoTokenInCommon) {
   EXPECT_EQ(*test.begin(), 80);
 }
 
-TEST_F(Tokens, BatchesAreTheSameForAnyNumberOfThreads) {
+TEST_F(Tokens, batches_are_the_same_for_any_number_of_threads) {
   const Dataset set = read_tokens(counting(5000, 2), {.sequence = 16, .stride = 7});
   const auto alone = make_loader(set, {.batch_size = 32, .seed = 4, .threads = 0}),
              together = make_loader(set, {.batch_size = 32, .seed = 4, .threads = 3});
@@ -114,7 +114,7 @@ TEST_F(Tokens, BatchesAreTheSameForAnyNumberOfThreads) {
   EXPECT_FALSE(together->next_batch());
 }
 
-TEST_F(Tokens, TheFingerprintIsOfTheTokensAndTheWindows) {
+TEST_F(Tokens, the_fingerprint_is_of_the_tokens_and_the_windows) {
   const auto print = [&](const Dataset& set) { return make_loader(set)->fingerprint(); };
   const std::string path = counting(50, 2);
   const std::string before = print(read_tokens(path, {.sequence = 4}));
@@ -126,7 +126,7 @@ TEST_F(Tokens, TheFingerprintIsOfTheTokensAndTheWindows) {
   EXPECT_NE(print(read_tokens(put("other.bin", other), {.sequence = 4})), before);
 }
 
-TEST_F(Tokens, MistakesAreRefused) {
+TEST_F(Tokens, mistakes_are_refused) {
   const std::string path = counting(10, 2), odd = put("odd.bin", "abc"), none = put("none.bin", "");
   EXPECT_EQ(refusal<ParseError>([&] { read_tokens(odd); }),
             "ROOT/odd.bin: 3 bytes are no whole number of tokens of 2 bytes");
@@ -153,14 +153,14 @@ TEST_F(Tokens, MistakesAreRefused) {
             "tokens: a share of 1 for the test set; expected one above 0 and below 1");
 }
 
-TEST_F(Tokens, AFileThatIsCutOffLaterIsAnError) {
+TEST_F(Tokens, a_file_that_is_cut_off_later_is_an_error) {
   const std::string path = counting(5000, 2);
   const Dataset set = read_tokens(path, {.sequence = 4});
   tests::put_file(path, "ab");
   EXPECT_THROW(set.data_source->item(1000), IoError);
 }
 
-TEST_F(Tokens, OneHotIsRefused) {
+TEST_F(Tokens, one_hot_is_refused) {
   EXPECT_EQ(refusal<TypeError>([&] {
               make_loader(read_tokens(counting(10, 2), {.sequence = 4}),
                           {.transforms = {OneHot{10}}});

@@ -38,14 +38,14 @@ const std::vector<Element>& values(const Array& array) {
   return std::get<std::vector<Element>>(array.values);
 }
 
-TEST(Transforms, NoneLeavesTheTypeAlone) {
+TEST(Transforms, none_leaves_the_type_alone) {
   const Batch batch = transformed(counting<std::uint8_t>(2, {3}), {});
   EXPECT_EQ(batch.data.shape, (Shape{2, 3}));
   EXPECT_THAT(values<std::uint8_t>(batch.data), ElementsAre(0, 1, 2, 3, 4, 5));
   EXPECT_THAT(values<std::int32_t>(batch.labels), ElementsAre(0, 1));
 }
 
-TEST(Transforms, ScaleOfEveryType) {
+TEST(Transforms, scale_of_every_type) {
   const auto check = [](const Dataset& dataset) {
     const Batch batch = transformed(dataset, {Scale{0.5}});
     EXPECT_THAT(values<float>(batch.data), ElementsAre(0, 0.5f, 1, 1.5f));
@@ -57,14 +57,14 @@ TEST(Transforms, ScaleOfEveryType) {
   check(counting<std::uint8_t>(2, {2}));
 }
 
-TEST(Transforms, ScaleIsAProductInF32) {
+TEST(Transforms, scale_is_a_product_in_f32) {
   const Batch batch = transformed(counting<std::uint8_t>(1, {256}), {Scale{}});
   for (int k = 0; k < 256; ++k)
     EXPECT_EQ(values<float>(batch.data)[static_cast<std::size_t>(k)],
               static_cast<float>(k) * static_cast<float>(1.0 / 255));
 }
 
-TEST(Transforms, NormalizeByOneOrByChannel) {
+TEST(Transforms, normalize_by_one_or_by_channel) {
   const Dataset dataset = counting<float>(1, {2, 1, 2});
   EXPECT_THAT(values<float>(transformed(dataset, {Normalize{{1}, {2}}}).data),
               ElementsAre(-0.5f, 0, 0.5f, 1));
@@ -72,7 +72,7 @@ TEST(Transforms, NormalizeByOneOrByChannel) {
               ElementsAre(-0.5f, 0, 0, 0.25f));
 }
 
-TEST(Transforms, ScaleThenNormalize) {
+TEST(Transforms, scale_then_normalize) {
   const Batch batch =
       transformed(counting<std::uint8_t>(3, {1, 2, 2}), {Scale{0.25}, Normalize{{1}, {0.5}}});
   std::vector<float> expected;
@@ -81,7 +81,7 @@ TEST(Transforms, ScaleThenNormalize) {
   EXPECT_EQ(batch.data.shape, (Shape{3, 1, 2, 2}));
 }
 
-TEST(Transforms, ReshapeFindsTheOpenSize) {
+TEST(Transforms, reshape_finds_the_open_size) {
   const Dataset dataset = counting<std::uint8_t>(2, {2, 3});
   EXPECT_EQ(transformed(dataset, {Reshape{{6}}}).data.shape, (Shape{2, 6}));
   EXPECT_EQ(transformed(dataset, {Reshape{{3, -1}}}).data.shape, (Shape{2, 3, 2}));
@@ -90,20 +90,20 @@ TEST(Transforms, ReshapeFindsTheOpenSize) {
   EXPECT_EQ(values<float>(batch.data)[11], 11);
 }
 
-TEST(Transforms, PadPutsZerosAround) {
+TEST(Transforms, pad_puts_zeros_around) {
   const Batch batch = transformed(counting<std::int32_t>(2, {1, 1, 2}), {Pad{1}});
   EXPECT_EQ(batch.data.shape, (Shape{2, 1, 3, 4}));
   EXPECT_THAT(values<std::int32_t>(batch.data), ElementsAre(0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0,  //
                                                             0, 0, 0, 0, 0, 2, 3, 0, 0, 0, 0, 0));
 }
 
-TEST(Transforms, CenterCropTakesTheMiddle) {
+TEST(Transforms, center_crop_takes_the_middle) {
   const Batch batch = transformed(counting<std::uint8_t>(1, {2, 3, 4}), {CenterCrop{1, 2}});
   EXPECT_EQ(batch.data.shape, (Shape{1, 2, 1, 2}));
   EXPECT_THAT(values<std::uint8_t>(batch.data), ElementsAre(5, 6, 17, 18));
 }
 
-TEST(Transforms, FlipAlwaysAndNever) {
+TEST(Transforms, flip_always_and_never) {
   const Dataset dataset = counting<double>(2, {2, 3});
   EXPECT_THAT(values<double>(transformed(dataset, {RandomFlip{1}}).data),
               ElementsAre(2, 1, 0, 5, 4, 3, 8, 7, 6, 11, 10, 9));
@@ -115,7 +115,7 @@ TEST(Transforms, FlipAlwaysAndNever) {
               ElementsAre(2, 1, 0));
 }
 
-TEST(Transforms, FlipHappensWithItsProbability) {
+TEST(Transforms, flip_happens_with_its_probability) {
   const Batch batch = transformed(counting<std::int64_t>(4000, {2}), {RandomFlip{0.25}});
   int flipped = 0;
   for (std::size_t k = 0; k < 4000; ++k)
@@ -124,7 +124,7 @@ TEST(Transforms, FlipHappensWithItsProbability) {
   EXPECT_NEAR(flipped, 1000, 100);  // 3.6 standard deviations
 }
 
-TEST(Transforms, RandomCropReachesEveryPlaceEqually) {
+TEST(Transforms, random_crop_reaches_every_place_equally) {
   const Batch batch = transformed(counting<std::int64_t>(9000, {3, 3}), {RandomCrop{1, 1}});
   EXPECT_EQ(batch.data.shape, (Shape{9000, 1, 1}));
   std::map<std::int64_t, int> places;
@@ -134,7 +134,7 @@ TEST(Transforms, RandomCropReachesEveryPlaceEqually) {
   for (const auto& [place, count] : places) EXPECT_NEAR(count, 1000, 120) << place;
 }
 
-TEST(Transforms, CropsAreWindows) {
+TEST(Transforms, crops_are_windows) {
   const Dataset dataset = counting<std::int32_t>(50, {2, 4, 5});
   const Batch batch = transformed(dataset, {RandomCrop{2, 3}});
   for (std::int64_t item = 0; item < 50; ++item) {
@@ -150,7 +150,7 @@ TEST(Transforms, CropsAreWindows) {
   }
 }
 
-TEST(Transforms, RandomOnesDrawFromSeedEpochAndItem) {
+TEST(Transforms, random_ones_draw_from_seed_epoch_and_item) {
   const Dataset dataset = counting<std::uint8_t>(40, {1, 6, 6});
   const auto epoch_of = [&](std::uint64_t seed, std::uint64_t epoch, bool shuffle,
                             std::int64_t size) {
@@ -179,7 +179,7 @@ TEST(Transforms, RandomOnesDrawFromSeedEpochAndItem) {
   EXPECT_NE(items, epoch_of(2, 3, true, 8));
 }
 
-TEST(Transforms, TheSameTransformTwiceDrawsTwice) {
+TEST(Transforms, the_same_transform_twice_draws_twice) {
   // Two flips with p = 1/2 of their own leave an item alone, or not.
   const Dataset dataset = counting<std::int64_t>(200, {2});
   const Batch once = transformed(dataset, {RandomFlip{}});
@@ -188,14 +188,14 @@ TEST(Transforms, TheSameTransformTwiceDrawsTwice) {
   EXPECT_NE(twice.data, once.data);
 }
 
-TEST(Transforms, OneHotOfTheLabel) {
+TEST(Transforms, one_hot_of_the_label) {
   const Batch batch = transformed(counting<float>(3, {1}), {OneHot{4}});
   EXPECT_EQ(batch.labels.shape, (Shape{3, 4}));
   EXPECT_THAT(values<float>(batch.labels), ElementsAre(1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0));
   EXPECT_EQ(batch.data.shape, (Shape{3, 1}));
 }
 
-TEST(Transforms, ItemTypeIsThatOfTheBatches) {
+TEST(Transforms, item_type_is_that_of_the_batches) {
   const Dataset dataset = counting<std::uint8_t>(2, {1, 4, 4});
   const std::vector<Transform> transforms = {Pad{2},  RandomCrop{5, 6}, RandomFlip{},
                                              Scale{}, Reshape{{-1}},    OneHot{2}};
@@ -204,7 +204,7 @@ TEST(Transforms, ItemTypeIsThatOfTheBatches) {
   EXPECT_EQ(transformed(dataset, transforms).data.shape, (Shape{2, 30}));
 }
 
-TEST(Transforms, ItemsWithoutElements) {
+TEST(Transforms, items_without_elements) {
   const Dataset dataset = counting<float>(2, {0, 3, 3});
   EXPECT_EQ(transformed(dataset, {Pad{1}, RandomCrop{2, 2}, RandomFlip{1}, Scale{}}).data.shape,
             (Shape{2, 0, 2, 2}));

@@ -18,7 +18,7 @@ namespace {
 using codegen::code_summary;
 using plan::Plan;
 
-TEST(CodeSharing, TheSamePlanTwiceIsCompiledOnce) {
+TEST(CodeSharing, the_same_plan_twice_is_compiled_once) {
   const std::size_t before = code_summary().compiled, shared = code_summary().shared;
   {
     const auto one = make_device("cpu", {.workers = 2}), other = make_device("cpu", {.workers = 1});
@@ -36,7 +36,7 @@ TEST(CodeSharing, TheSamePlanTwiceIsCompiledOnce) {
   EXPECT_EQ(code_summary().compiled - before, 10U) << "it was gone";
 }
 
-TEST(CodeSharing, CodeThatOthersLetGoOfStillRuns) {
+TEST(CodeSharing, code_that_others_let_go_of_still_runs) {
   const auto device = make_device("cpu", {.workers = 2});
   OnDevice kept(*device, plan::small_step());
   { OnDevice gone(*device, plan::small_step()); }
@@ -49,7 +49,7 @@ TEST(CodeSharing, CodeThatOthersLetGoOfStillRuns) {
   EXPECT_EQ(kept.contents(), expected.contents());
 }
 
-TEST(CodeSharing, ThreadsThatWantTheSameCodeCompileItOnce) {
+TEST(CodeSharing, threads_that_want_the_same_code_compile_it_once) {
   const std::size_t before = code_summary().compiled;
   const auto device = make_device("cpu", {.workers = 1});
   {
@@ -59,7 +59,7 @@ TEST(CodeSharing, ThreadsThatWantTheSameCodeCompileItOnce) {
   EXPECT_EQ(code_summary().compiled - before, 5U);
 }
 
-TEST(CodeSharing, OneNameMayBeAnotherCodeInAnotherPlan) {
+TEST(CodeSharing, one_name_may_be_another_code_in_another_plan) {
   const auto load = [](Device& device, double c) {
     Plan p;
     p.name = "one";
@@ -79,7 +79,7 @@ TEST(CodeSharing, OneNameMayBeAnotherCodeInAnotherPlan) {
   }
 }
 
-TEST(CodeSharing, PlansWithObjectsUseAndShareThem) {
+TEST(CodeSharing, plans_with_objects_use_and_share_them) {
   Plan compiled = plan::small_step();
   const auto times = plan::compile_units(compiled, codegen::detect_host(), 2);
   ASSERT_EQ(times.size(), compiled.units.size());
@@ -100,7 +100,7 @@ TEST(CodeSharing, PlansWithObjectsUseAndShareThem) {
     EXPECT_EQ(again.units[k].object, compiled.units[k].object);
 }
 
-TEST(CodeSharing, TargetsDoNotShare) {
+TEST(CodeSharing, targets_do_not_share) {
   const std::size_t before = code_summary().compiled;
   const kir::Kernel kernel = plan::square();
   codegen::CodeLibrary host;
@@ -110,13 +110,13 @@ TEST(CodeSharing, TargetsDoNotShare) {
   EXPECT_GT(other.units[0].milliseconds, 0);
 }
 
-TEST(CodeSharing, ObjectsDoNotDependOnNames) {
+TEST(CodeSharing, objects_do_not_depend_on_names) {
   EXPECT_EQ(codegen::compile(plan::square("a"), codegen::detect_host()).object,
             codegen::compile(plan::square("another"), codegen::detect_host()).object);
 }
 
 // A kernel that cannot be compiled fails for everybody who wants it, and stops nobody else.
-TEST(CodeSharing, AFailureIsNotKept) {
+TEST(CodeSharing, a_failure_is_not_kept) {
   const std::size_t shared = code_summary().shared;
   codegen::HostTarget nowhere = codegen::detect_host();
   nowhere.triple = "pdp11-unknown-unknown";
@@ -126,7 +126,7 @@ TEST(CodeSharing, AFailureIsNotKept) {
   EXPECT_EQ(code_summary().shared, shared);
 }
 
-TEST(DescribeHost, GivesSensibleNumbers) {
+TEST(DescribeHost, gives_sensible_numbers) {
   const cpu::HostDescription host = cpu::describe_host();
   const codegen::HostTarget target = codegen::detect_host();
   EXPECT_EQ(host.vector_bytes, target.vector_bytes);
@@ -158,7 +158,7 @@ class Caches : public testing::Test {
   const std::filesystem::path folder = temporary.path();
 };
 
-TEST_F(Caches, AreReadFromTheSystem) {
+TEST_F(Caches, are_read_from_the_system) {
   add(0, "Data", "1", "48K", "12");
   add(1, "Instruction", "1", "64K", "16");
   add(2, "Unified", "2", "2048K", "16");
@@ -170,7 +170,7 @@ TEST_F(Caches, AreReadFromTheSystem) {
   EXPECT_EQ(host.l3_bytes, 32 << 20);
 }
 
-TEST_F(Caches, WhatIsMissingOrSenselessHasDefaults) {
+TEST_F(Caches, what_is_missing_or_senseless_has_defaults) {
   EXPECT_EQ(read(), cpu::HostDescription());
   add(0, "Data", "1", "lots", "many");
   add(1, "Unified", "2", "-5K", "0");

@@ -78,7 +78,7 @@ double play(Device& device, const Plan& plan, std::int64_t items, int runs) {
   return time.count();
 }
 
-TEST(CpuDevice, GivesTheBitsOfTheInterpreterForAnyNumberOfWorkers) {
+TEST(CpuDevice, gives_the_bits_of_the_interpreter_for_any_number_of_workers) {
   for (const std::int64_t n : {100, 101, 127, 1000, 4096}) {
     SCOPED_TRACE(n);
     const Plan plan = plan::small_step(n);
@@ -90,7 +90,7 @@ TEST(CpuDevice, GivesTheBitsOfTheInterpreterForAnyNumberOfWorkers) {
   }
 }
 
-TEST(CpuDevice, ComputesWhatThePlanSays) {
+TEST(CpuDevice, computes_what_the_plan_says) {
   const auto device = make_device("cpu", {.workers = 2});
   const std::int64_t n = 200;
   OnDevice on(*device, plan::small_step(n));
@@ -110,7 +110,7 @@ TEST(CpuDevice, ComputesWhatThePlanSays) {
   EXPECT_NEAR(loss, expected, expected * 1e-5);
 }
 
-TEST(CpuDevice, RunsCompiledPlansFromBytes) {
+TEST(CpuDevice, runs_compiled_plans_from_bytes) {
   Plan plan = plan::small_step();
   plan.units.push_back(plan::unit_of(plan::square("twin")));  // the same code as "square"
   plan.launches[4].unit = static_cast<std::uint32_t>(plan.units.size() - 1);
@@ -136,7 +136,7 @@ TEST(CpuDevice, RunsCompiledPlansFromBytes) {
   EXPECT_THROW(make_device("cpu")->load(damaged), DeviceError);
 }
 
-TEST(CpuDevice, ManyTinyLaunchesMeetAtTheirBarriers) {
+TEST(CpuDevice, many_tiny_launches_meet_at_their_barriers) {
   constexpr int kLaunches = 1000, kRuns = 100;
   const auto device = make_device("cpu", {.workers = 2});
   const double barriers = kLaunches * (kRuns - 1);
@@ -149,13 +149,13 @@ TEST(CpuDevice, ManyTinyLaunchesMeetAtTheirBarriers) {
       one);
 }
 
-TEST(CpuDevice, MoreWorkersThanCpusSleepAndStillMeet) {
+TEST(CpuDevice, more_workers_than_cpus_sleep_and_still_meet) {
   for (const int workers : {3, 7})
     play(*make_device("cpu", {.workers = workers}), ping_pong(200, 14), 14, 5);
   play(*make_device("cpu", {.workers = 2, .spin_microseconds = 0}), ping_pong(200, 2), 2, 10);
 }
 
-TEST(CpuDevice, WorkersWakeUpAfterALongPause) {
+TEST(CpuDevice, workers_wake_up_after_a_long_pause) {
   const auto device = make_device("cpu", {.workers = 2, .spin_microseconds = 50});
   OnDevice on(*device, ping_pong(10, 2));
   for (int k = 0; k < 5; ++k) {
@@ -167,7 +167,7 @@ TEST(CpuDevice, WorkersWakeUpAfterALongPause) {
   EXPECT_THAT(a, testing::ElementsAre(50, 50));
 }
 
-TEST(CpuDevice, AllocatesNothingAfterTheFirstRun) {
+TEST(CpuDevice, allocates_nothing_after_the_first_run) {
   for (const int workers : {1, 3}) {
     const auto device = make_device("cpu", {.workers = workers});
     OnDevice on(*device, plan::small_step());
@@ -183,7 +183,7 @@ TEST(CpuDevice, AllocatesNothingAfterTheFirstRun) {
   }
 }
 
-TEST(CpuDevice, TheStatusWordIsReadOnce) {
+TEST(CpuDevice, the_status_word_is_read_once) {
   for (const char* name : {"cpu", "kir"}) {
     const auto device = make_device(name, {.workers = 2});
     OnDevice on(*device, plan::small_step());
@@ -195,7 +195,7 @@ TEST(CpuDevice, TheStatusWordIsReadOnce) {
   }
 }
 
-TEST(CpuDevice, BindingsMustFit) {
+TEST(CpuDevice, bindings_must_fit) {
   for (const char* name : {"cpu", "kir"}) {
     SCOPED_TRACE(name);
     const auto device = make_device(name, {.workers = 2});
@@ -239,7 +239,7 @@ TEST(CpuDevice, BindingsMustFit) {
   }
 }
 
-TEST(CpuDevice, BoundMemoryMustSuitTheElements) {
+TEST(CpuDevice, bound_memory_must_suit_the_elements) {
   const auto device = make_device("cpu", {.workers = 1});
   OnDevice on(*device, ping_pong(1, 2));
   const MemoryId memory = device->allocate(64);
@@ -251,7 +251,7 @@ TEST(CpuDevice, BoundMemoryMustSuitTheElements) {
   on.regions[0] = whole;
 }
 
-TEST(CpuDevice, CopiesAreChecked) {
+TEST(CpuDevice, copies_are_checked) {
   const auto device = make_device("cpu", {.workers = 1});
   const MemoryId a = device->allocate(100), b = device->allocate(5 << 20);
   std::vector<std::byte> bytes(100, std::byte{3}), back(100);
@@ -276,7 +276,7 @@ TEST(CpuDevice, CopiesAreChecked) {
   EXPECT_EQ(device->memory().peak_allocated, 100 + (5 << 20));
 }
 
-TEST(CpuDevice, MemoryIsSummarised) {
+TEST(CpuDevice, memory_is_summarised) {
   const auto device = make_device("cpu", {.workers = 3});
   const Plan plan = plan::small_step();
   OnDevice on(*device, plan);
@@ -287,7 +287,7 @@ TEST(CpuDevice, MemoryIsSummarised) {
 
 #if defined(__x86_64__)
 // A caller that flushes subnormals to zero gets the same bits, and keeps its setting.
-TEST(CpuDevice, TheCallersFloatEnvironmentDoesNotMatter) {
+TEST(CpuDevice, the_callers_float_environment_does_not_matter) {
   constexpr unsigned kFlush = 0x8040;
   const unsigned saved = _mm_getcsr();
   for (const char* name : {"cpu", "kir"}) {
@@ -306,7 +306,7 @@ TEST(CpuDevice, TheCallersFloatEnvironmentDoesNotMatter) {
 }
 #endif
 
-TEST(CpuDevice, ManyThreadsMayUseOneDevice) {
+TEST(CpuDevice, many_threads_may_use_one_device) {
   const auto device = make_device("cpu", {.workers = 2});
   const auto expected = three_steps(*make_device("kir"), plan::small_step());
   std::atomic<int> wrong{0};
@@ -322,7 +322,7 @@ TEST(CpuDevice, ManyThreadsMayUseOneDevice) {
   EXPECT_EQ(device->memory().allocated, 0);
 }
 
-TEST(CpuDevice, PlansThatBreakARuleAreRefused) {
+TEST(CpuDevice, plans_that_break_a_rule_are_refused) {
   const auto device = make_device("cpu", {.workers = 1});
   const auto refused = [&](const std::function<void(Plan&)>& change) {
     Plan p = plan::small_step();
@@ -344,7 +344,7 @@ TEST(CpuDevice, PlansThatBreakARuleAreRefused) {
   refused([](Plan& p) { p.regions[1].name = "x"; });
 }
 
-TEST(KirDevice, FindsWhatAFastDeviceTakesOnTrust) {
+TEST(KirDevice, finds_what_a_fast_device_takes_on_trust) {
   const auto device = make_device("kir");
   Plan unordered = plan::small_step();
   unordered.launches[3].after.clear();
@@ -355,7 +355,7 @@ TEST(KirDevice, FindsWhatAFastDeviceTakesOnTrust) {
   EXPECT_THROW(on.run(kUniforms), InternalError);
 }
 
-TEST(MakeDevice, NamesWhatThereIs) {
+TEST(MakeDevice, names_what_there_is) {
   EXPECT_THAT(device_names(), testing::ElementsAre("cpu", "kir"));
   EXPECT_EQ(make_device("kir")->name(), "kir");
   EXPECT_THAT(make_device("cpu", {.workers = 3})->description(),
@@ -365,7 +365,7 @@ TEST(MakeDevice, NamesWhatThereIs) {
   EXPECT_THROW(make_device("cpu", {.workers = 1 << 20}), DeviceError);
 }
 
-TEST(WorkerPool, EveryWorkerRunsEveryJobOnce) {
+TEST(WorkerPool, every_worker_runs_every_job_once) {
   for (const int workers : {1, 2, 5}) {
     cpu::WorkerPool pool(workers, std::chrono::microseconds(20));
     std::vector<int> counts(static_cast<std::size_t>(workers));
@@ -380,7 +380,7 @@ TEST(WorkerPool, EveryWorkerRunsEveryJobOnce) {
   EXPECT_THROW(cpu::WorkerPool(0, {}), DeviceError);
 }
 
-TEST(WorkerPool, ThrowsInTheCallerWhatAWorkerThrew) {
+TEST(WorkerPool, throws_in_the_caller_what_a_worker_threw) {
   cpu::WorkerPool pool(3, std::chrono::microseconds(20));
   const auto run = [&](int thrower) {
     pool.run(
@@ -399,7 +399,7 @@ TEST(WorkerPool, ThrowsInTheCallerWhatAWorkerThrew) {
 }
 
 // The best of many short batches: what a barrier costs while both workers have a CPU.
-TEST(WorkerPool, TheCostOfABarrier) {
+TEST(WorkerPool, the_cost_of_a_barrier) {
   constexpr int kBatches = 200, kRounds = 1000;
   struct Context {
     cpu::WorkerPool pool{2, std::chrono::microseconds(200)};

@@ -65,7 +65,7 @@ std::string message_of_run(const Plan& plan, bool sentinels = true) {
   });
 }
 
-TEST(Sentinels, AKernelThatWritesBesideItsRegionIsFound) {
+TEST(Sentinels, a_kernel_that_writes_beside_its_region_is_found) {
   EXPECT_EQ(message_of_run(ten_ones(0, Storage::output)), "no error");
   EXPECT_EQ(message_of_run(ten_ones(1, Storage::output)),
             "memory 2: something wrote to byte 40 of its 40 bytes");
@@ -73,7 +73,7 @@ TEST(Sentinels, AKernelThatWritesBesideItsRegionIsFound) {
             "memory 2: something wrote 12 bytes before its 40 bytes");
 }
 
-TEST(Sentinels, AKernelThatWritesIntoAGapOfTheArenaIsFound) {
+TEST(Sentinels, a_kernel_that_writes_into_a_gap_of_the_arena_is_found) {
   EXPECT_EQ(message_of_run(ten_ones(0, Storage::arena)), "no error");
   EXPECT_EQ(
       message_of_run(ten_ones(2, Storage::arena)),
@@ -81,7 +81,7 @@ TEST(Sentinels, AKernelThatWritesIntoAGapOfTheArenaIsFound) {
   EXPECT_EQ(message_of_run(ten_ones(2, Storage::arena), false), "no error");
 }
 
-TEST(Sentinels, TheHostsOwnWritesAreSeenToo) {
+TEST(Sentinels, the_hosts_own_writes_are_seen_too) {
   for (const char* name : {"cpu", "kir"}) {
     const auto device = make_device(name, {.workers = 1, .sentinels = true});
     const MemoryId small = device->allocate(100), large = device->allocate(3 << 20);
@@ -96,7 +96,7 @@ TEST(Sentinels, TheHostsOwnWritesAreSeenToo) {
   }
 }
 
-TEST(Sentinels, APlanThatKeepsToItsMemoryRunsAsBefore) {
+TEST(Sentinels, a_plan_that_keeps_to_its_memory_runs_as_before) {
   std::map<std::string, std::vector<std::byte>> expected;
   for (const char* name : {"kir", "cpu"})
     for (const bool sentinels : {false, true}) {
@@ -110,7 +110,7 @@ TEST(Sentinels, APlanThatKeepsToItsMemoryRunsAsBefore) {
     }
 }
 
-TEST(Sentinels, ReadAsNaNInEveryFloat) {
+TEST(Sentinels, read_as_na_n_in_every_float) {
   std::vector<std::byte> bytes(64);
   write_sentinels(bytes);
   EXPECT_EQ(damaged_sentinel(bytes), std::nullopt);
@@ -128,7 +128,7 @@ TEST(Sentinels, ReadAsNaNInEveryFloat) {
   EXPECT_EQ(damaged_sentinel(bytes), 7);
 }
 
-TEST(ArenaGaps, AreWhatNoBufferCovers) {
+TEST(ArenaGaps, are_what_no_buffer_covers) {
   Plan p = ten_ones(0, Storage::arena);
   p.arena_bytes = 200;
   const ArenaGaps gaps(p);
@@ -136,7 +136,7 @@ TEST(ArenaGaps, AreWhatNoBufferCovers) {
   EXPECT_THAT(ArenaGaps(Plan{}).gaps(), testing::IsEmpty());
 }
 
-TEST(ArenaPoison, CoversGapsAndOtherTemporariesWhileItStands) {
+TEST(ArenaPoison, covers_gaps_and_other_temporaries_while_it_stands) {
   const Plan p = ten_ones(0, Storage::arena);
   alignas(64) std::byte arena[104] = {};
   {

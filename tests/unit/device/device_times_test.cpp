@@ -23,7 +23,7 @@ RunTimes timed_run(Device& device, OnDevice& on) {
   return times;
 }
 
-TEST(RunTimes, EveryLaunchHasItsTimes) {
+TEST(RunTimes, every_launch_has_its_times) {
   for (const char* name : {"cpu", "kir"})
     for (const int workers : {1, 2, 3}) {
       SCOPED_TRACE(fmt::format("{}, {} workers", name, workers));
@@ -48,7 +48,7 @@ TEST(RunTimes, EveryLaunchHasItsTimes) {
     }
 }
 
-TEST(RunTimes, TimedRunsComputeTheSameAndAllocateNothingAfterTheFirst) {
+TEST(RunTimes, timed_runs_compute_the_same_and_allocate_nothing_after_the_first) {
   const Plan plan = plan::small_step();
   const auto device = make_device("cpu", {.workers = 3});
   OnDevice plain(*device, plan), timed(*device, plan);
@@ -69,7 +69,7 @@ TEST(RunTimes, TimedRunsComputeTheSameAndAllocateNothingAfterTheFirst) {
   EXPECT_EQ(timed.contents(), plain.contents());
 }
 
-TEST(RunTimes, OneSetOfTimesServesSeveralPlans) {
+TEST(RunTimes, one_set_of_times_serves_several_plans) {
   const auto device = make_device("cpu", {.workers = 2});
   Plan half = plan::small_step();
   half.launches.resize(3);
@@ -81,7 +81,7 @@ TEST(RunTimes, OneSetOfTimesServesSeveralPlans) {
   EXPECT_EQ(times.launches.size(), 3U);
 }
 
-TEST(Profile, SumsTheLaunchesOfAKernel) {
+TEST(Profile, sums_the_launches_of_a_kernel) {
   const Plan plan = plan::small_step();
   Profile profile(plan);
   RunTimes times;
@@ -105,7 +105,7 @@ TEST(Profile, SumsTheLaunchesOfAKernel) {
   EXPECT_THROW(profile.record(times, recorder, {}), TypeError);
 }
 
-TEST(Profile, BecomesSpansOfATrace) {
+TEST(Profile, becomes_spans_of_a_trace) {
   const Plan plan = plan::small_step();
   const auto device = make_device("cpu", {.workers = 2});
   OnDevice on(*device, plan);

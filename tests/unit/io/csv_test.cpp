@@ -35,7 +35,7 @@ std::string grammar_error(const std::string& text, const io::CsvLimits& limits =
   });
 }
 
-TEST(CsvReader, LineEndsOfEverySystem) {
+TEST(CsvReader, line_ends_of_every_system) {
   const Records expected = {{"a", "b"}, {"1", "2"}};
   EXPECT_EQ(records("a,b\n1,2\n"), expected);
   EXPECT_EQ(records("a,b\r\n1,2\r\n"), expected);
@@ -48,20 +48,20 @@ TEST(CsvReader, LineEndsOfEverySystem) {
   EXPECT_THAT(records("\n\n"), IsEmpty());
 }
 
-TEST(CsvReader, QuotesHoldAnything) {
+TEST(CsvReader, quotes_hold_anything) {
   EXPECT_EQ(records("\"a,b\",\"c\"\"d\",\"e\nf\r\ng\",\"\"\n1,2,3,4"),
             (Records{{"a,b", "c\"d", "e\nf\r\ng", ""}, {"1", "2", "3", "4"}}));
   EXPECT_EQ(records("\"\"\"\"\"\""), (Records{{"\"\""}}));
   EXPECT_EQ(records("\"a\" , \" b \""), (Records{{"a", " b "}}));
 }
 
-TEST(CsvReader, SpacesAndEmptyFields) {
+TEST(CsvReader, spaces_and_empty_fields) {
   EXPECT_EQ(records(" a ,\tb,,\n"), (Records{{"a", "b", "", ""}}));
   EXPECT_EQ(records("a\tb\t\tc", '\t'), (Records{{"a", "b", "", "c"}}));
   EXPECT_EQ(records("1;2", ';'), (Records{{"1", "2"}}));
 }
 
-TEST(CsvReader, CountsLinesInsideQuotes) {
+TEST(CsvReader, counts_lines_inside_quotes) {
   const std::string text = "a\n\"x\ny\r\nz\"\n\"u\rv\"\nb";
   io::CsvReader reader("file", text, ',');
   std::vector<std::int64_t> lines;
@@ -69,7 +69,7 @@ TEST(CsvReader, CountsLinesInsideQuotes) {
   EXPECT_THAT(lines, ElementsAre(1, 2, 5, 7));
 }
 
-TEST(CsvReader, RefusesBrokenQuotes) {
+TEST(CsvReader, refuses_broken_quotes) {
   EXPECT_EQ(grammar_error("a,b\n1,\"x\ny\nz"),
             "file: line 2: column 1: a quote that is not closed");
   EXPECT_EQ(grammar_error("a,b\n1,\"x\"y\n"),
@@ -78,12 +78,12 @@ TEST(CsvReader, RefusesBrokenQuotes) {
             "file: line 1: column 1: a quote inside a field that does not begin with one");
 }
 
-TEST(CsvReader, RefusesEmptyLinesBetweenOthers) {
+TEST(CsvReader, refuses_empty_lines_between_others) {
   EXPECT_EQ(grammar_error("a,b\n\n\n1,2\n"), "file: line 2: an empty line between others");
   EXPECT_EQ(grammar_error("\na,b\n"), "file: line 1: an empty line between others");
 }
 
-TEST(CsvReader, BoundsLinesAndFields) {
+TEST(CsvReader, bounds_lines_and_fields) {
   const io::CsvLimits limits{.record_bytes = 20, .fields = 4};
   EXPECT_EQ(grammar_error("1,2,3,4\n", limits), "no error");
   EXPECT_EQ(grammar_error("1,2,3,4,5\n", limits), "file: line 1: more than 4 fields");
@@ -122,7 +122,7 @@ std::vector<std::int64_t> classes_of(const Dataset& dataset) {
   return std::get<std::vector<std::int64_t>>(dataset.labels->values);
 }
 
-TEST_F(CsvTest, NumbersAndClasses) {
+TEST_F(CsvTest, numbers_and_classes) {
   const Dataset dataset = read("x,y,kind\n1,-2.5e1,0\n+3,.5,2\n");
   EXPECT_EQ(dataset.data->shape, (Shape{2, 2}));
   EXPECT_THAT(data_of(dataset), ElementsAre(1, -25, 3, 0.5f));
@@ -132,23 +132,23 @@ TEST_F(CsvTest, NumbersAndClasses) {
   EXPECT_EQ(dataset.name, "table.csv");
 }
 
-TEST_F(CsvTest, NamesBecomeClassesInOrderOfAppearance) {
+TEST_F(CsvTest, names_become_classes_in_order_of_appearance) {
   const Dataset dataset = read("colour,size,kind\nred,1,cat\nblue,2,dog\nred,3,\"cat\"\n,4,dog\n");
   EXPECT_THAT(data_of(dataset), ElementsAre(0, 1, 1, 2, 0, 3, 2, 4));
   EXPECT_THAT(classes_of(dataset), ElementsAre(0, 1, 0, 1));
   EXPECT_THAT(dataset.classes, ElementsAre("cat", "dog"));
 }
 
-TEST_F(CsvTest, AnEmptyNameBeforeOthersIsAClassToo) {
+TEST_F(CsvTest, an_empty_name_before_others_is_a_class_too) {
   EXPECT_THAT(data_of(read("a,b\n,1\nx,1\n,1\n")), ElementsAre(0, 1, 0));
 }
 
-TEST_F(CsvTest, QuotedNumbersMayBeNames) {
+TEST_F(CsvTest, quoted_numbers_may_be_names) {
   EXPECT_THAT(classes_of(read("a,b\n1,12A\n2,\"12\"\n")), ElementsAre(0, 1));
   EXPECT_THAT(data_of(read("a,b\n\"1.5\",1\n")), ElementsAre(1.5f));
 }
 
-TEST_F(CsvTest, OtherLabelsAreNumbers) {
+TEST_F(CsvTest, other_labels_are_numbers) {
   const auto numbers = [&](const std::string& text) {
     const Dataset dataset = read(text);
     EXPECT_EQ(dataset.labels->shape.rank(), 2);
@@ -160,7 +160,7 @@ TEST_F(CsvTest, OtherLabelsAreNumbers) {
   EXPECT_THAT(numbers("1,-1\n2,1\n"), ElementsAre(-1, 1));
 }
 
-TEST_F(CsvTest, LabelByNameOrNumber) {
+TEST_F(CsvTest, label_by_name_or_number) {
   const std::string text = "x,kind,y\n1,7,2\n3,8,4\n";
   for (const char* label : {"kind", "1"}) {
     const Dataset dataset = read(text, {.label = label});
@@ -179,7 +179,7 @@ TEST_F(CsvTest, LabelByNameOrNumber) {
             "two columns have the name of the label, 'a'; give its number, from 0");
 }
 
-TEST_F(CsvTest, FindsOutWhetherThereIsAHeader) {
+TEST_F(CsvTest, finds_out_whether_there_is_a_header) {
   EXPECT_EQ(read("1,2\n3,4\n").size(), 2);
   EXPECT_EQ(read("a,b\n3,4\n").size(), 1);
   EXPECT_EQ(read("0,1,label\n3,4,5\n").size(), 1);  // a name above a number
@@ -189,7 +189,7 @@ TEST_F(CsvTest, FindsOutWhetherThereIsAHeader) {
   EXPECT_EQ(read("1,2\n3,4\n", {.header = true}).size(), 1);
 }
 
-TEST_F(CsvTest, OtherSeparators) {
+TEST_F(CsvTest, other_separators) {
   EXPECT_THAT(data_of(read("a;b\n1;2\n", {.separator = ';'})), ElementsAre(1));
   EXPECT_THAT(data_of(read("a\tb\n1\t2\n", {.separator = '\t'})), ElementsAre(1));
   EXPECT_EQ(refusal("a;b\n1;2\n"),
@@ -198,7 +198,7 @@ TEST_F(CsvTest, OtherSeparators) {
     EXPECT_THROW(read("a,b\n1,2\n", {.separator = bad}), TypeError);
 }
 
-TEST_F(CsvTest, SaysWhereNumbersAreNone) {
+TEST_F(CsvTest, says_where_numbers_are_none) {
   EXPECT_EQ(refusal("x,y\n1,2\n3\n"), "line 3: 1 field; the lines before have 2");
   EXPECT_EQ(refusal("x,y\n1,2\n3,4,5\n"), "line 3: 3 fields; the lines before have 2");
   EXPECT_EQ(refusal("x,y\n1,2\n,4\n"), "line 3, column 'x': an empty field in a column of numbers");
@@ -218,7 +218,7 @@ TEST_F(CsvTest, SaysWhereNumbersAreNone) {
             "line 2, column 'x': all fields of the column are empty");
 }
 
-TEST_F(CsvTest, RefusesFilesWithoutData) {
+TEST_F(CsvTest, refuses_files_without_data) {
   EXPECT_EQ(refusal(""), "line 1: the file is empty");
   EXPECT_EQ(refusal("\n\n"), "line 1: the file is empty");
   EXPECT_EQ(refusal("x,y\n"), "there are no lines of data");
@@ -227,7 +227,7 @@ TEST_F(CsvTest, RefusesFilesWithoutData) {
   EXPECT_THROW(read_csv(folder_.path()), IoError);
 }
 
-TEST_F(CsvTest, ReadsWhatASpreadsheetWrites) {
+TEST_F(CsvTest, reads_what_a_spreadsheet_writes) {
   const Dataset dataset = read(
       "\xEF\xBB\xBF\"Height, m\",\"Says \"\"hi\"\"\",Kind\r\n1.8,yes,a\r\n1.7,\"no, or\nso\",b\r\n",
       {.label = "Kind"});

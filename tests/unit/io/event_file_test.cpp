@@ -26,7 +26,7 @@ void overwrite(const std::filesystem::path& path, std::string_view content) {
   std::ofstream(path, std::ios::binary) << content;
 }
 
-TEST(EventFile, CrcIsCastagnolis) {
+TEST(EventFile, crc_is_castagnolis) {
   // The vectors of RFC 3720, B.4.
   EXPECT_EQ(crc32c("123456789"), 0xe3069283U);
   EXPECT_EQ(crc32c(std::string(32, '\0')), 0x8a9136aaU);
@@ -34,7 +34,7 @@ TEST(EventFile, CrcIsCastagnolis) {
   EXPECT_EQ(crc32c(""), 0U);
 }
 
-TEST(EventFile, HoldsTheVersionAndEveryScalar) {
+TEST(EventFile, holds_the_version_and_every_scalar) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "events";
   EventFile file(path, 0, 1700000000.25);
@@ -52,7 +52,7 @@ TEST(EventFile, HoldsTheVersionAndEveryScalar) {
                               {{"train/loss", 0.125F}, {"validation/accuracy", 0.9153F}}}));
 }
 
-TEST(EventFile, NumbersThatAreNotFiniteStaySo) {
+TEST(EventFile, numbers_that_are_not_finite_stay_so) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "events";
   constexpr double inf = std::numeric_limits<double>::infinity();
@@ -62,7 +62,7 @@ TEST(EventFile, NumbersThatAreNotFiniteStaySo) {
   EXPECT_EQ(values.at(1).second, -std::numeric_limits<float>::infinity());
 }
 
-TEST(EventFile, GoesOnWhereItWasCut) {
+TEST(EventFile, goes_on_where_it_was_cut) {
   const TemporaryFolder folder;
   const auto whole = folder.path() / "whole", cut = folder.path() / "cut";
   const auto add = [](EventFile& file, int step) {
@@ -84,7 +84,7 @@ TEST(EventFile, GoesOnWhereItWasCut) {
   EXPECT_EQ(read_file(cut), read_file(whole));
 }
 
-TEST(EventFile, WholeRecordsEndBeforeDamage) {
+TEST(EventFile, whole_records_end_before_damage) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "events", damaged = folder.path() / "damaged";
   std::vector<std::uint64_t> ends = {0};
@@ -116,13 +116,13 @@ TEST(EventFile, WholeRecordsEndBeforeDamage) {
   }
 }
 
-TEST(EventFile, ItsNameIsWhatTensorBoardLooksFor) {
+TEST(EventFile, its_name_is_what_tensor_board_looks_for) {
   EXPECT_EQ(event_file_name(1700000000.9, "a host/../b"),
             "events.out.tfevents.1700000000.a-host----b");
   EXPECT_EQ(event_file_name(7, "h"), "events.out.tfevents.0000000007.h");
 }
 
-TEST(AppendFile, ErrorsNameTheFile) {
+TEST(AppendFile, errors_name_the_file) {
   const TemporaryFolder folder;
   EXPECT_THROW(AppendFile(folder.path() / "missing" / "file", 0), IoError);
   EXPECT_THROW(AppendFile(folder.path(), 0), IoError);

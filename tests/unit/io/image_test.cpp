@@ -34,7 +34,7 @@ std::string refusal(const std::string& bytes, const ImageOptions& options = {}) 
 const std::string kPng = tests::png_file({3, 4, 5}, tests::test_image(4, 5, 1, 2));
 const std::string kJpeg = tests::jpeg_file({3, 20, 30}, tests::test_image(20, 30, 1, 2));
 
-TEST(Image, PixelsAreThoseOfPillow) {
+TEST(Image, pixels_are_those_of_pillow) {
   const Json json = read_json(std::filesystem::path(PANTALA_FIXTURES_DIR) / "images.json");
   int files = 0;
   for (const Json& file : json.at("files")) {
@@ -49,14 +49,14 @@ TEST(Image, PixelsAreThoseOfPillow) {
   EXPECT_EQ(files, 20);
 }
 
-TEST(Image, TheContentSaysWhatItIs) {
+TEST(Image, the_content_says_what_it_is) {
   const tests::TemporaryFolder folder;
   tests::put_file(folder.file("really_a_png.jpg"), kPng);
   EXPECT_EQ(values(read_image(folder.file("really_a_png.jpg"))), tests::test_image(4, 5, 1, 2));
   EXPECT_EQ(read_image(folder.file("really_a_png.jpg")).shape, (Shape{3, 4, 5}));
 }
 
-TEST(Image, OtherFilesAreRefused) {
+TEST(Image, other_files_are_refused) {
   EXPECT_EQ(refusal(""), "x.png: neither a PNG nor a JPEG image: the file is empty");
   EXPECT_EQ(refusal("GIF89a..."),
             "x.png: neither a PNG nor a JPEG image: it begins with 47 49 46 38");
@@ -65,7 +65,7 @@ TEST(Image, OtherFilesAreRefused) {
   EXPECT_THROW(decode_image(kPng, "x.png", {2}), TypeError);
 }
 
-TEST(Image, CutOffFilesAreRefused) {
+TEST(Image, cut_off_files_are_refused) {
   for (std::size_t length = 8; length < kPng.size(); ++length)
     EXPECT_THAT(refusal(kPng.substr(0, length)), HasSubstr("x.png: not a whole PNG image: "))
         << length;
@@ -79,13 +79,13 @@ TEST(Image, CutOffFilesAreRefused) {
             "x.png: not a whole JPEG image: Premature end of JPEG file");
 }
 
-TEST(Image, DamagedPixelsOfPngAreRefused) {
+TEST(Image, damaged_pixels_of_png_are_refused) {
   std::string damaged = kPng;
   damaged[damaged.find("IDAT") + 9] ^= 0x10;
   EXPECT_THAT(refusal(damaged), HasSubstr("x.png: not a whole PNG image: IDAT: "));
 }
 
-TEST(Image, NothingIsPrinted) {
+TEST(Image, nothing_is_printed) {
   testing::internal::CaptureStderr();
   // Extraneous bytes before a marker: libjpeg warns, Pillow reads on.
   std::string odd = kJpeg;
@@ -96,7 +96,7 @@ TEST(Image, NothingIsPrinted) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
-TEST(Image, BombsAreRefusedBeforeMemoryIsTaken) {
+TEST(Image, bombs_are_refused_before_memory_is_taken) {
   const std::string few(200, '\0');
   EXPECT_EQ(refusal(tests::png_file({.width = 9000, .height = 9000}, few)),
             "x.png: not a whole PNG image: it says that it has 9000 x 9000 pixels, which 69 bytes "

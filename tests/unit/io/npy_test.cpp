@@ -45,7 +45,7 @@ class NpyTest : public testing::Test {
   const std::string path_ = folder_.file("a.npy");
 };
 
-TEST_F(NpyTest, EveryTypeInBothByteOrders) {
+TEST_F(NpyTest, every_type_in_both_byte_orders) {
   EXPECT_THAT(values<float>(npy_head("<f4", "(1,)") + little(0x3fc00000, 4)), ElementsAre(1.5f));
   EXPECT_THAT(values<float>(npy_head(">f4", "(1,)") + big(0x3fc00000, 4)), ElementsAre(1.5f));
   EXPECT_THAT(values<double>(npy_head("<f8", "(1,)") + little(0xc004000000000000, 8)),
@@ -66,14 +66,14 @@ TEST_F(NpyTest, EveryTypeInBothByteOrders) {
               ElementsAre(0, 1, 1));
 }
 
-TEST_F(NpyTest, Shapes) {
+TEST_F(NpyTest, shapes) {
   EXPECT_EQ(read(npy_head("|u1", "()") + "x").shape, Shape{});
   EXPECT_EQ(read(npy_head("|u1", "(0, 5)")).shape, (Shape{0, 5}));
   EXPECT_EQ(read(npy_head("|u1", "(2L, 1L)") + "xy").shape, (Shape{2, 1}));
   EXPECT_EQ(read(npy_head("|u1", "(1,1,1,1,1,1,1,2,)") + "xy").shape.rank(), 8);
 }
 
-TEST_F(NpyTest, FortranOrderBecomesRowMajor) {
+TEST_F(NpyTest, fortran_order_becomes_row_major) {
   // a[i, j, k] = 100 i + 10 j + k, the first axis fastest.
   std::string bytes;
   for (int k = 0; k < 2; ++k)
@@ -86,7 +86,7 @@ TEST_F(NpyTest, FortranOrderBecomesRowMajor) {
   EXPECT_THAT(values<std::uint8_t>(npy_head("|u1", "(2,)", true) + "\1\2"), ElementsAre(1, 2));
 }
 
-TEST_F(NpyTest, LaterVersionsAndOtherSpellings) {
+TEST_F(NpyTest, later_versions_and_other_spellings) {
   const std::string dictionary = "{\"shape\":(2,),\"fortran_order\":False,\"descr\":\"|u1\"}\n";
   for (const char version : {'\2', '\3'})
     EXPECT_THAT(values<std::uint8_t>("\x93NUMPY" + std::string{version, '\0'} +
@@ -96,7 +96,7 @@ TEST_F(NpyTest, LaterVersionsAndOtherSpellings) {
             path_ + ": NPY version 4; 1 to 3 are known");
 }
 
-TEST_F(NpyTest, LargerThanAChunk) {
+TEST_F(NpyTest, larger_than_a_chunk) {
   std::string bytes;
   std::vector<std::int32_t> expected;
   for (std::int32_t k = 0; k < 200000; ++k) {
@@ -106,7 +106,7 @@ TEST_F(NpyTest, LargerThanAChunk) {
   EXPECT_EQ(values<std::int32_t>(npy_head("<i4", "(200000,)") + bytes), expected);
 }
 
-TEST_F(NpyTest, RefusesWhatItDoesNotRead) {
+TEST_F(NpyTest, refuses_what_it_does_not_read) {
   for (const char* descr : {"<f2", "<u2", "<u4", "<u8", "<c8", "|S5", "<U3", "<M8[ns]", "<f16"})
     EXPECT_THAT(refusal<UnsupportedError>(npy_head(descr, "(1,)") + std::string(64, '\0')),
                 HasSubstr("can be read: convert with array.astype(...)"))
@@ -118,7 +118,7 @@ TEST_F(NpyTest, RefusesWhatItDoesNotRead) {
               HasSubstr("elements that have fields"));
 }
 
-TEST_F(NpyTest, RefusesDamagedHeaders) {
+TEST_F(NpyTest, refuses_damaged_headers) {
   const auto header_refusal = [&](const std::string& dictionary) {
     return refusal(npy_head(dictionary) + "x");
   };
@@ -149,7 +149,7 @@ TEST_F(NpyTest, RefusesDamagedHeaders) {
   EXPECT_THAT(header_refusal("{'descr': '|u1' 'shape'"), HasSubstr("expected ',' or '}'"));
 }
 
-TEST_F(NpyTest, RefusesOtherAmountsThanPromised) {
+TEST_F(NpyTest, refuses_other_amounts_than_promised) {
   EXPECT_THAT(refusal(npy_head("<f4", "(2,)") + "1234567"),
               HasSubstr("promises 8 bytes of elements, the file has 7"));
   EXPECT_THAT(refusal(npy_head("<f4", "(2,)") + "123456789"), HasSubstr("more than the 8 bytes"));
@@ -160,7 +160,7 @@ TEST_F(NpyTest, RefusesOtherAmountsThanPromised) {
   EXPECT_THAT(refusal(npy_head("<f8", "(99999999999999999999,)")), HasSubstr("expected a size"));
 }
 
-TEST_F(NpyTest, WrittenArraysComeBack) {
+TEST_F(NpyTest, written_arrays_come_back) {
   const auto check = [&](const Array& array) {
     write_npy(path_, array);
     EXPECT_EQ(read_npy(path_), array);
@@ -175,7 +175,7 @@ TEST_F(NpyTest, WrittenArraysComeBack) {
   EXPECT_THROW(write_npy(path_, {{}, std::vector<float>(2)}), TypeError);
 }
 
-TEST_F(NpyTest, WritesTheBytesThatNumPyWrites) {
+TEST_F(NpyTest, writes_the_bytes_that_num_py_writes) {
   write_npy(path_, {{2, 3}, std::vector<std::uint8_t>{1, 2, 3, 4, 5, 6}});
   EXPECT_EQ(io::read_file(path_), npy_head("|u1", "(2, 3)") + "\1\2\3\4\5\6");
   if constexpr (std::endian::native == std::endian::little) {
@@ -202,7 +202,7 @@ class NpzTest : public NpyTest {
   const std::string f4_ = npy_head("<f4", "(100, 10)") + std::string(4000, '\0');
 };
 
-TEST_F(NpzTest, StoredAndDeflatedEntries) {
+TEST_F(NpzTest, stored_and_deflated_entries) {
   for (const bool zip64 : {false, true}) {
     tests::put_file(path_, zip({{"a.npy", u1_, false, zip64},
                                 {"b/c.npy", f4_, true, zip64},
@@ -215,7 +215,7 @@ TEST_F(NpzTest, StoredAndDeflatedEntries) {
 }
 
 // zlib may hold output back when its input is at an end: lengths around that of a chunk.
-TEST_F(NpzTest, DeflatedEntriesOfAllLengths) {
+TEST_F(NpzTest, deflated_entries_of_all_lengths) {
   for (int count = 32768; count < 32802; ++count) {
     std::string content = npy_head("<i8", fmt::format("({},)", count));
     for (int k = 0; k < 50; ++k) content += little(static_cast<std::uint64_t>(k * k), 8);
@@ -227,7 +227,7 @@ TEST_F(NpzTest, DeflatedEntriesOfAllLengths) {
   }
 }
 
-TEST_F(NpzTest, ArchivesWithCommentsAndWithoutEntries) {
+TEST_F(NpzTest, archives_with_comments_and_without_entries) {
   std::string archive = zip({{"a.npy", u1_}});
   archive.replace(archive.size() - 2, 2, little(5, 2));
   tests::put_file(path_, archive + "hello");
@@ -236,7 +236,7 @@ TEST_F(NpzTest, ArchivesWithCommentsAndWithoutEntries) {
   EXPECT_TRUE(npz_names(path_).empty());
 }
 
-TEST_F(NpzTest, DirectoriesOfZip64) {
+TEST_F(NpzTest, directories_of_zip64) {
   // The same archive with a zip64 end record, and nothing in the plain one.
   const std::string plain = zip({{"a.npy", u1_, true}});
   const std::string body = plain.substr(0, plain.size() - 22);
@@ -255,13 +255,13 @@ TEST_F(NpzTest, DirectoriesOfZip64) {
   EXPECT_THAT(archive_refusal(end), HasSubstr("zip64"));
 }
 
-TEST_F(NpzTest, UnknownNames) {
+TEST_F(NpzTest, unknown_names) {
   EXPECT_EQ(archive_refusal<TypeError>(zip({{"images.npy", u1_}, {"labels.npy", u1_}}), "label"),
             path_ + ": no array 'label'; did you mean 'labels'?; it has images, labels");
   EXPECT_EQ(archive_refusal<TypeError>(zip({}), "x"), path_ + ": no array 'x'; it has none");
 }
 
-TEST_F(NpzTest, RefusesWhatItDoesNotRead) {
+TEST_F(NpzTest, refuses_what_it_does_not_read) {
   std::string archive = zip({{"a.npy", u1_}});
   const std::size_t entry = archive.find(little(0x02014b50, 4));
   std::string encrypted = archive;
@@ -275,7 +275,7 @@ TEST_F(NpzTest, RefusesWhatItDoesNotRead) {
   EXPECT_THAT(archive_refusal<UnsupportedError>(parts), HasSubstr("in several parts"));
 }
 
-TEST_F(NpzTest, RefusesDamage) {
+TEST_F(NpzTest, refuses_damage) {
   EXPECT_THAT(archive_refusal(""), HasSubstr("not a zip archive"));
   EXPECT_THAT(archive_refusal("hello"), HasSubstr("not a zip archive"));
   EXPECT_THAT(archive_refusal(zip({{"a.npy", u1_}, {"a.npy", u1_}})),

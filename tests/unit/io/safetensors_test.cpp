@@ -50,7 +50,7 @@ std::string raw(std::vector<T> values) {
   return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
 }
 
-TEST_F(SafeTensors, ReadsEveryDtype) {
+TEST_F(SafeTensors, reads_every_dtype) {
   const std::string data = raw<double>({0.1, -2}) + raw<float>({1.5f}) +
                            raw<std::uint16_t>({0x3C00, 0xC000, 0x0001, 0x7C00, 0x7E00}) +
                            raw<std::uint16_t>({0x3FC0}) + raw<std::int64_t>({-5}) +
@@ -81,7 +81,7 @@ TEST_F(SafeTensors, ReadsEveryDtype) {
   EXPECT_EQ(file.read("i").numel(), 0);
 }
 
-TEST_F(SafeTensors, UnknownTensorGetsTheNearestName) {
+TEST_F(SafeTensors, unknown_tensor_gets_the_nearest_name) {
   const Weights file = Weights::open(write(
       "one.safetensors", R"({"weight":{"dtype":"U8","shape":[],"data_offsets":[0,1]}})", "x"));
   EXPECT_FALSE(file.contains("wieght"));
@@ -93,7 +93,7 @@ TEST_F(SafeTensors, UnknownTensorGetsTheNearestName) {
   }
 }
 
-TEST_F(SafeTensors, HeaderLengthIsCheckedAgainstTheFile) {
+TEST_F(SafeTensors, header_length_is_checked_against_the_file) {
   const auto path = folder_ / "length.safetensors";
   for (const std::uint64_t length : {std::uint64_t{3}, std::uint64_t{1} << 40, ~std::uint64_t{0}}) {
     write_file(path, bytes_of(length) + "{}");
@@ -103,7 +103,7 @@ TEST_F(SafeTensors, HeaderLengthIsCheckedAgainstTheFile) {
   EXPECT_THROW(Weights::open(path), ParseError);
 }
 
-TEST_F(SafeTensors, RefusesWhatIsNotAHeader) {
+TEST_F(SafeTensors, refuses_what_is_not_a_header) {
   EXPECT_THAT(refusal("", 0), HasSubstr("not valid JSON"));
   EXPECT_THAT(refusal("{\"a\":", 0), HasSubstr("not valid JSON"));
   EXPECT_THAT(refusal("[]", 0), HasSubstr("expected an object"));
@@ -113,7 +113,7 @@ TEST_F(SafeTensors, RefusesWhatIsNotAHeader) {
   EXPECT_THAT(refusal(R"({"__metadata__":{"a":1}})", 0), HasSubstr("__metadata__"));
 }
 
-TEST_F(SafeTensors, RefusesBadEntries) {
+TEST_F(SafeTensors, refuses_bad_entries) {
   const auto entry = [&](const std::string& fields, std::size_t bytes) {
     return refusal("{\"w\":{" + fields + "}}", bytes);
   };
@@ -149,7 +149,7 @@ TEST_F(SafeTensors, RefusesBadEntries) {
               HasSubstr("two whole numbers"));
 }
 
-TEST_F(SafeTensors, RefusesOverlapsHolesAndRepetitions) {
+TEST_F(SafeTensors, refuses_overlaps_holes_and_repetitions) {
   const std::string a = R"("a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]})";
   EXPECT_THAT(refusal("{" + a + R"(,"b":{"dtype":"U8","shape":[4],"data_offsets":[2,6]}})", 6),
               HasSubstr("tensors overlap"));
@@ -159,7 +159,7 @@ TEST_F(SafeTensors, RefusesOverlapsHolesAndRepetitions) {
   EXPECT_THAT(refusal("{" + a + "," + a + "}", 4), HasSubstr("the key \"a\" appears twice"));
 }
 
-TEST_F(SafeTensors, ListsAllDtypesThatAreNotSupported) {
+TEST_F(SafeTensors, lists_all_dtypes_that_are_not_supported) {
   const auto path = write(
       "new.safetensors",
       R"({"a":{"dtype":"I16","shape":[1],"data_offsets":[0,2]},"b":{"dtype":"F8_E5M2","shape":[1],"data_offsets":[2,3]}})",
@@ -172,12 +172,12 @@ TEST_F(SafeTensors, ListsAllDtypesThatAreNotSupported) {
   }
 }
 
-TEST_F(SafeTensors, MissingFileAndFolderAreIoErrors) {
+TEST_F(SafeTensors, missing_file_and_folder_are_io_errors) {
   EXPECT_THROW(Weights::open(folder_ / "nothing.safetensors"), IoError);
   EXPECT_THROW(Weights::open(folder_), IoError);
 }
 
-TEST_F(SafeTensors, ReadsShardsByTheirIndex) {
+TEST_F(SafeTensors, reads_shards_by_their_index) {
   write("m-1.safetensors", R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", "\x01");
   write("m-2.safetensors", R"({"b":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", "\x02");
   write_file(folder_ / "m.safetensors.index.json",
@@ -189,7 +189,7 @@ TEST_F(SafeTensors, ReadsShardsByTheirIndex) {
   }
 }
 
-TEST_F(SafeTensors, RefusesBadIndices) {
+TEST_F(SafeTensors, refuses_bad_indices) {
   write("m-1.safetensors", R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", "\x01");
   write(
       "m-2.safetensors",
@@ -217,7 +217,7 @@ TEST_F(SafeTensors, RefusesBadIndices) {
 }
 
 // Any damage is either harmless or a typed error.
-TEST_F(SafeTensors, SurvivesRandomDamage) {
+TEST_F(SafeTensors, survives_random_damage) {
   const std::string header =
       R"({"a":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},"b":{"dtype":"I64","shape":[],"data_offsets":[24,32]}})";
   const std::string good = bytes_of(header.size()) + header + std::string(32, 'x');
@@ -243,7 +243,7 @@ TEST_F(SafeTensors, SurvivesRandomDamage) {
   }
 }
 
-TEST_F(SafeTensors, WritesReplaceTheWholeFileAndLeaveNothingBehind) {
+TEST_F(SafeTensors, writes_replace_the_whole_file_and_leave_nothing_behind) {
   write_file(folder_ / "text", "a longer first content");
   write_file(folder_ / "text", "second");
   EXPECT_EQ(read_file(folder_ / "text"), "second");

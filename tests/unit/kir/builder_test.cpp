@@ -30,14 +30,14 @@ struct KirBuilder : ::testing::Test {
   Var v = b.load(in, b.i64(0), 8);
 };
 
-TEST_F(KirBuilder, ConvertsMemoryDTypes) {
+TEST_F(KirBuilder, converts_memory_d_types) {
   EXPECT_EQ(b.load(bytes, n, 4).type(), (VType{i32, 4}));
   EXPECT_EQ(b.load(flags, n, 4).type(), (VType{boolean, 4}));
   EXPECT_NO_THROW(b.store(out, n, v));
   EXPECT_NO_THROW(b.store(flags, n, lt(v, 0.0)));
 }
 
-TEST_F(KirBuilder, SplatsScalarsBesideVectors) {
+TEST_F(KirBuilder, splats_scalars_beside_vectors) {
   EXPECT_EQ((x + v).type(), (VType{f32, 8}));
   EXPECT_EQ((v * x).type(), (VType{f32, 8}));
   EXPECT_EQ(lt(x, v).type(), (VType{boolean, 8}));
@@ -46,7 +46,7 @@ TEST_F(KirBuilder, SplatsScalarsBesideVectors) {
   EXPECT_EQ((2 * n + 1).type(), (VType{i64, 1}));
 }
 
-TEST_F(KirBuilder, RejectsOperandsOfWrongTypes) {
+TEST_F(KirBuilder, rejects_operands_of_wrong_types) {
   EXPECT_INTERNAL_ERROR(b.binary(Op::add, x, v),
                         "kernel 'test': add: the operands have different types, f32 and f32x8");
   EXPECT_INTERNAL_ERROR(x + n, "add: the operands have different types, f32 and i64");
@@ -67,7 +67,7 @@ TEST_F(KirBuilder, RejectsOperandsOfWrongTypes) {
   EXPECT_INTERNAL_ERROR(b.report(lt(n, 1), 0), "report: code 0 means that all is well");
 }
 
-TEST_F(KirBuilder, RejectsWrongAccess) {
+TEST_F(KirBuilder, rejects_wrong_access) {
   EXPECT_INTERNAL_ERROR(b.store(in, n, x), "store: buffer 'in' may only be read");
   EXPECT_INTERNAL_ERROR(b.load(out, n), "load: buffer 'out' may only be written");
   EXPECT_INTERNAL_ERROR(b.load(BufferId{9}, n), "there is no buffer 9");
@@ -77,13 +77,13 @@ TEST_F(KirBuilder, RejectsWrongAccess) {
   EXPECT_INTERNAL_ERROR(b.gather(in, v), "gather: the indices are f32x8");
 }
 
-TEST_F(KirBuilder, RejectsArgumentsInTheWrongPlace) {
+TEST_F(KirBuilder, rejects_arguments_in_the_wrong_place) {
   b.scratch("tile", f32, 4);
   EXPECT_INTERNAL_ERROR(b.buffer("late", f32, Access::read), "buffer 'late' comes after scratch");
   EXPECT_INTERNAL_ERROR(b.scratch("none", f32, 0), "scratch 'none' has 0 elements");
 }
 
-TEST_F(KirBuilder, RejectsValuesThatAreOutOfReach) {
+TEST_F(KirBuilder, rejects_values_that_are_out_of_reach) {
   Var inner;
   b.loop(b.i64(0), n, b.i64(1), [&](Var i) { inner = i + 1; });
   EXPECT_INTERNAL_ERROR(inner + 1, "add: operand 0 was made in a block that is closed");
@@ -93,7 +93,7 @@ TEST_F(KirBuilder, RejectsValuesThatAreOutOfReach) {
   EXPECT_INTERNAL_ERROR(b.unary(Op::neg, Var{}), "neg: operand 0 does not exist");
 }
 
-TEST_F(KirBuilder, RejectsLoopsAndBranchesThatDoNotFit) {
+TEST_F(KirBuilder, rejects_loops_and_branches_that_do_not_fit) {
   EXPECT_INTERNAL_ERROR(b.loop(x, n, n, [](Var) {}), "for: begin is f32, not i64");
   EXPECT_INTERNAL_ERROR(
       b.loop(n, n, n, {x}, [&](Var, std::span<const Var>) { return std::vector<Var>{}; }),
@@ -113,7 +113,7 @@ TEST_F(KirBuilder, RejectsLoopsAndBranchesThatDoNotFit) {
       "if: yield 0 is f32x8, the result is f32");
 }
 
-TEST_F(KirBuilder, IsUsedUpWhenFinished) {
+TEST_F(KirBuilder, is_used_up_when_finished) {
   b.finish();
   EXPECT_INTERNAL_ERROR(b.i64(1), "the kernel is finished");
   EXPECT_INTERNAL_ERROR(n + 1, "a kernel that is finished");
@@ -138,7 +138,7 @@ Kernel sound() {
   })");
 }
 
-TEST(KirVerify, NamesTheBrokenInstruction) {
+TEST(KirVerify, names_the_broken_instruction) {
   Kernel k = sound();
   k.body.body[3].blocks[0].body[0].args[1] = Value{1};
   EXPECT_INTERNAL_ERROR(
@@ -146,7 +146,7 @@ TEST(KirVerify, NamesTheBrokenInstruction) {
       "kernel 'sound': the operands have different types, f32 and i64, in: %6:f32 = add %5, %1");
 }
 
-TEST(KirVerify, ChecksWhereValuesAreVisible) {
+TEST(KirVerify, checks_where_values_are_visible) {
   Kernel k = sound();
   k.body.body[4].args[1] = Value{6};
   EXPECT_INTERNAL_ERROR(verify(k), "%6 is used outside of its block, in: store y[%0] = %6");
@@ -164,7 +164,7 @@ TEST(KirVerify, ChecksWhereValuesAreVisible) {
   EXPECT_INTERNAL_ERROR(verify(k), "%8 is never defined");
 }
 
-TEST(KirVerify, ChecksArgumentsAndTypes) {
+TEST(KirVerify, checks_arguments_and_types) {
   Kernel k = sound();
   k.types[3].lanes = 3;
   EXPECT_INTERNAL_ERROR(verify(k), "%3: 3 lanes are not 1, 2, 4, 8, 16 or 32");
@@ -182,7 +182,7 @@ TEST(KirVerify, ChecksArgumentsAndTypes) {
   EXPECT_INTERNAL_ERROR(verify(k), "'a b' is no name for a parameter");
 }
 
-TEST(KirVerify, ChecksStructure) {
+TEST(KirVerify, checks_structure) {
   Kernel k = sound();
   k.body.body[1].index = 0;
   EXPECT_INTERNAL_ERROR(verify(k),
@@ -198,7 +198,7 @@ TEST(KirVerify, ChecksStructure) {
   EXPECT_INTERNAL_ERROR(b.finish(), "a barrier inside of a loop over threads, in: barrier");
 }
 
-TEST(KirKernel, HashesAndComparesCodeWithoutNames) {
+TEST(KirKernel, hashes_and_compares_code_without_names) {
   const Kernel a = sound();
   Kernel b = sound();
   b.name = "other", b.buffers[0].name = "z", b.params[0].name = "size";
@@ -211,7 +211,7 @@ TEST(KirKernel, HashesAndComparesCodeWithoutNames) {
   EXPECT_NE(hash_code(b), hash_code(c));
 }
 
-TEST(KirKernel, AlignsScratch) {
+TEST(KirKernel, aligns_scratch) {
   Builder b("scratch");
   b.scratch("a", u8, 3);
   b.scratch("b", f32, 17);

@@ -50,7 +50,7 @@ std::int64_t wide(const std::function<Var(Builder&)>& code) {
 Var c32(Builder& b, std::int64_t v) { return b.constant({i32, 1}, v); }
 Var cf(Builder& b, double v) { return b.constant({f32, 1}, v); }
 
-TEST(KirArithmetic, IntegersWrap) {
+TEST(KirArithmetic, integers_wrap) {
   constexpr std::int64_t greatest = std::numeric_limits<std::int32_t>::max(),
                          least = std::numeric_limits<std::int32_t>::min();
   EXPECT_EQ(narrow([](Builder& b) { return c32(b, greatest) + 1; }), least);
@@ -67,7 +67,7 @@ TEST(KirArithmetic, IntegersWrap) {
   EXPECT_EQ(narrow([](Builder& b) { return b.cast(b.i64((std::int64_t{5} << 32) + 7), i32); }), 7);
 }
 
-TEST(KirArithmetic, DivisionsWithoutResultAreErrors) {
+TEST(KirArithmetic, divisions_without_result_are_errors) {
   EXPECT_THAT(message_of<InternalError>([] { narrow([](Builder& b) { return c32(b, 1) / 0; }); }),
               AllOf(HasSubstr("kernel 'value', item 0: a division by zero"), HasSubstr("div")));
   EXPECT_THAT(message_of<InternalError>([] { narrow([](Builder& b) { return c32(b, 1) % 0; }); }),
@@ -77,7 +77,7 @@ TEST(KirArithmetic, DivisionsWithoutResultAreErrors) {
       HasSubstr("a division of the least number by -1"));
 }
 
-TEST(KirArithmetic, FloatsKeepTheirSpecialValues) {
+TEST(KirArithmetic, floats_keep_their_special_values) {
   const float nan = NAN;
   EXPECT_TRUE(std::isnan(real([&](Builder& b) { return max(cf(b, nan), cf(b, 1)); })));
   EXPECT_TRUE(std::isnan(real([&](Builder& b) { return max(cf(b, 1), cf(b, nan)); })));
@@ -92,7 +92,7 @@ TEST(KirArithmetic, FloatsKeepTheirSpecialValues) {
       -0x1p-46F);
 }
 
-TEST(KirArithmetic, CastsSaturate) {
+TEST(KirArithmetic, casts_saturate) {
   const auto cast = [](double v, DType from) {
     return narrow([=](Builder& b) { return b.cast(b.constant({from, 1}, v), i32); });
   };
@@ -107,7 +107,7 @@ TEST(KirArithmetic, CastsSaturate) {
   EXPECT_EQ(narrow([](Builder& b) { return b.cast(b.cast(cf(b, NAN), boolean), i32); }), 1);
 }
 
-TEST(KirMemory, HalfPrecisionRoundsToNearestEven) {
+TEST(KirMemory, half_precision_rounds_to_nearest_even) {
   for (const DType t : {f16, bf16}) {
     Builder b("half");
     const BufferId in = b.buffer("in", f32, Access::read),
@@ -136,7 +136,7 @@ TEST(KirMemory, HalfPrecisionRoundsToNearestEven) {
   }
 }
 
-TEST(KirMemory, BytesAndBools) {
+TEST(KirMemory, bytes_and_bools) {
   Builder b("bytes");
   const BufferId bytes = b.buffer("bytes", u8, Access::read_write),
                  flags = b.buffer("flags", boolean, Access::read_write);
@@ -149,7 +149,7 @@ TEST(KirMemory, BytesAndBools) {
   EXPECT_THAT(set_memory, ElementsAre(1, 0, 0, 0));
 }
 
-TEST(KirMemory, MasksStridesGathersAndTransposes) {
+TEST(KirMemory, masks_strides_gathers_and_transposes) {
   Builder b("lanes");
   const BufferId x = b.buffer("x", f32, Access::read), y = b.buffer("y", f32, Access::write);
   const Var lane = b.iota({i32, 4});
@@ -167,7 +167,7 @@ TEST(KirMemory, MasksStridesGathersAndTransposes) {
   EXPECT_THAT(out, ElementsAre(14, 15, 0, 0, 12, 2, 8, -1, 4, -1, 0, 0, 2, 28, -1, -1));
 }
 
-TEST(KirMemory, ReductionsHalve) {
+TEST(KirMemory, reductions_halve) {
   const float big = 0x1p24F;
   // (big + -big) + (1 + 1), where a running sum would lose a one.
   Builder b("halves");
@@ -178,7 +178,7 @@ TEST(KirMemory, ReductionsHalve) {
   EXPECT_EQ(out[0], 2.0F);
 }
 
-TEST(KirControl, LoopsExchangeCarriedValuesAndReportsSetTheStatus) {
+TEST(KirControl, loops_exchange_carried_values_and_reports_set_the_status) {
   Builder b("control");
   const BufferId y = b.buffer("y", i64, Access::write);
   const Var n = b.param("n");
@@ -198,7 +198,7 @@ TEST(KirControl, LoopsExchangeCarriedValuesAndReportsSetTheStatus) {
   EXPECT_THAT(out, ElementsAre(0, -1));
 }
 
-TEST(KirChecks, Arguments) {
+TEST(KirChecks, arguments) {
   Builder b("arguments");
   b.buffer("x", f32, Access::read);
   b.param("n");
@@ -216,7 +216,7 @@ TEST(KirChecks, Arguments) {
               HasSubstr("parameter 'n' is i64, not a float"));
 }
 
-TEST(KirChecks, Bounds) {
+TEST(KirChecks, bounds) {
   Builder b("bounds");
   const BufferId x = b.buffer("x", f32, Access::read), y = b.buffer("y", f32, Access::write);
   b.store(y, b.item() * 4, b.load(x, b.item() * 4, 4));
@@ -231,7 +231,7 @@ TEST(KirChecks, Bounds) {
             "no error");
 }
 
-TEST(KirChecks, ScratchThatWasNotWritten) {
+TEST(KirChecks, scratch_that_was_not_written) {
   Builder b("scratch");
   const BufferId y = b.buffer("y", f32, Access::write), tile = b.scratch("tile", f32, 8);
   // Only item 0 writes: that an earlier item did is no excuse.
@@ -260,7 +260,7 @@ std::string race(const Race& r) {
       [&] { interpret(k, {{bind(first), r.same_memory ? bind(first) : bind(second)}, {}}, 0, 3); });
 }
 
-TEST(KirChecks, RacesBetweenItems) {
+TEST(KirChecks, races_between_items) {
   EXPECT_EQ(race({1, 1, true}), "no error");
   EXPECT_EQ(race({1, 0, false}), "no error");
   EXPECT_THAT(race({0, 1, false}),
@@ -273,7 +273,7 @@ TEST(KirChecks, RacesBetweenItems) {
               HasSubstr("item 2: writes y[6] of 16 elements: a race: item 1 has read it"));
 }
 
-TEST(KirChecks, RacesThroughViewsOfOtherElementSizes) {
+TEST(KirChecks, races_through_views_of_other_element_sizes) {
   Builder b("views");
   const BufferId x = b.buffer("x", u8, Access::read), y = b.buffer("y", f32, Access::write);
   b.store(y, b.item(), b.cast(b.load(x, 5 - b.item()), f32));
@@ -284,7 +284,7 @@ TEST(KirChecks, RacesThroughViewsOfOtherElementSizes) {
               HasSubstr("item 1: writes y[1] of 4 elements: a race: item 0 has read it"));
 }
 
-TEST(KirChecks, RacesBetweenThreadsOfAWorkgroup) {
+TEST(KirChecks, races_between_threads_of_a_workgroup) {
   const auto run = [](bool with_barrier) {
     Builder b("threads");
     const BufferId y = b.buffer("y", i64, Access::write), tile = b.scratch("tile", i64, 8);
@@ -304,7 +304,7 @@ TEST(KirChecks, RacesBetweenThreadsOfAWorkgroup) {
               HasSubstr("reads tile[7] of 8 elements: a race: thread 7 of item 0 has written it"));
 }
 
-TEST(KirChecks, Steps) {
+TEST(KirChecks, steps) {
   Builder b("steps");
   const Var n = b.param("n");
   const BufferId y = b.buffer("y", i64, Access::write);

@@ -1,5 +1,7 @@
 // The functions of kernel code against the C library in a wider type, over the whole range, and at
 // every special value.
+#include "kir/math.h"
+
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -10,7 +12,6 @@
 
 #include "base/philox.h"
 #include "kir/interpret.h"
-#include "kir/math.h"
 #include "kir/simplify.h"
 
 namespace pantala::kir {
@@ -160,7 +161,7 @@ class Math : public ::testing::TestWithParam<std::size_t> {
 };
 
 // A prime step visits every exponent with ever new mantissas.
-TEST_P(Math, IsAccurateForF32OverTheWholeRange) {
+TEST_P(Math, is_accurate_for_f32_over_the_whole_range) {
   std::vector<float> x;
   if (is_pow()) {
     x = samples<float>(300'000, 1);
@@ -177,7 +178,7 @@ TEST_P(Math, IsAccurateForF32OverTheWholeRange) {
   expect_within(f(), worst(f(), x, y), f().bound_f32, "f32");
 }
 
-TEST_P(Math, IsAccurateForF64) {
+TEST_P(Math, is_accurate_for_f64) {
   std::vector<double> x = samples<double>(100'000, 4), y = samples<double>(x.size(), 5);
   for (std::size_t k = 0; is_pow() && k < x.size(); ++k) {
     x[k] = std::fabs(x[k]);
@@ -233,12 +234,12 @@ void expect_special_values(const Function& f) {
   }
 }
 
-TEST_P(Math, IsRightAtSpecialValues) {
+TEST_P(Math, is_right_at_special_values) {
   expect_special_values<float>(f());
   expect_special_values<double>(f());
 }
 
-TEST_P(Math, GivesTheSameBitsForAnyLanes) {
+TEST_P(Math, gives_the_same_bits_for_any_lanes) {
   const std::vector<float> x = samples<float>(4096, 7), y = samples<float>(4096, 8);
   const std::vector<float> wide = evaluate(f(), x, y);
   for (const int lanes : {1, 8}) {

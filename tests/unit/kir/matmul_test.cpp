@@ -82,7 +82,7 @@ void expect_right(const Kernel& kernel, std::int64_t m, std::int64_t n, std::int
     }
 }
 
-TEST(KirMatmul, TilesWithMaskedTailsEqualAPlainLoop) {
+TEST(KirMatmul, tiles_with_masked_tails_equal_a_plain_loop) {
   const Kernel kernel = matmul();
   for (const auto& [m, n, k] : {std::array<std::int64_t, 3>{3, 16, 4},
                                 {1, 1, 1},
@@ -94,7 +94,7 @@ TEST(KirMatmul, TilesWithMaskedTailsEqualAPlainLoop) {
     expect_right(kernel, m, n, k);
 }
 
-TEST(KirMatmul, SimplifiesAndPrintsWithoutChange) {
+TEST(KirMatmul, simplifies_and_prints_without_change) {
   const Kernel kernel = matmul(), simple = simplify(kernel);
   EXPECT_LT(simple.types.size(), kernel.types.size());
   EXPECT_TRUE(same_code(simple, parse(print(simple))));

@@ -39,7 +39,7 @@ struct KirSimplify : ::testing::Test {
   Kernel simplified() { return simplify(b.finish()); }
 };
 
-TEST_F(KirSimplify, SimplifiesIntegers) {
+TEST_F(KirSimplify, simplifies_integers) {
   const Var m = (n + 0) * 1 + n * 0 + n / 1 + n % 1 - (n - n);
   b.store(z, b.i64(0), (m + 3) + 4);
   const Kernel k = simplified();
@@ -49,7 +49,7 @@ TEST_F(KirSimplify, SimplifiesIntegers) {
   EXPECT_THAT(print(k), HasSubstr("constant 7"));
 }
 
-TEST_F(KirSimplify, LeavesFloatsAlone) {
+TEST_F(KirSimplify, leaves_floats_alone) {
   const Var v = b.load(x, n, 8);
   b.store(y, n, (v + 0.0) * 1.0 + v * 0.0 - (v - v) + v / 1.0);
   const Kernel before = b.finish(), after = simplify(before);
@@ -57,7 +57,7 @@ TEST_F(KirSimplify, LeavesFloatsAlone) {
     EXPECT_EQ(count(before, op), count(after, op)) << op_name(op);
 }
 
-TEST_F(KirSimplify, FoldsFloatsExactly) {
+TEST_F(KirSimplify, folds_floats_exactly) {
   const Var c = b.constant({f32, 4}, 0.1) * 3.0 + 1e-9;
   b.store(y, n, c);
   const Kernel k = simplified();
@@ -66,17 +66,17 @@ TEST_F(KirSimplify, FoldsFloatsExactly) {
               HasSubstr(fmt::format("constant {}", static_cast<double>(0.1F * 3.0F + 1e-9F))));
 }
 
-TEST_F(KirSimplify, NeverFoldsToNaN) {
+TEST_F(KirSimplify, never_folds_to_na_n) {
   b.store(y, n, b.constant({f32, 1}, 0.0) / 0.0);
   EXPECT_EQ(count(simplified(), Op::div), 1u);
 }
 
-TEST_F(KirSimplify, KeepsADivisionByZero) {
+TEST_F(KirSimplify, keeps_a_division_by_zero) {
   b.store(z, n, b.i64(1) / b.i64(0));
   EXPECT_EQ(count(simplified(), Op::div), 1u);
 }
 
-TEST_F(KirSimplify, SharesEqualExpressionsOfEnclosingBlocks) {
+TEST_F(KirSimplify, shares_equal_expressions_of_enclosing_blocks) {
   const Var a = n * 5;
   b.loop(b.i64(0), n, b.i64(1), [&](Var i) { b.store(z, i, 5 * n); });
   b.branch(lt(n, 3), [&] { b.store(z, a, n * 7); });
@@ -86,13 +86,13 @@ TEST_F(KirSimplify, SharesEqualExpressionsOfEnclosingBlocks) {
   EXPECT_EQ(count(k, Op::mul), 3u) << print(k);
 }
 
-TEST_F(KirSimplify, DoesNotShareLoads) {
+TEST_F(KirSimplify, does_not_share_loads) {
   b.store(y, n, b.load(y, n + 1));
   b.store(y, n + 2, b.load(y, n + 1));
   EXPECT_EQ(count(simplified(), Op::load), 2u);
 }
 
-TEST_F(KirSimplify, RemovesWhatNothingReads) {
+TEST_F(KirSimplify, removes_what_nothing_reads) {
   const Var unused = b.load(x, n);
   const std::vector<Var> sums =
       b.loop(b.i64(0), n, b.i64(1), {unused, unused + 1.0}, [&](Var i, std::span<const Var> c) {
@@ -108,7 +108,7 @@ TEST_F(KirSimplify, RemovesWhatNothingReads) {
   EXPECT_EQ(carried(k), 1u) << print(k);
 }
 
-TEST_F(KirSimplify, InlinesShortLoopsAndKnownBranches) {
+TEST_F(KirSimplify, inlines_short_loops_and_known_branches) {
   const Var one = b.constant({f32, 1}, 1.0);
   const auto add_one = [&](Var i, std::span<const Var> c) {
     return std::vector<Var>{c[0] + b.load(x, i)};
@@ -124,13 +124,13 @@ TEST_F(KirSimplify, InlinesShortLoopsAndKnownBranches) {
   EXPECT_EQ(count(k, Op::load), 1u) << print(k);
 }
 
-TEST_F(KirSimplify, KeepsALoopOfOneThread) {
+TEST_F(KirSimplify, keeps_a_loop_of_one_thread) {
   b.loop(
       b.i64(0), b.i64(1), b.i64(1), [&](Var i) { b.store(y, i, b.load(x, i)); }, LoopKind::threads);
   EXPECT_EQ(count(simplified(), Op::loop), 1u);
 }
 
-TEST_F(KirSimplify, DropsCarriedValuesThatNeverChange) {
+TEST_F(KirSimplify, drops_carried_values_that_never_change) {
   const Var first = b.load(x, n);
   const std::vector<Var> r =
       b.loop(b.i64(0), n, b.i64(1), {first, first},
@@ -139,7 +139,7 @@ TEST_F(KirSimplify, DropsCarriedValuesThatNeverChange) {
   EXPECT_EQ(carried(simplified()), 1u);
 }
 
-TEST(KirSimplifyRandom, KeepsEveryBit) {
+TEST(KirSimplifyRandom, keeps_every_bit) {
   std::size_t before = 0, after = 0;
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     const Kernel kernel = tests::random_kernel(seed);

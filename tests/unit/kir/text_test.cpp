@@ -17,7 +17,7 @@ namespace {
 using ::testing::HasSubstr;
 using tests::message_of;
 
-TEST(KirText, IsReadable) {
+TEST(KirText, is_readable) {
   Builder b("example");
   const BufferId x = b.buffer("x", bf16, Access::read), y = b.buffer("y", f32, Access::write),
                  tile = b.scratch("tile", f32, 64);
@@ -69,11 +69,11 @@ void expect_round_trip(const Kernel& kernel) {
   ASSERT_EQ(print(again), text);
 }
 
-TEST(KirText, RoundTripsRandomKernels) {
+TEST(KirText, round_trips_random_kernels) {
   for (std::uint64_t seed = 0; seed < 100; ++seed) expect_round_trip(tests::random_kernel(seed));
 }
 
-TEST(KirText, RoundTripsAllConstants) {
+TEST(KirText, round_trips_all_constants) {
   Builder b("constants \"quoted\"\n");
   const BufferId out = b.buffer("out", f64, Access::write);
   for (const double v :
@@ -91,7 +91,7 @@ std::string parse_error(std::string_view text) {
   return message_of<Error>([&] { parse(text, "file.kir"); });
 }
 
-TEST(KirText, SaysWhatIsWrongAndWhere) {
+TEST(KirText, says_what_is_wrong_and_where) {
   EXPECT_THAT(parse_error("kernel x {"),
               HasSubstr("file.kir:1:8: expected the kernel's name in quotes, found \"x\""));
   EXPECT_THAT(parse_error("kernel \"k\" {\n item %0\n %1:f32 = sinh %0\n}"),
@@ -118,7 +118,7 @@ TEST(KirText, SaysWhatIsWrongAndWhere) {
               HasSubstr("found the end of the text"));
 }
 
-TEST(KirText, SurvivesDamage) {
+TEST(KirText, survives_damage) {
   const std::string text = print(tests::random_kernel(3));
   for (std::size_t k = 0; k < text.size(); k += 7) {
     std::string cut = text.substr(0, k), changed = text;

@@ -74,7 +74,7 @@ RunSeries run(const std::string& name, bool with_validation = true) {
   return series;
 }
 
-TEST(Ticks, AreRoundNumbers) {
+TEST(Ticks, are_round_numbers) {
   EXPECT_THAT(ticks_between(0, 1, 5),
               ElementsAre(0, DoubleNear(0.2, 1e-12), DoubleNear(0.4, 1e-12), DoubleNear(0.6, 1e-12),
                           DoubleNear(0.8, 1e-12), 1));
@@ -96,7 +96,7 @@ TEST(Ticks, AreRoundNumbers) {
   }
 }
 
-TEST(Ticks, OfALogarithmicAxisArePowersOfTen) {
+TEST(Ticks, of_a_logarithmic_axis_are_powers_of_ten) {
   EXPECT_THAT(log_ticks_between(1e-6, 1e-1), ElementsAre(1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1));
   EXPECT_THAT(
       log_ticks_between(0.09, 2.1),
@@ -105,7 +105,7 @@ TEST(Ticks, OfALogarithmicAxisArePowersOfTen) {
   EXPECT_GE(log_ticks_between(1e-300, 1e300).size(), 3U);
 }
 
-TEST(Ticks, AreShortTexts) {
+TEST(Ticks, are_short_texts) {
   EXPECT_EQ(tick_text(0.30000000000000004, 0.1), "0.3");
   EXPECT_EQ(tick_text(0.05, 0.05), "0.05");
   EXPECT_EQ(tick_text(2, 0.5), "2.0");
@@ -118,7 +118,7 @@ TEST(Ticks, AreShortTexts) {
   EXPECT_EQ(tick_text(1000, 0), "1000");
 }
 
-TEST(Thinned, KeepsEndsAndPeaks) {
+TEST(Thinned, keeps_ends_and_peaks) {
   std::vector<Point> points;
   for (int k = 0; k < 100000; ++k) points.push_back({static_cast<double>(k), 1.0});
   points[54321].y = 100;
@@ -133,7 +133,7 @@ TEST(Thinned, KeepsEndsAndPeaks) {
   EXPECT_EQ(thinned({points[0], points[1]}).size(), 2U);
 }
 
-TEST(Smoothed, IsTheAverageAroundAPoint) {
+TEST(Smoothed, is_the_average_around_a_point) {
   std::vector<Point> points;
   for (int k = 0; k < 400; ++k) points.push_back({static_cast<double>(k), k % 2 == 0 ? 1.0 : 3.0});
   points[7].y = kInf;
@@ -157,7 +157,7 @@ TEST(Smoothed, IsTheAverageAroundAPoint) {
   EXPECT_GT(std::ranges::max(many, {}, &Point::y).y, 1e250);
 }
 
-TEST(Chart, DrawsWhatItIsGiven) {
+TEST(Chart, draws_what_it_is_given) {
   const std::string text =
       svg({.title = "A <title> & more",
            .x_label = "step",
@@ -172,7 +172,7 @@ TEST(Chart, DrawsWhatItIsGiven) {
   EXPECT_THAT(text, HasSubstr("width=\"720\" height=\"440\""));
 }
 
-TEST(Chart, LogarithmicWithAMark) {
+TEST(Chart, logarithmic_with_a_mark) {
   Chart chart{.title = "Learning rate",
               .x_label = "learning rate",
               .y_label = "loss",
@@ -188,7 +188,7 @@ TEST(Chart, LogarithmicWithAMark) {
   EXPECT_THAT(text, HasSubstr(">0.01</text>"));
 }
 
-TEST(Chart, AnyNumbersMakeAWellFormedFileOfBoundedSize) {
+TEST(Chart, any_numbers_make_a_well_formed_file_of_bounded_size) {
   const double odd[] = {0,    -0.0,  1,     1e308,     -1e308, 1e-308,       5e-324,
                         kInf, -kInf, 1e300, 1.0000001, -3,     std::nan(""), 1e15};
   std::mt19937_64 random(5);
@@ -218,7 +218,7 @@ TEST(Chart, AnyNumbersMakeAWellFormedFileOfBoundedSize) {
   EXPECT_LT(svg(large).size(), 60000U);
 }
 
-TEST(Chart, ManyRunsMakeALongLegend) {
+TEST(Chart, many_runs_make_a_long_legend) {
   Chart chart{.title = "t", .x_label = "x", .y_label = "y", .curves = {}};
   for (int k = 0; k < 60; ++k)
     chart.curves.push_back({"a run with quite a long name, number " + std::to_string(k) +
@@ -232,7 +232,7 @@ TEST(Chart, ManyRunsMakeALongLegend) {
   EXPECT_THAT(text, Not(HasSubstr("height=\"440\"")));
 }
 
-TEST(RunPlots, TheLossOfOneRun) {
+TEST(RunPlots, the_loss_of_one_run) {
   const Chart chart = plot_runs({run("lenet")}, "loss");
   EXPECT_EQ(chart.title, "Loss: lenet");
   std::vector<std::string> labels;
@@ -244,7 +244,7 @@ TEST(RunPlots, TheLossOfOneRun) {
   expect_well_formed(svg(chart));
 }
 
-TEST(RunPlots, SeveralRunsOverEachOther) {
+TEST(RunPlots, several_runs_over_each_other) {
   const std::vector<RunSeries> runs = {run("a"), run("b", false), run("c")};
   const Chart loss = plot_runs(runs, "loss");
   std::vector<std::string> labels;
@@ -260,7 +260,7 @@ TEST(RunPlots, SeveralRunsOverEachOther) {
   EXPECT_EQ(plot_runs(runs, "learning_rate").title, "Learning rate");
 }
 
-TEST(RunPlots, AMetricThatNoRunHasIsAMistake) {
+TEST(RunPlots, a_metric_that_no_run_has_is_a_mistake) {
   try {
     plot_runs({run("a")}, "acuracy");
     FAIL();
@@ -271,7 +271,7 @@ TEST(RunPlots, AMetricThatNoRunHasIsAMistake) {
   }
 }
 
-TEST(RunPlots, AreWrittenIntoAFolder) {
+TEST(RunPlots, are_written_into_a_folder) {
   const tests::TemporaryFolder folder;
   const auto plots = folder.path() / "run" / "plots";
   EXPECT_THAT(write_plots({run("a")}, plots),

@@ -107,7 +107,7 @@ void show(ProgressLine& line, std::int64_t epoch, std::int64_t step) {
   line.step(step_record(epoch, step), place(step + 1));
 }
 
-TEST(ProgressLine, ANanHasNoSign) {
+TEST(ProgressLine, a_nan_has_no_sign) {
   Watched watched;
   ProgressLine line(watched.options(ProgressMode::plain, false));
   EpochRecord record = epoch_record(0);
@@ -116,7 +116,7 @@ TEST(ProgressLine, ANanHasNoSign) {
   EXPECT_THAT(watched.bytes, HasSubstr("epoch 1/5  loss nan  "));
 }
 
-TEST(ProgressLine, IsOneLiveLineOnATerminal) {
+TEST(ProgressLine, is_one_live_line_on_a_terminal) {
   Watched watched;
   ProgressLine line(watched.options(ProgressMode::automatic, true));
   show(line, 1, 10);
@@ -144,7 +144,7 @@ TEST(ProgressLine, IsOneLiveLineOnATerminal) {
   EXPECT_EQ(watched.screen.lines.size(), 2U);
 }
 
-TEST(ProgressLine, IsRedrawnTenTimesASecondAtMost) {
+TEST(ProgressLine, is_redrawn_ten_times_a_second_at_most) {
   Watched watched;
   ProgressLine line(watched.options(ProgressMode::automatic, true));
   for (int k = 0; k < 1000; ++k) {
@@ -156,7 +156,7 @@ TEST(ProgressLine, IsRedrawnTenTimesASecondAtMost) {
   EXPECT_LE(redrawn, 11);
 }
 
-TEST(ProgressLine, FitsIntoAnyWidth) {
+TEST(ProgressLine, fits_into_any_width) {
   for (const bool colour : {false, true})
     for (int width = 1; width < 130; ++width) {
       Watched watched;
@@ -180,7 +180,7 @@ TEST(ProgressLine, FitsIntoAnyWidth) {
   EXPECT_LE(unknown.screen.lines.back().size(), 79U);
 }
 
-TEST(ProgressLine, ColoursOnlyIfAskedFor) {
+TEST(ProgressLine, colours_only_if_asked_for) {
   Watched without, with;
   ProgressLine(without.options(ProgressMode::automatic, true, false)).epoch(epoch_record(0), 5);
   EXPECT_THAT(without.bytes, Not(HasSubstr("\x1b[1m")));
@@ -190,7 +190,7 @@ TEST(ProgressLine, ColoursOnlyIfAskedFor) {
   EXPECT_THAT(with.screen.lines.back(), HasSubstr("epoch 1/5  step 1/100"));
 }
 
-TEST(ProgressLine, LogLinesDoNotTearIt) {
+TEST(ProgressLine, log_lines_do_not_tear_it) {
   Watched watched;
   testing::internal::CaptureStderr();
   {
@@ -212,7 +212,7 @@ TEST(ProgressLine, LogLinesDoNotTearIt) {
               testing::MatchesRegex(".*something odd\n.*afterwards\n"));
 }
 
-TEST(ProgressLine, LogLinesOfOtherThreadsDoNotTearIt) {
+TEST(ProgressLine, log_lines_of_other_threads_do_not_tear_it) {
   Watched watched;
   testing::internal::CaptureStderr();
   ProgressLine line(watched.options(ProgressMode::automatic, true));
@@ -230,7 +230,7 @@ TEST(ProgressLine, LogLinesOfOtherThreadsDoNotTearIt) {
   EXPECT_THAT(watched.screen.lines[0], testing::StartsWith("epoch 1/5  step 100/100"));
 }
 
-TEST(ProgressLine, PlainLinesComeAtIntervalsWithoutControlCharacters) {
+TEST(ProgressLine, plain_lines_come_at_intervals_without_control_characters) {
   Watched watched;
   {
     ProgressLine line(watched.options(ProgressMode::automatic, false, true));
@@ -258,7 +258,7 @@ TEST(ProgressLine, PlainLinesComeAtIntervalsWithoutControlCharacters) {
   EXPECT_EQ(lines.back(), "a?b?");
 }
 
-TEST(ProgressLine, PlainIsPlainOnATerminalToo) {
+TEST(ProgressLine, plain_is_plain_on_a_terminal_too) {
   Watched watched;
   ProgressLine line(watched.options(ProgressMode::plain, true, true));
   show(line, 0, 0);
@@ -268,7 +268,7 @@ TEST(ProgressLine, PlainIsPlainOnATerminalToo) {
   EXPECT_THAT(watched.lines().at(1), testing::StartsWith("epoch 1  loss 0.5312"));
 }
 
-TEST(ProgressLine, JsonIsAnObjectALine) {
+TEST(ProgressLine, json_is_an_object_a_line) {
   Watched watched;
   ProgressLine line(watched.options(ProgressMode::json, true, true));
   show(line, 1, 10);
@@ -299,7 +299,7 @@ TEST(ProgressLine, JsonIsAnObjectALine) {
   EXPECT_EQ(events[4].at("event"), "message");
 }
 
-TEST(ProgressLine, NoneWritesNothing) {
+TEST(ProgressLine, none_writes_nothing) {
   Watched watched;
   {
     ProgressLine line(watched.options(ProgressMode::none, true));
@@ -311,7 +311,7 @@ TEST(ProgressLine, NoneWritesNothing) {
   EXPECT_THAT(watched.bytes, IsEmpty());
 }
 
-TEST(ProgressLine, ShowsTheAverageOfTheLosses) {
+TEST(ProgressLine, shows_the_average_of_the_losses) {
   Watched watched;
   ProgressLine line(watched.options(ProgressMode::plain, false));
   line.observe(4.0);
@@ -326,7 +326,7 @@ TEST(ProgressLine, ShowsTheAverageOfTheLosses) {
   EXPECT_THAT(watched.bytes, HasSubstr("loss nan"));
 }
 
-TEST(ProgressLine, TimeLeftKnowsTheStepLimit) {
+TEST(ProgressLine, time_left_knows_the_step_limit) {
   Watched watched;
   ProgressLine line(watched.options(ProgressMode::plain, false));
   RunPlace limited = place(1);
@@ -374,7 +374,7 @@ class TerminalAsStderr {
   int before_, main_, side_ = -1;
 };
 
-TEST(ProgressLine, KnowsWhatStderrIs) {
+TEST(ProgressLine, knows_what_stderr_is) {
   {
     const TerminalAsStderr terminal;
     const ProgressOptions options =
@@ -404,7 +404,7 @@ TEST(ProgressLine, KnowsWhatStderrIs) {
               testing::MatchesRegex("epoch 1/5  step 1/100  loss 0.5000  [ -~]*\n"));
 }
 
-TEST(ProgressLine, ModesHaveNames) {
+TEST(ProgressLine, modes_have_names) {
   EXPECT_EQ(parse_progress_mode("auto"), ProgressMode::automatic);
   EXPECT_EQ(parse_progress_mode("none"), ProgressMode::none);
   try {
@@ -417,7 +417,7 @@ TEST(ProgressLine, ModesHaveNames) {
   }
 }
 
-TEST(ProgressLine, NumbersAreForPeople) {
+TEST(ProgressLine, numbers_are_for_people) {
   EXPECT_EQ(duration_text(7.4), "0:07");
   EXPECT_EQ(duration_text(59.6), "1:00");
   EXPECT_EQ(duration_text(754), "12:34");

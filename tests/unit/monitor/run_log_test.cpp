@@ -97,7 +97,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-TEST(RunLog, WritesATableWithAFixedHeader) {
+TEST(RunLog, writes_a_table_with_a_fixed_header) {
   const TemporaryFolder folder;
   RunLog log(folder.path(), options());
   train(log, 1, 4);
@@ -117,7 +117,7 @@ TEST(RunLog, WritesATableWithAFixedHeader) {
           "epoch,1700000000.125,0,,4,4,0.7,0.01,,4800,,,12.5,0.8,0.9,,,,0.3,,,"));
 }
 
-TEST(RunLog, WritesAnObjectALine) {
+TEST(RunLog, writes_an_object_a_line) {
   const TemporaryFolder folder;
   RunLog log(folder.path() / "made" / "here", options());
   train(log, 1, 4);
@@ -134,7 +134,7 @@ TEST(RunLog, WritesAnObjectALine) {
   EXPECT_FALSE(nlohmann::json::parse(lines[2]).contains("gradient_norm"));
 }
 
-TEST(RunLog, StepsAreLoggedAtTheInterval) {
+TEST(RunLog, steps_are_logged_at_the_interval) {
   for (const auto& [interval, expected] : std::map<std::int64_t, std::vector<std::int64_t>>{
            {0, {}}, {1, {1, 2, 3, 4, 5, 6, 7, 8}}, {3, {1, 3, 6}}, {100, {1}}}) {
     const TemporaryFolder folder;
@@ -148,7 +148,7 @@ TEST(RunLog, StepsAreLoggedAtTheInterval) {
   }
 }
 
-TEST(RunLog, ReadsBackTheSameBitsFromBothFiles) {
+TEST(RunLog, reads_back_the_same_bits_from_both_files) {
   const TemporaryFolder folder;
   RunLog log(folder.path(), options(1));
   std::vector<StepRecord> steps;
@@ -178,7 +178,7 @@ TEST(RunLog, ReadsBackTheSameBitsFromBothFiles) {
   EXPECT_TRUE(std::isnan(read_run(folder.path()).steps.back().loss));
 }
 
-TEST(RunLog, GoesOnAsIfItHadNeverBeenInterrupted) {
+TEST(RunLog, goes_on_as_if_it_had_never_been_interrupted) {
   const TemporaryFolder whole, parts;
   RunLog uninterrupted(whole.path(), options());
   train(uninterrupted, 1, 20);
@@ -202,7 +202,7 @@ TEST(RunLog, GoesOnAsIfItHadNeverBeenInterrupted) {
   EXPECT_EQ(log.positions(), uninterrupted.positions());
 }
 
-TEST(RunLog, EventFileKeepsItsName) {
+TEST(RunLog, event_file_keeps_its_name) {
   const TemporaryFolder folder;
   double now = 1700000000;
   RunLogOptions moving = options(1);
@@ -219,7 +219,7 @@ TEST(RunLog, EventFileKeepsItsName) {
   EXPECT_EQ(files_of(folder.path()).size(), 3U);
 }
 
-TEST(RunLog, AnewMeansThatNothingOldIsLeft) {
+TEST(RunLog, anew_means_that_nothing_old_is_left) {
   const TemporaryFolder folder;
   double now = 1700000000;
   RunLogOptions moving = options(1);
@@ -240,7 +240,7 @@ TEST(RunLog, AnewMeansThatNothingOldIsLeft) {
   EXPECT_EQ(lines_of(files.at("metrics.jsonl")).size(), 1U);
 }
 
-TEST(RunLog, WithoutTensorBoardThereIsNoEventFile) {
+TEST(RunLog, without_tensor_board_there_is_no_event_file) {
   const TemporaryFolder folder;
   RunLogOptions without = options();
   without.tensorboard = false;
@@ -252,7 +252,7 @@ TEST(RunLog, WithoutTensorBoardThereIsNoEventFile) {
   EXPECT_EQ(positions.at("metrics.csv"), std::filesystem::file_size(folder.path() / "metrics.csv"));
 }
 
-TEST(RunLog, MissingAndShorterFilesAreAWarning) {
+TEST(RunLog, missing_and_shorter_files_are_a_warning) {
   const TemporaryFolder folder;
   std::string positions;
   {
@@ -283,7 +283,7 @@ TEST(RunLog, MissingAndShorterFilesAreAWarning) {
   EXPECT_EQ(read_run(folder.path()).epochs.size(), 1U);
 }
 
-TEST(RunLog, ATableWithOtherColumnsIsPutAside) {
+TEST(RunLog, a_table_with_other_columns_is_put_aside) {
   const TemporaryFolder folder;
   RunLogOptions few = options();
   few.metrics = {"accuracy", "a,b\"c"};
@@ -307,7 +307,7 @@ TEST(RunLog, ATableWithOtherColumnsIsPutAside) {
   EXPECT_EQ(read_metrics_csv(folder.path() / "metrics.csv").epochs.size(), 1U);
 }
 
-TEST(RunLog, PositionsThatAreNoneAreRefused) {
+TEST(RunLog, positions_that_are_none_are_refused) {
   const TemporaryFolder folder;
   for (const char* text :
        {"", "[]", "7", "{", "{\"metrics.csv\":-1}", "{\"metrics.csv\":\"1\"}",
@@ -333,7 +333,7 @@ class FileLimit {
   rlimit before_{};
 };
 
-TEST(RunLog, AFullDiskIsAnIoErrorAndLeavesWholeRecords) {
+TEST(RunLog, a_full_disk_is_an_io_error_and_leaves_whole_records) {
   const TemporaryFolder folder;
   RunLog log(folder.path(), options(1));
   train(log, 1, 3);
@@ -347,7 +347,7 @@ TEST(RunLog, AFullDiskIsAnIoErrorAndLeavesWholeRecords) {
   EXPECT_EQ(read_run(folder.path()).steps.size(), 4U);
 }
 
-TEST(RunSeries, AnUnfinishedLastLineIsLeftOut) {
+TEST(RunSeries, an_unfinished_last_line_is_left_out) {
   const TemporaryFolder folder;
   {
     RunLog log(folder.path(), options(1));
@@ -363,7 +363,7 @@ TEST(RunSeries, AnUnfinishedLastLineIsLeftOut) {
   }
 }
 
-TEST(RunSeries, WhatIsNoRecordIsNamedWithItsLine) {
+TEST(RunSeries, what_is_no_record_is_named_with_its_line) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "metrics.jsonl", csv = folder.path() / "metrics.csv";
   const std::string good =
@@ -405,7 +405,7 @@ TEST(RunSeries, WhatIsNoRecordIsNamedWithItsLine) {
   EXPECT_EQ(read_metrics_csv(csv).epochs.at(0).avg_loss, 0.5);
 }
 
-TEST(RunSeries, MutatedFilesAreReadOrRefused) {
+TEST(RunSeries, mutated_files_are_read_or_refused) {
   const TemporaryFolder folder;
   {
     RunLog log(folder.path(), options(1));
@@ -427,7 +427,7 @@ TEST(RunSeries, MutatedFilesAreReadOrRefused) {
   }
 }
 
-TEST(RunSeries, LongRunsAreThinned) {
+TEST(RunSeries, long_runs_are_thinned) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "metrics.csv";
   const std::int64_t count = 300000;
@@ -444,7 +444,7 @@ TEST(RunSeries, LongRunsAreThinned) {
     ASSERT_EQ(series.steps[k].step, static_cast<std::int64_t>(4 * k));
 }
 
-TEST(RunSeries, FoldersWithoutARunAreMistakes) {
+TEST(RunSeries, folders_without_a_run_are_mistakes) {
   const TemporaryFolder folder;
   const auto message = [](const std::filesystem::path& path) -> std::string {
     return message_of<IoError>([&] { read_run(path); });
@@ -459,7 +459,7 @@ TEST(RunSeries, FoldersWithoutARunAreMistakes) {
             folder.path().string() + ": no step and no epoch has been logged yet");
 }
 
-TEST(Environment, SaysWhatMadeTheNumbers) {
+TEST(Environment, says_what_made_the_numbers) {
   const RunEnvironment run{.command = {"pantala", "train", "a\xff b"},
                            .device = "cpu",
                            .threads = 2,
@@ -480,7 +480,7 @@ TEST(Environment, SaysWhatMadeTheNumbers) {
   EXPECT_GT(resident_bytes(), 1 << 20);
 }
 
-TEST(Environment, AContinuedRunListsEveryContinuation) {
+TEST(Environment, a_continued_run_lists_every_continuation) {
   const TemporaryFolder folder;
   const auto path = folder.path() / kEnvironmentFile;
   const auto run = [](double time) {

@@ -92,7 +92,7 @@ RunSeries lasting(RunSeries series) {
   return series;
 }
 
-TEST(RunMonitor, RecordsWhatTheTrainerTells) {
+TEST(RunMonitor, records_what_the_trainer_tells) {
   const TemporaryFolder folder;
   SmallRun run(folder.path());
   const FitResult result = run.fit();
@@ -122,7 +122,7 @@ TEST(RunMonitor, RecordsWhatTheTrainerTells) {
   EXPECT_THAT(run.shown(), HasSubstr("  accuracy "));
 }
 
-TEST(RunMonitor, AnInterruptedRunsFilesAreThoseOfAWholeOne) {
+TEST(RunMonitor, an_interrupted_runs_files_are_those_of_a_whole_one) {
   const TemporaryFolder whole, parts;
   SmallRun(whole.path()).fit();
   SmallRun(parts.path()).fit_and_die(7);   // after step 8; saved at step 5
@@ -142,7 +142,7 @@ TEST(RunMonitor, AnInterruptedRunsFilesAreThoseOfAWholeOne) {
   EXPECT_EQ(event_files, 1U);
 }
 
-TEST(RunMonitor, ARunThatIsProlongedTakesBackItsUnfinishedEpoch) {
+TEST(RunMonitor, a_run_that_is_prolonged_takes_back_its_unfinished_epoch) {
   const TemporaryFolder whole, parts;
   SmallRun(whole.path()).fit();
   SmallRun(parts.path(), 11).fit();
@@ -158,7 +158,7 @@ TEST(RunMonitor, ARunThatIsProlongedTakesBackItsUnfinishedEpoch) {
   EXPECT_EQ(found.epochs, expected.epochs);
 }
 
-TEST(RunMonitor, TimeOfAnEpochCountsWhatWasBeforeTheInterruption) {
+TEST(RunMonitor, time_of_an_epoch_counts_what_was_before_the_interruption) {
   const TemporaryFolder folder;
   std::string position;
   {
@@ -172,7 +172,7 @@ TEST(RunMonitor, TimeOfAnEpochCountsWhatWasBeforeTheInterruption) {
   EXPECT_TRUE(document.at("log").contains("metrics.csv"));
 }
 
-TEST(RunMonitor, APositionThatIsNoneIsRefused) {
+TEST(RunMonitor, a_position_that_is_none_is_refused) {
   const auto quiet = [] { return ProgressOptions{.mode = ProgressMode::none}; };
   for (const char* text : {"x", "[]", "{}", "{\"epoch_items\":\"a\",\"epoch_seconds\":1}",
                            "{\"epoch_items\":1,\"epoch_seconds\":1,\"log\":3}"}) {

@@ -97,7 +97,7 @@ void check_placement(const Program& p, const ArenaPlan& m) {
       }
 }
 
-TEST(PlanMemory, LiveBuffersNeverOverlapInRandomPrograms) {
+TEST(PlanMemory, live_buffers_never_overlap_in_random_programs) {
   double ratio = 0;
   std::int64_t aliases = 0;
   constexpr int kPrograms = 500;
@@ -122,7 +122,7 @@ TEST(PlanMemory, LiveBuffersNeverOverlapInRandomPrograms) {
 }
 
 // Without reuse between independent launches, the placement makes no launch wait that need not.
-TEST(PlanMemory, PlacementAddsNoWaiting) {
+TEST(PlanMemory, placement_adds_no_waiting) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
     const Program p = random_program(seed);
@@ -143,7 +143,7 @@ TEST(PlanMemory, PlacementAddsNoWaiting) {
   }
 }
 
-TEST(PlanMemory, AChainNeedsTwoBuffersOrOneInPlace) {
+TEST(PlanMemory, a_chain_needs_two_buffers_or_one_in_place) {
   Program p;
   for (std::uint32_t k = 0; k < 10; ++k) {
     p.requests.push_back({640});
@@ -157,7 +157,7 @@ TEST(PlanMemory, AChainNeedsTwoBuffersOrOneInPlace) {
   EXPECT_EQ(plan_arena(p.requests, p.launches).peak, 1280);
 }
 
-TEST(PlanMemory, RefusesProgramsThatMakeNoSense) {
+TEST(PlanMemory, refuses_programs_that_make_no_sense) {
   const std::vector<ArenaRequest> one{{64}};
   EXPECT_THROW(plan_arena(one, std::vector<ArenaUse>{{.reads = {0}, .writes = {}}}), InternalError);
   EXPECT_THROW(plan_arena(one, {}), InternalError);
@@ -168,7 +168,7 @@ TEST(PlanMemory, RefusesProgramsThatMakeNoSense) {
   EXPECT_EQ(plan_arena({}, {}).peak, 0);
 }
 
-TEST(PlanDependencies, EveryEdgeIsNeededAndNoneIsMissing) {
+TEST(PlanDependencies, every_edge_is_needed_and_none_is_missing) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937_64 random(seed);
@@ -199,7 +199,7 @@ TEST(PlanDependencies, EveryEdgeIsNeededAndNoneIsMissing) {
   }
 }
 
-TEST(PlanDependencies, BarriersStandOnlyWhereAnEdgeCrosses) {
+TEST(PlanDependencies, barriers_stand_only_where_an_edge_crosses) {
   std::vector<Launch> l(6);
   l[2].after = {0};  // needs one: everything before is finished then
   l[3].after = {1};  // covered
@@ -210,7 +210,7 @@ TEST(PlanDependencies, BarriersStandOnlyWhereAnEdgeCrosses) {
   EXPECT_THAT(barriers(l), testing::ElementsAre(false, false, true, false, true, false));
 }
 
-TEST(PlanDependencies, TheSmallStepIsOrdered) {
+TEST(PlanDependencies, the_small_step_is_ordered) {
   Plan p = small_step();
   validate(p);
   check_dependencies(p);

@@ -42,7 +42,7 @@ void sign(std::vector<std::byte>& bytes) {
   put(bytes, kHashAt, content_hash(std::span(bytes).subspan(kHeader)));
 }
 
-TEST(PlanSerialize, APlanComesBack) {
+TEST(PlanSerialize, a_plan_comes_back) {
   const Plan p = example();
   const std::vector<std::byte> bytes = serialize(p);
   const Plan q = deserialize(bytes);
@@ -71,7 +71,7 @@ TEST(PlanSerialize, APlanComesBack) {
   EXPECT_EQ(serialize(q), bytes);
 }
 
-TEST(PlanSerialize, SaysWhatIsWrong) {
+TEST(PlanSerialize, says_what_is_wrong) {
   const std::vector<std::byte> good = serialize(example());
   const auto message = [](const std::vector<std::byte>& bytes) -> std::string {
     return message_of<ParseError>([&] { deserialize(bytes, "cache/step.plan"); });
@@ -97,7 +97,7 @@ TEST(PlanSerialize, SaysWhatIsWrong) {
   EXPECT_THAT(message(serialize(p)), testing::HasSubstr("launch 3 'b': there is no unit 99"));
 }
 
-TEST(PlanSerialize, EveryTruncationIsRefused) {
+TEST(PlanSerialize, every_truncation_is_refused) {
   const std::vector<std::byte> good = serialize(example());
   for (std::size_t size = 0; size < good.size(); ++size) {
     std::vector<std::byte> bytes(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size));
@@ -107,7 +107,7 @@ TEST(PlanSerialize, EveryTruncationIsRefused) {
   }
 }
 
-TEST(PlanSerialize, SurvivesMutations) {
+TEST(PlanSerialize, survives_mutations) {
   const std::vector<std::byte> good = serialize(example());
   constexpr std::uint64_t kNasty[] = {0,
                                       1,

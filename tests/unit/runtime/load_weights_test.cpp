@@ -14,7 +14,6 @@
 namespace pantala {
 namespace {
 
-using session_case::message;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;

@@ -247,19 +247,19 @@ std::vector<AttentionCase> cases() {
   };
 }
 
-TEST(AttentionKernel, IsThePlainLoopWithAnyOption) {
+TEST(AttentionKernel, is_the_plain_loop_with_any_option) {
   for (const AttentionCase& c : cases()) check<float>(c, 2e-5);
 }
-TEST(AttentionKernel, SoInDoublePrecision) {
+TEST(AttentionKernel, so_in_double_precision) {
   for (const AttentionCase& c : cases()) check<double>(c, 1e-12);
 }
 
-TEST(AttentionKernel, TakesAnyHeadSize) {
+TEST(AttentionKernel, takes_any_head_size) {
   for (const std::int64_t head_dim : {2, 16, 17, 31, 64, 80, 96, 128, 131})
     check<float>({.sizes = {1, 2, 1, 6, 7, head_dim}, .scale = 0.1}, 2e-5);
 }
 
-TEST(AttentionKernel, CountsTheKeysOfACacheAtRunTime) {
+TEST(AttentionKernel, counts_the_keys_of_a_cache_at_run_time) {
   for (const bool in_buffer : {false, true})
     for (const std::int64_t length : {0, 1, 3, 99, 150, 160})
       for (const bool causal : {false, true}) {
@@ -275,7 +275,7 @@ TEST(AttentionKernel, CountsTheKeysOfACacheAtRunTime) {
 }
 
 // What lies behind the length is never read: NaN there changes nothing.
-TEST(AttentionKernel, NeverReadsBehindTheLengthOfACache) {
+TEST(AttentionKernel, never_reads_behind_the_length_of_a_cache) {
   const AttentionCase c{.sizes = {1, 2, 1, 2, 40, 5}, .length = 17};
   const codegen::HostTarget host = codegen::detect_host();
   Memory<double> memory(c);
@@ -290,7 +290,7 @@ TEST(AttentionKernel, NeverReadsBehindTheLengthOfACache) {
   memory.expect_near_reference(1e-12);
 }
 
-TEST(AttentionKernel, HasTheSameBitsOnEveryTarget) {
+TEST(AttentionKernel, has_the_same_bits_on_every_target) {
   const AttentionCase c{.sizes = {1, 2, 1, 20, 103, 5}, .causal = true};
   Memory<float> first(c);
   const codegen::HostTarget host = codegen::detect_host();
@@ -342,7 +342,7 @@ OpCase op_case(const AttentionCase& c, const AttentionNumbers& n) {
   return o;
 }
 
-TEST(AttentionKernel, IsWhatTheOpAndItsGradientMean) {
+TEST(AttentionKernel, is_what_the_op_and_its_gradient_mean) {
   std::vector<AttentionCase> list = cases();
   list.push_back({.sizes = {2, 4, 2, 3, 110, 5}, .causal = true, .window = 7, .length = 100});
   list.push_back({.sizes = {1, 2, 2, 2, 9, 3}, .length = 4});
@@ -370,7 +370,7 @@ TEST(AttentionKernel, IsWhatTheOpAndItsGradientMean) {
 
 // --- rules
 
-TEST(AttentionKernel, RefusesWhatItCannotDo) {
+TEST(AttentionKernel, refuses_what_it_cannot_do) {
   const AttentionSizes sizes{1, 2, 1, 8, 8, 4};
   const Target target;
   const AttentionTiling good = choose_tiling(AttentionPart::forward, {}, sizes, target, 1);

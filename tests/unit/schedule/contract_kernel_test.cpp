@@ -262,10 +262,10 @@ void check_all_tilings(DType dtype) {
   }
 }
 
-TEST(ContractKernel, EveryLayoutAndTilingHasTheBitsOfThePlainLoop) {
+TEST(ContractKernel, every_layout_and_tiling_has_the_bits_of_the_plain_loop) {
   check_all_tilings<float>(DType::f32);
 }
-TEST(ContractKernel, SoInDoublePrecision) { check_all_tilings<double>(DType::f64); }
+TEST(ContractKernel, so_in_double_precision) { check_all_tilings<double>(DType::f64); }
 
 // The tilings that are really chosen.
 template <class T>
@@ -296,7 +296,7 @@ void check_chosen_tilings(DType dtype, const codegen::HostTarget& host,
   }
 }
 
-TEST(ContractKernel, ChosenTilingsHaveTheBitsOfThePlainLoopOnEveryTarget) {
+TEST(ContractKernel, chosen_tilings_have_the_bits_of_the_plain_loop_on_every_target) {
   for (const auto& [name, host] : codegen::runnable_targets())
     check_chosen_tilings<float>(
         DType::f32, host, {{1, 13, 31, 17}, {2, 14, 32, 64}, {1, 32, 128, 784}, {3, 67, 101, 33}});
@@ -304,7 +304,7 @@ TEST(ContractKernel, ChosenTilingsHaveTheBitsOfThePlainLoopOnEveryTarget) {
                                {{2, 43, 37, 33}, {1, 30, 50, 400}});
 }
 
-TEST(ContractKernel, ReductionOverLanesFollowsItsOrder) {
+TEST(ContractKernel, reduction_over_lanes_follows_its_order) {
   const codegen::HostTarget host = codegen::detect_host();
   const Target target = small_target();
   for (const ContractSpec& spec : all_layouts(DType::f32)) {
@@ -327,7 +327,7 @@ TEST(ContractKernel, ReductionOverLanesFollowsItsOrder) {
   }
 }
 
-TEST(ContractKernel, TheOrderIsOneOfShapeAlone) {
+TEST(ContractKernel, the_order_is_one_of_shape_alone) {
   const Target target{.vector_bytes = 64, .vector_registers = 32};
   const auto order = [&](ContractSizes s, bool a, bool b) {
     return reduction_order(s, a, b, DType::f32, target);
@@ -339,7 +339,7 @@ TEST(ContractKernel, TheOrderIsOneOfShapeAlone) {
   EXPECT_GE(order({1, 8, 8, 0}, true, true).k_block, 1);
 }
 
-TEST(ContractKernel, IntegersAreExactAndOthersCloseToDoublePrecision) {
+TEST(ContractKernel, integers_are_exact_and_others_close_to_double_precision) {
   const codegen::HostTarget host = codegen::detect_host();
   const Target target = target_of(host);
   for (const ContractSpec& spec : all_layouts(DType::f32))
@@ -388,7 +388,7 @@ struct BiasAndCopy {
   }
 };
 
-TEST(ContractKernel, AnEpilogueSeesTheSameSumsAndMayStoreMoreThanOneResult) {
+TEST(ContractKernel, an_epilogue_sees_the_same_sums_and_may_store_more_than_one_result) {
   const codegen::HostTarget host = codegen::detect_host();
   const ContractSizes s{2, 7, 19, 9};
   for (const ContractSpec& spec : all_layouts(DType::f32))
@@ -421,7 +421,7 @@ TEST(ContractKernel, AnEpilogueSeesTheSameSumsAndMayStoreMoreThanOneResult) {
       }
 }
 
-TEST(ContractKernel, AnEpilogueMayUpdateInPlace) {
+TEST(ContractKernel, an_epilogue_may_update_in_place) {
   const codegen::HostTarget host = codegen::detect_host();
   const ContractSizes s{1, 10, 21, 9};
   const Epilogue update{.declare = {},
@@ -449,7 +449,7 @@ TEST(ContractKernel, AnEpilogueMayUpdateInPlace) {
       }
 }
 
-TEST(ContractKernel, ProloguesChangeTheOperandsOnTheirWay) {
+TEST(ContractKernel, prologues_change_the_operands_on_their_way) {
   const codegen::HostTarget host = codegen::detect_host();
   const ContractSizes s{2, 7, 19, 9};
   // a is doubled where it is positive, b multiplied by its position.

@@ -528,10 +528,12 @@ void check_small_cases(std::size_t step) {
     }
 }
 
-TEST(ConvKernel, EveryLayoutAndTilingHasTheBitsOfThePlainLoop) { check_small_cases<float>(1); }
-TEST(ConvKernel, SoInDoublePrecision) { check_small_cases<double>(4); }
+TEST(ConvKernel, every_layout_and_tiling_has_the_bits_of_the_plain_loop) {
+  check_small_cases<float>(1);
+}
+TEST(ConvKernel, so_in_double_precision) { check_small_cases<double>(4); }
 
-TEST(ConvKernel, ChosenTilingsHaveTheBitsOfThePlainLoopOnEveryTarget) {
+TEST(ConvKernel, chosen_tilings_have_the_bits_of_the_plain_loop_on_every_target) {
   using A = ConvAxis;
   const std::vector<ConvSizes> cases{
       {3, 1, 32, 1, {A{14, 3, 1, 1, 1}, A{14, 3, 1, 1, 1}}},
@@ -568,7 +570,7 @@ TEST(ConvKernel, ChosenTilingsHaveTheBitsOfThePlainLoopOnEveryTarget) {
   }
 }
 
-TEST(ConvKernel, IntegersAreExactAndOthersCloseToDoublePrecision) {
+TEST(ConvKernel, integers_are_exact_and_others_close_to_double_precision) {
   const codegen::HostTarget host = codegen::detect_host();
   const Target target = target_of(host);
   for (const ConvDirection direction : kDirections)
@@ -593,7 +595,7 @@ TEST(ConvKernel, IntegersAreExactAndOthersCloseToDoublePrecision) {
       }
 }
 
-TEST(ConvKernel, TheOrderIsOneOfShapeAlone) {
+TEST(ConvKernel, the_order_is_one_of_shape_alone) {
   const Target target{.vector_bytes = 64, .vector_registers = 32};
   const ConvSizes s{64, 32, 64, 1, {ConvAxis{14, 3, 1, 1, 1}, ConvAxis{14, 3, 1, 1, 1}}};
   ConvSizes fewer = s;
@@ -633,7 +635,7 @@ Prologue place_prologue() {
           }};
 }
 
-TEST(ConvKernel, HooksSeeTheLogicalCoordinatesOfTheirLanes) {
+TEST(ConvKernel, hooks_see_the_logical_coordinates_of_their_lanes) {
   const codegen::HostTarget host = codegen::detect_host();
   const std::vector<ConvSizes> cases = small_cases();
   for (const ConvDirection direction : kDirections)

@@ -339,7 +339,7 @@ std::string wrong(const Case& c, Number got, Number truth, double greatest) {
 
 class ScalarOps : public ::testing::TestWithParam<const OpDef*> {};
 
-TEST_P(ScalarOps, MeansWhatTheOpMeansInEveryDType) {
+TEST_P(ScalarOps, means_what_the_op_means_in_every_d_type) {
   const std::vector<Case> cases = cases_of(*GetParam());
   ASSERT_FALSE(cases.empty());
   for (const Case& c : cases) {
@@ -377,7 +377,7 @@ TEST_P(ScalarOps, MeansWhatTheOpMeansInEveryDType) {
 INSTANTIATE_TEST_SUITE_P(Ops, ScalarOps, ::testing::ValuesIn(primitives()),
                          [](const auto& p) { return p.param->name; });
 
-TEST(ScalarOpTable, HasEveryPointwisePrimitiveAndNothingElse) {
+TEST(ScalarOpTable, has_every_pointwise_primitive_and_nothing_else) {
   for (const OpDef* op : ops::table().all()) {
     EXPECT_EQ(is_scalar_op(*op), is_pointwise_primitive(*op)) << op->name;
     if (is_scalar_op(*op)) {
@@ -394,7 +394,7 @@ TEST(ScalarOpTable, HasEveryPointwisePrimitiveAndNothingElse) {
 }
 
 // The truth of pow_scalar knows the exponent as a double; a kernel has it in the dtype.
-TEST(ScalarOpTable, RoundsAttributesToTheDType) {
+TEST(ScalarOpTable, rounds_attributes_to_the_d_type) {
   const OpDef& op = ops::table().get("pow_scalar");
   const Case c{&op, {f32}, {1.0 / 3}, f32};
   const codegen::Array got = interpreted(c, {{Number(27.0), Number(0.125)}}, 8);
@@ -403,7 +403,7 @@ TEST(ScalarOpTable, RoundsAttributesToTheDType) {
   EXPECT_LE(distance(f32, number_at(got, 1).f, std::pow(0.125, exponent)), 2);
 }
 
-TEST(ScalarOpTable, SplatsScalarsBesideVectors) {
+TEST(ScalarOpTable, splats_scalars_beside_vectors) {
   const OpDef& where = ops::table().get("where");
   const DType dtypes[] = {boolean, f32, f32};
   for (int vectors = 0; vectors < 8; ++vectors) {
@@ -417,7 +417,7 @@ TEST(ScalarOpTable, SplatsScalarsBesideVectors) {
   }
 }
 
-TEST(ScalarOpTable, RefusesWhatItCannotEmit) {
+TEST(ScalarOpTable, refuses_what_it_cannot_emit) {
   kir::Builder b("refused");
   const Var x = b.constant({f32, 8}, 1.0), i = b.constant({i32, 8}, std::int64_t{1});
   const auto emit = [&](const char* op, std::vector<Var> operands, std::vector<DType> dtypes,
@@ -438,7 +438,7 @@ TEST(ScalarOpTable, RefusesWhatItCannotEmit) {
 // All uses of one dtype in one kernel, as machine code.
 class ScalarOpCode : public ::testing::TestWithParam<DType> {};
 
-TEST_P(ScalarOpCode, MatchesTheInterpreterOnEveryTarget) {
+TEST_P(ScalarOpCode, matches_the_interpreter_on_every_target) {
   const DType dtype = GetParam();
   for (const int lanes : {1, 8}) {
     codegen::Cases cases(codegen::title("scalar_ops", dtype, lanes), lanes);

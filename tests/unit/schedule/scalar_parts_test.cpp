@@ -29,7 +29,7 @@ kir::Kernel random_kernel(int lanes, std::int64_t stream) {
   return kir::simplify(b.finish());
 }
 
-TEST(ScalarRandomBits, AreThoseOfTheGenerator) {
+TEST(ScalarRandomBits, are_those_of_the_generator) {
   std::vector<std::int64_t> elements;
   for (std::int64_t k = 0; k < 48; ++k) elements.push_back(k);
   for (const int power : {20, 31, 32, 33, 34, 35, 40, 61, 62})  // blocks beyond 2^32 as well
@@ -55,7 +55,7 @@ TEST(ScalarRandomBits, AreThoseOfTheGenerator) {
       }
 }
 
-TEST(ScalarRandomBits, RefuseOtherCounters) {
+TEST(ScalarRandomBits, refuse_other_counters) {
   kir::Builder b("refused");
   const Var one = b.i64(1), vector = b.splat(one, 8), narrow = b.constant({i32, 1}, 1.0);
   EXPECT_THROW(emit_random_bits(b, vector, one, 0, one), InternalError);
@@ -84,7 +84,7 @@ std::vector<float> around_numbers_of(DType dtype) {
   return values;
 }
 
-TEST(ScalarRounding, IsThatOfMemory) {
+TEST(ScalarRounding, is_that_of_memory) {
   for (const DType dtype : {f16, bf16}) {
     std::vector<float> x = around_numbers_of(dtype), rounded(x.size());
     kir::Builder b("round");

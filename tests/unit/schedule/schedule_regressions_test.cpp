@@ -47,7 +47,7 @@ void expect_right(const Graph& graph, const ref::Bindings& given = {}, double to
 
 // --- products
 
-TEST(ScheduleRegressions, ProductsOfConstantsAndNumbersOfTheHost) {
+TEST(ScheduleRegressions, products_of_constants_and_numbers_of_the_host) {
   Graph graph;
   const Tensor x = graph.input("x", {5, 7});
   const Tensor ones = graph.constant(1.0, {5, 5}), rate = cast(graph.scalar("rate", 0.5), f32);
@@ -58,7 +58,7 @@ TEST(ScheduleRegressions, ProductsOfConstantsAndNumbersOfTheHost) {
   expect_right(graph);
 }
 
-TEST(ScheduleRegressions, EpiloguesGiveOtherDtypesThanTheirProducts) {
+TEST(ScheduleRegressions, epilogues_give_other_dtypes_than_their_products) {
   Graph graph;
   const Tensor x = graph.input("x", {9, 8}), w = graph.parameter("w", {8, 5});
   graph.output("positive", gt(matmul(x, w), 0.0));
@@ -68,7 +68,7 @@ TEST(ScheduleRegressions, EpiloguesGiveOtherDtypesThanTheirProducts) {
   expect_right(graph, {}, 1e-2);
 }
 
-TEST(ScheduleRegressions, ProductsAndAttentionBesideConvolutionsAreRowMajor) {
+TEST(ScheduleRegressions, products_and_attention_beside_convolutions_are_row_major) {
   Graph graph;
   const Tensor a = graph.input("a", {2, 4, 6, 7}), b = graph.input("b", {7, 8});
   const Tensor image = graph.input("image", {2, 4, 6, 8}), k = graph.parameter("k", {4, 4, 3, 3});
@@ -82,7 +82,7 @@ TEST(ScheduleRegressions, ProductsAndAttentionBesideConvolutionsAreRowMajor) {
 
 // --- numbers of narrow dtypes
 
-TEST(ScheduleRegressions, ResultsOfReductionsAreRoundedBeforeTheyAreUsed) {
+TEST(ScheduleRegressions, results_of_reductions_are_rounded_before_they_are_used) {
   for (const DType dtype : {DType::f16, DType::bf16}) {
     Graph graph;
     const Tensor x = graph.input("x", {9, 33}, dtype), r = sum(x, {1}, true), c = sum(x, {0});
@@ -96,7 +96,7 @@ TEST(ScheduleRegressions, ResultsOfReductionsAreRoundedBeforeTheyAreUsed) {
   }
 }
 
-TEST(ScheduleRegressions, SumsOfBytesWrapBeforeTheyAreUsed) {
+TEST(ScheduleRegressions, sums_of_bytes_wrap_before_they_are_used) {
   Graph graph;
   const Tensor x = graph.input("x", {9, 33}, u8);
   graph.output("rows", cast(sum(x, {1}), f32) * 0.5);
@@ -107,7 +107,7 @@ TEST(ScheduleRegressions, SumsOfBytesWrapBeforeTheyAreUsed) {
 
 // --- masks
 
-TEST(ScheduleRegressions, NothingIsReadForPaddingThatAllLanesShare) {
+TEST(ScheduleRegressions, nothing_is_read_for_padding_that_all_lanes_share) {
   Graph graph;
   const Tensor r = graph.input("r", {6, 1}), table = graph.parameter("table", {5, 20});
   const Tensor index = graph.input("index", {6}, i64);
@@ -117,7 +117,7 @@ TEST(ScheduleRegressions, NothingIsReadForPaddingThatAllLanesShare) {
   expect_right(graph);
 }
 
-TEST(ScheduleRegressions, PoolsOfWhatAllLanesShare) {
+TEST(ScheduleRegressions, pools_of_what_all_lanes_share) {
   Graph graph;
   const Tensor x = broadcast_to(graph.input("x", {2, 3, 6, 1}), {2, 3, 6, 20});
   const PoolOptions options{.stride = {1, 1}, .padding = {1, 1}};
@@ -126,7 +126,7 @@ TEST(ScheduleRegressions, PoolsOfWhatAllLanesShare) {
   expect_right(graph);
 }
 
-TEST(ScheduleRegressions, NothingJoinedWithNothing) {
+TEST(ScheduleRegressions, nothing_joined_with_nothing) {
   Graph graph;
   const Tensor none = graph.input("none", {0, 4});
   graph.output("joined", concat({none, none}) * 2.0);
@@ -143,7 +143,7 @@ CompileOptions plain() {
   return options;
 }
 
-TEST(ScheduleRegressions, OnlyTheIndicesThatAreReadMustBeInRange) {
+TEST(ScheduleRegressions, only_the_indices_that_are_read_must_be_in_range) {
   Graph graph;
   const Tensor ids = graph.input("ids", {3, 2}, i64), flags = graph.input("flags", {3}, i64);
   const Tensor users = graph.parameter("users", {100}, init::ones()),
@@ -160,7 +160,7 @@ TEST(ScheduleRegressions, OnlyTheIndicesThatAreReadMustBeInRange) {
   EXPECT_THROW(session.step(), ValueError);
 }
 
-TEST(ScheduleRegressions, ANumberThatIsReplacedElsewhereIsOutOfRange) {
+TEST(ScheduleRegressions, a_number_that_is_replaced_elsewhere_is_out_of_range) {
   Graph graph;
   const Tensor ids = graph.input("ids", {4}, i64);
   const Tensor table = graph.parameter("table", {5}, init::ones());
@@ -174,7 +174,7 @@ TEST(ScheduleRegressions, ANumberThatIsReplacedElsewhereIsOutOfRange) {
       ValueError);
 }
 
-TEST(ScheduleRegressions, OutputsOfTheHostHaveTheirDtypes) {
+TEST(ScheduleRegressions, outputs_of_the_host_have_their_dtypes) {
   Graph graph;
   const Tensor count = graph.state("count", {}, init::constant(3), i32);
   const Tensor rate = graph.scalar("rate", 0.1);
@@ -189,7 +189,7 @@ TEST(ScheduleRegressions, OutputsOfTheHostHaveTheirDtypes) {
   EXPECT_EQ(session.output("rate").at(0), static_cast<double>(0.1F));
 }
 
-TEST(ScheduleRegressions, CountersMadeOfConstantsAreGuarded) {
+TEST(ScheduleRegressions, counters_made_of_constants_are_guarded) {
   Graph graph;
   const Tensor w = graph.parameter("w", {2}, init::ones()), x = graph.input("x", {2});
   const Tensor count = graph.state("count", {}, init::constant(5), i64);

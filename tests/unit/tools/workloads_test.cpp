@@ -15,7 +15,7 @@ std::int64_t elements_of(const Graph& graph) {
   return count;
 }
 
-TEST(Workloads, HaveTheSizesOfTheirModels) {
+TEST(Workloads, have_the_sizes_of_their_models) {
   const std::map<std::string, std::int64_t> sizes = {
       {"mlp32", 101770},         {"mlp128", 101770},        {"mlp_wide128", 1863690},
       {"lenet64", 421642},       {"resnet18_b8", 11689512}, {"resnet50_b4", 25557032},
@@ -25,7 +25,7 @@ TEST(Workloads, HaveTheSizesOfTheirModels) {
     EXPECT_EQ(elements_of(make_workload(name, BenchMode::train).graph), sizes.at(name)) << name;
 }
 
-TEST(Workloads, TrainingHasALossAndInferenceOneOutputWithoutIt) {
+TEST(Workloads, training_has_a_loss_and_inference_one_output_without_it) {
   for (const std::string& name : workload_names()) {
     const Workload training = make_workload(name, BenchMode::train);
     EXPECT_EQ(training.loss.shape().rank(), 0) << name;
@@ -37,7 +37,7 @@ TEST(Workloads, TrainingHasALossAndInferenceOneOutputWithoutIt) {
   }
 }
 
-TEST(Workloads, TheirDataFitTheirInputs) {
+TEST(Workloads, their_data_fit_their_inputs) {
   for (const std::string& name : workload_names())
     for (const BenchMode mode : {BenchMode::train, BenchMode::infer}) {
       const Workload w = make_workload(name, mode);
@@ -46,7 +46,7 @@ TEST(Workloads, TheirDataFitTheirInputs) {
     }
 }
 
-TEST(Workloads, AnUnknownNameGetsTheNearest) {
+TEST(Workloads, an_unknown_name_gets_the_nearest) {
   EXPECT_THROW(require_workload("resnet18_b4"), TypeError);
   EXPECT_NO_THROW(require_workload("resnet18_b8"));
 }

@@ -19,7 +19,7 @@
 namespace pantala::tests {
 namespace {
 
-using namespace testing_support;  // NOLINT: the tests' own words
+using namespace tests;  // NOLINT: the tests' own words
 using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::ElementsAre;
