@@ -69,24 +69,9 @@ class Appender {
         variant_(definition_.variant(optimizer)),
         options_(options) {
     for (const auto& [name, value] : optimizer.scalars()) add_scalar(name, value);
-    const Tensor count = add_state("optim.step", Type{i64, {}}, init::zeros());
-    const Tensor t = count + 1;
-    graph_.update(count, t);
-    is_first_ = eq(t, 1);
-    t_ = cast(t, f64);
+    append_counter();
     if (definition_.shared) append_shared();
-    if (options.clip.value)
-      add_scalar("optim.clip_value", checked("clip_value", *options.clip.value));
-    if (options.clip.norm) add_scalar("optim.clip_norm", checked("clip_norm", *options.clip.norm));
-    if (options.ema_decay) add_scalar("optim.ema_decay", checked("ema_decay", *options.ema_decay));
-    for (std::size_t k = 0; k < options.groups.size(); ++k) {
-      const ParameterGroup& group = options.groups[k];
-      if (group.frozen) continue;
-      add_scalar(fmt::format("optim.group{}.lr_factor", k), checked("lr_factor", group.lr_factor));
-      if (group.weight_decay)
-        add_scalar(fmt::format("optim.group{}.weight_decay", k),
-                   checked("weight_decay", *group.weight_decay));
-    }
+    add_own_scalars();
   }
 
   // `weights` and `gradients` are those that are not frozen.
@@ -114,6 +99,30 @@ class Appender {
   Tensor add_state(const std::string& name, const Type& type, const Initializer& init) {
     added_.state_names.push_back(name);
     return graph_.state(name, type.shape, init, type.dtype);
+  }
+
+  void append_counter() {
+    const Tensor count = add_state("optim.step", Type{i64, {}}, init::zeros());
+    const Tensor t = count + 1;
+    graph_.update(count, t);
+    is_first_ = eq(t, 1);
+    t_ = cast(t, f64);
+  }
+  // Those that are not the optimizer's.
+  void add_own_scalars() {
+    const auto add_checked = [&](const std::string& prefix, const char* name, double value) {
+      add_scalar(prefix + name, checked(name, value));
+    };
+    if (options_.clip.value) add_checked("optim.", "clip_value", *options_.clip.value);
+    if (options_.clip.norm) add_checked("optim.", "clip_norm", *options_.clip.norm);
+    if (options_.ema_decay) add_checked("optim.", "ema_decay", *options_.ema_decay);
+    for (std::size_t k = 0; k < options_.groups.size(); ++k) {
+      const ParameterGroup& group = options_.groups[k];
+      if (group.frozen) continue;
+      const std::string prefix = fmt::format("optim.group{}.", k);
+      add_checked(prefix, "lr_factor", group.lr_factor);
+      if (group.weight_decay) add_checked(prefix, "weight_decay", *group.weight_decay);
+    }
   }
 
   // --- gradients
@@ -167,7 +176,7 @@ class Appender {
   std::vector<Tensor> update_scalars(const ops::StepScalars& s) const {
     ops::HostScalars computed = shared_;
     if (definition_.scalars)
-      for (const auto& scalar : definition_.scalars(s, optimizer_)) computed.push_back(scalar);
+      for (const auto& one : definition_.scalars(s, optimizer_)) computed.push_back(one);
     std::vector<Tensor> result;
     for (const ops::Slot& slot : variant_.slots) {
       if (!slot.scalar) continue;
