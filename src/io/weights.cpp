@@ -16,14 +16,14 @@
 
 namespace pantala {
 
-namespace {
-
-struct Tensor {
+struct StoredTensor {
   Type type;
   std::span<const std::byte> bytes;
   std::shared_ptr<const io::MappedFile> file;         // what keeps the bytes:
   std::shared_ptr<const std::vector<std::byte>> own;  // one of the two
 };
+
+namespace {
 
 constexpr std::size_t kListed = 20;
 
@@ -41,7 +41,7 @@ void check_supported(const io::SafeTensorsFile& file) {
 }
 
 // The bytes stay in the file unless they must be widened.
-Tensor make_tensor(const io::SafeTensorsFile& file, const io::SafeTensorsEntry& entry) {
+StoredTensor make_tensor(const io::SafeTensorsFile& file, const io::SafeTensorsEntry& entry) {
   const std::span<const std::byte> bytes = file.file->bytes().subspan(entry.begin, entry.bytes);
   if (!entry.widened)
     return {.type = {*entry.dtype, entry.shape}, .bytes = bytes, .file = file.file, .own = nullptr};
@@ -55,7 +55,7 @@ Tensor make_tensor(const io::SafeTensorsFile& file, const io::SafeTensorsEntry& 
 
 struct Weights::Data {
   std::string source = "the weights";
-  std::map<std::string, Tensor, std::less<>> tensors;
+  std::map<std::string, StoredTensor, std::less<>> tensors;
   std::map<std::string, std::string> metadata;
 
   std::vector<std::string> names() const {
@@ -70,7 +70,7 @@ struct Weights::Data {
                                   did_you_mean(name, names())));
     return found;
   }
-  const Tensor& tensor(std::string_view name) const { return place(name)->second; }
+  const StoredTensor& tensor(std::string_view name) const { return place(name)->second; }
 };
 
 Weights::Weights() : data_(std::make_shared<Data>()) {}
@@ -111,7 +111,7 @@ bool Weights::contains(std::string_view name) const { return data().tensors.cont
 const Type& Weights::type(std::string_view name) const { return data().tensor(name).type; }
 
 std::span<const std::byte> Weights::bytes(std::string_view name) const {
-  const Tensor& tensor = data().tensor(name);
+  const StoredTensor& tensor = data().tensor(name);
   if (tensor.file) tensor.file->check_size();
   return tensor.bytes;
 }
@@ -134,7 +134,7 @@ void Weights::set(const std::string& name, const Type& type, std::vector<std::by
                                 type.str(), expected, bytes.size()));
   auto own = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
   changeable().tensors.insert_or_assign(
-      name, Tensor{.type = type, .bytes = *own, .file = nullptr, .own = own});
+      name, StoredTensor{.type = type, .bytes = *own, .file = nullptr, .own = own});
 }
 
 void Weights::erase(std::string_view name) {

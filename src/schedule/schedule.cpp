@@ -1,13 +1,18 @@
 #include "schedule/schedule.h"
 
 #include "schedule/building.h"
-#include "schedule/groups.h"
+#include "schedule/fusion.h"
+#include "schedule/storage.h"
 
 namespace pantala::schedule {
 
 Decisions decide(const Graph& lowered, const Machine& machine, const ScheduleOptions& options) {
   Context context(lowered, machine, options);
-  std::vector<Group> groups = make_groups(context);
+  const Pieces pieces = find_pieces(context);
+  context.plan_to_store(&pieces.stored);
+  const Members members = fuse(context, pieces);
+  context.plan_to_store(nullptr);
+  std::vector<Group> groups = assign_storage(context, pieces, members);
   Decisions decisions = context.take_decisions();
   decisions.groups = std::move(groups);
   return decisions;

@@ -9,6 +9,8 @@
 
 namespace pantala::schedule {
 
+// The groups in an order in which they can be run. Every stored value has its buffer in the context
+// afterwards.
 std::vector<Group> assign_storage(Context& context, const Pieces& pieces, const Members& members);
 
 }  // namespace pantala::schedule
