@@ -17,9 +17,10 @@ pantala_module(compiler HEADERS compile.h training_step.h FACE build_id.h step_p
 pantala_module(runtime HEADERS session.h DEPENDS plan device io USES compiler)
 pantala_module(data HEADERS data.h DEPENDS io)
 pantala_module(train HEADERS accumulation.h metrics.h trainer.h DEPENDS runtime data ref)
-pantala_module(monitor DEPENDS train)
+pantala_module(monitor HEADERS monitor.h DEPENDS train)
 pantala_module(onnx HEADERS onnx.h DEPENDS runtime ref PRIVATE_LIBRARIES onnx_proto)
 pantala_module(zoo HEADERS zoo.h zoo/ pantala.h DEPENDS nn io)
 pantala_module(generate HEADERS generate.h DEPENDS runtime zoo)
+pantala_module(run HEADERS run.h DEPENDS monitor onnx zoo PRIVATE_LIBRARIES tomlplusplus::tomlplusplus)
 
 include(cmake/BuildId.cmake)

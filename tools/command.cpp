@@ -19,29 +19,6 @@ namespace pantala::tools {
 
 namespace {
 
-struct Verb {
-  const char* name;
-  const char* help;
-  Run (*describe)(CLI::App&);
-};
-constexpr Verb kVerbs[] = {
-    {"bench", "Measure a step of a workload", bench_verb},
-    {"devices", "List the devices of this machine", devices_verb},
-    {"doctor", "Check whether this machine can train", doctor_verb},
-    {"eval", "Evaluate the model of a run", eval_verb},
-    {"export", "Write the model of a run, or of the zoo, as an ONNX file", export_verb},
-    {"fixtures", "Run recorded cases and compare with what they expect", fixtures_verb},
-    {"generate", "Write text with a language model", generate_verb},
-    {"inspect", "Show what the compiler makes of a model or graph", inspect_verb},
-    {"lr-find", "Find a learning rate", lr_find_verb},
-    {"ops", "Print the reference of all ops", ops_verb},
-    {"plot", "Draw the numbers of one run, or of several over each other", plot_verb},
-    {"predict", "Predict classes or numbers with the model of a run", predict_verb},
-    {"run", "Run an ONNX model on arrays from files", run_verb},
-    {"train", "Train a model, or continue a run", train_verb},
-    {"verify-resume", "Prove that an interrupted run ends with the same bits", verify_resume_verb},
-};
-
 // A mistake on the command line.
 class UsageError : public Error {
  public:
@@ -69,9 +46,9 @@ void check_unknown(const CLI::App& app) {
   }
   if (!used.empty())
     throw UsageError(fmt::format("{}: unexpected argument '{}'", verb.get_name(), word));
-  std::vector<std::string> verbs;
-  for (const Verb& known : kVerbs) verbs.emplace_back(known.name);
-  throw UsageError(fmt::format("unknown verb '{}'{}", word, did_you_mean(word, verbs)));
+  std::vector<std::string> names;
+  for (const Verb& known : verbs()) names.emplace_back(known.name);
+  throw UsageError(fmt::format("unknown verb '{}'{}", word, did_you_mean(word, names)));
 }
 
 // Reads the options of all verbs and returns the work of the one that was named; empty if help or
@@ -79,7 +56,7 @@ void check_unknown(const CLI::App& app) {
 Run parse(CLI::App& app, int argc, char** argv) {
   std::vector<Run> runs;
   std::vector<CLI::App*> verbs;
-  for (const Verb& verb : kVerbs) {
+  for (const Verb& verb : tools::verbs()) {
     verbs.push_back(app.add_subcommand(verb.name, verb.help)->allow_extras());
     runs.push_back(verb.describe(*verbs.back()));
   }

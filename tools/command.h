@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 
 namespace CLI {
@@ -22,23 +23,13 @@ inline constexpr int kExitInterrupted = 75;
 // Does the verb's work once its options have been read; returns the exit code.
 using Run = std::function<int()>;
 
-// Each verb describes its options on `verb` and returns its work. One file per verb:
-// tools/verb_NAME.cpp.
-Run bench_verb(CLI::App& verb);
-Run devices_verb(CLI::App& verb);
-Run doctor_verb(CLI::App& verb);
-Run eval_verb(CLI::App& verb);
-Run export_verb(CLI::App& verb);
-Run fixtures_verb(CLI::App& verb);
-Run generate_verb(CLI::App& verb);
-Run inspect_verb(CLI::App& verb);
-Run lr_find_verb(CLI::App& verb);
-Run ops_verb(CLI::App& verb);
-Run plot_verb(CLI::App& verb);
-Run predict_verb(CLI::App& verb);
-Run run_verb(CLI::App& verb);
-Run train_verb(CLI::App& verb);
-Run verify_resume_verb(CLI::App& verb);
+// A verb: one file, tools/verb_NAME.cpp, and one row of the list in verbs.cpp.
+struct Verb {
+  const char* name;
+  const char* help;
+  Run (*describe)(CLI::App& verb);  // describes its options on `verb` and returns its work
+};
+std::span<const Verb> verbs();
 
 // The whole command; never throws.
 int run_command(int argc, char** argv);

@@ -23,7 +23,9 @@ constexpr ExitCode kExitCodes[] = {
      "A mistake in the command line, in a file or in the data; the message says where."},
     {kExitDiverged, "The training diverged: a loss or gradient was not finite."},
     {kExitInternal, "A bug of Pantala."},
-    {kExitInterrupted, "Interrupted by a signal, and saved: the same command continues."},
+    {kExitInterrupted,
+     "Interrupted by a signal, and saved: the same command, without --restart, "
+     "continues."},
 };
 
 struct Entry {

@@ -7,24 +7,27 @@
 #include <nlohmann/json.hpp>
 
 #include "monitor/records.h"
+#include "run/checkup.h"
 #include "tools/command.h"
-#include "tools/train/checkup.h"
+#include "tools/process.h"
 
 namespace pantala::tools {
 
 namespace {
 
 int examine(bool json) {
-  const std::vector<Finding> findings = check_machine();
-  const bool healthy = std::none_of(findings.begin(), findings.end(), [](const Finding& finding) {
-    return finding.health == Health::fail;
-  });
+  const std::vector<run::Finding> findings = run::check_machine(cache_folder());
+  const bool healthy =
+      std::none_of(findings.begin(), findings.end(),
+                   [](const run::Finding& finding) { return finding.health == run::Health::fail; });
   nlohmann::ordered_json checks = nlohmann::ordered_json::array();
-  for (const Finding& finding : findings) {
+  for (const run::Finding& finding : findings) {
     const std::string detail = monitor::printable(finding.detail);
-    if (!json) fmt::print("{:<4}  {:<9} {}\n", health_name(finding.health), finding.check, detail);
-    checks.push_back(
-        {{"check", finding.check}, {"health", health_name(finding.health)}, {"detail", detail}});
+    if (!json)
+      fmt::print("{:<4}  {:<9} {}\n", run::health_name(finding.health), finding.check, detail);
+    checks.push_back({{"check", finding.check},
+                      {"health", run::health_name(finding.health)},
+                      {"detail", detail}});
   }
   if (json) fmt::print("{}\n", nlohmann::ordered_json{{"ok", healthy}, {"checks", checks}}.dump());
   return healthy ? 0 : kExitFailed;

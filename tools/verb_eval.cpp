@@ -5,9 +5,12 @@
 #include <memory>
 
 #include "pantala/error.h"
+#include "run/result.h"
+#include "run/run_data.h"
+#include "run/sources/source.h"
+#include "run/trained.h"
 #include "tools/command.h"
-#include "tools/train/result.h"
-#include "tools/train/trained.h"
+#include "tools/process.h"
 
 namespace pantala::tools {
 
@@ -20,13 +23,13 @@ struct EvalOptions {
 };
 
 // What is evaluated: the data that are named, or the validation of the run.
-data::Dataset open_data(const EvalOptions& options, const Trained& trained) {
+data::Dataset open_data(const EvalOptions& options, const run::Trained& trained) {
   if (!options.data.empty()) {
-    const RunConfig named = make_config({{"data.source", options.data, "--data"}});
-    return open_for_model(named.data.source, trained.config, trained.profile);
+    const run::RunConfig named = run::make_config({{"data.source", options.data, "--data"}});
+    return run::open_for_model(named.data.source, trained.config, trained.facts);
   }
-  RunData data = open_run_data(trained.config);
-  if (data.profile != trained.profile)
+  run::RunData data = run::open_run_data(trained.config);
+  if (data.facts != trained.facts)
     throw TypeError(
         fmt::format("{} has changed since the run; name the data to evaluate with --data",
                     trained.config.data.source));
@@ -36,16 +39,18 @@ data::Dataset open_data(const EvalOptions& options, const Trained& trained) {
 }
 
 int evaluate(const EvalOptions& options) {
-  Trained trained = open_trained(open_run_folder(options.run), options.checkpoint, options.threads);
+  run::Trained trained = run::open_trained(run::open_run_folder(options.run),
+                                           {options.checkpoint, options.threads, plan_cache()});
   const data::Dataset set = open_data(options, trained);
-  const auto loader = open_loader(set, trained.config, trained.profile, Use::evaluation);
-  OrderedJson json = evaluation_json(trained.trainer.evaluate(*loader), trained.profile);
+  const auto loader = run::open_loader(set, trained.config, trained.facts, run::Use::evaluation);
+  io::OrderedJson json = run::evaluation_json(trained.trainer.evaluate(*loader), trained.facts);
   json["checkpoint"] = trained.checkpoint;
   json["data"] = set.name;
   if (options.json)
     fmt::print("{}\n", json.dump());
   else
-    fmt::print("{} on {}\n{}", trained.checkpoint, set.name, evaluation_text(json, "the result"));
+    fmt::print("{} on {}\n{}", trained.checkpoint, set.name,
+               run::evaluation_text(json, "the result"));
   return 0;
 }
 
@@ -57,10 +62,9 @@ Run eval_verb(CLI::App& verb) {
   verb.add_option("--checkpoint", options->checkpoint,
                   "last, best (by the run's checkpoint.metric), or the name of one")
       ->capture_default_str();
-  verb.add_option("--data", options->data,
-                  "fashion-mnist, idx:DIR, csv:FILE, npz:FILE, images:DIR, tokens:FILE or "
-                  "text:FILE; a test set if there is one. Not "
-                  "given: the validation of the run");
+  verb.add_option(
+      "--data", options->data,
+      run::source_rule() + "; a test set if there is one. Not given: the validation of the run");
   verb.add_option("--threads", options->threads, "Threads that compute; 0: as in the run")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();

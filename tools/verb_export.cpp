@@ -13,9 +13,10 @@
 #include "pantala/onnx.h"
 #include "pantala/session.h"
 #include "pantala/zoo/presets.h"
+#include "run/run_data.h"
+#include "run/trained.h"
 #include "tools/command.h"
-#include "tools/train/model.h"
-#include "tools/train/trained.h"
+#include "tools/process.h"
 #include "train/snapshot.h"
 
 namespace pantala::tools {
@@ -38,24 +39,26 @@ struct Exported {
 };
 
 // Normalisation is the loader's part, not the model's.
-std::string input_text(const DataProfile& profile) {
-  if (profile.factor == 1 && profile.mean.empty()) return "";
-  const std::string scaled = profile.factor == 1 ? "x" : fmt::format("x * {:.6g}", profile.factor);
-  if (profile.mean.empty()) return scaled;
+std::string input_text(const run::DataFacts& facts) {
+  if (facts.factor == 1 && facts.mean.empty()) return "";
+  const std::string scaled = facts.factor == 1 ? "x" : fmt::format("x * {:.6g}", facts.factor);
+  if (facts.mean.empty()) return scaled;
   return fmt::format("({} - mean) / std, with the numbers of the run's data.json", scaled);
 }
 
 Exported of_run(const ExportVerbOptions& options) {
   if (!options.weights.empty())
     throw TypeError("--weights is for a model of the zoo; a run has its own (--checkpoint)");
-  Trained trained = open_trained(open_run_folder(options.source), options.checkpoint, 0);
+  run::Trained trained =
+      run::open_trained(run::open_run_folder(options.source),
+                        {.checkpoint = options.checkpoint, .plan_cache = plan_cache()});
   const train::AveragesInUse averages(trained.trainer.session(), trained.has_averages());
   const ModelFactory factory =
-      model_factory(trained.config, model_shape(trained.config, trained.profile));
-  return {.graph = factory(options.batch, Phase::evaluation),
+      run::model_factory(trained.config, run::model_shape(trained.config, trained.facts));
+  return {.graph = factory(options.batch, Phase::evaluation).graph,
           .weights = trained.trainer.session().weights(),
           .from = fmt::format("{}, {}", options.source, trained.checkpoint),
-          .given = input_text(trained.profile)};
+          .given = input_text(trained.facts)};
 }
 
 // Through a session: names are checked as always, and other float types are converted.

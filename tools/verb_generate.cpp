@@ -15,8 +15,9 @@
 #include "pantala/error.h"
 #include "pantala/generate.h"
 #include "pantala/weights.h"
+#include "run/trained.h"
 #include "tools/command.h"
-#include "tools/train/trained.h"
+#include "tools/process.h"
 #include "train/snapshot.h"
 
 namespace pantala::tools {
@@ -52,21 +53,21 @@ std::vector<std::int64_t> token_list(const std::string& text, const std::string&
 
 // The model with its weights.
 struct Writer {
-  std::optional<Trained> run;                      // whose session the generator uses
+  std::optional<run::Trained> trained;             // whose session the generator uses
   std::unique_ptr<train::AveragesInUse> averages;  // of the weights, as evaluation has them
   std::optional<Generator> generator;
 };
 
 Writer open_run(const TextOptions& options, GeneratorOptions generator) {
   Writer writer;
-  writer.run.emplace(
-      open_trained(open_run_folder(options.run), options.checkpoint, options.threads));
-  zoo::LlamaConfig config = zoo::llama_config(writer.run->config.model.name);
-  config.vocabulary = writer.run->profile.classes;
-  Session& session = writer.run->trainer.session();
-  writer.averages = std::make_unique<train::AveragesInUse>(session, writer.run->has_averages());
+  writer.trained.emplace(run::open_trained(run::open_run_folder(options.run),
+                                           {options.checkpoint, options.threads, plan_cache()}));
+  zoo::LlamaConfig config = zoo::llama_config(writer.trained->config.model.name);
+  config.vocabulary = writer.trained->facts.classes;
+  Session& session = writer.trained->trainer.session();
+  writer.averages = std::make_unique<train::AveragesInUse>(session, writer.trained->has_averages());
   generator.threads =
-      options.threads > 0 ? options.threads : static_cast<int>(writer.run->config.threads);
+      options.threads > 0 ? options.threads : static_cast<int>(writer.trained->config.threads);
   writer.generator.emplace(session, config, generator);
   return writer;
 }

@@ -15,14 +15,14 @@
 #include "tools/command.h"
 #include "tools/inspect/file_kinds.h"
 #include "tools/inspect/render.h"
-#include "tools/inspect/source.h"
+#include "tools/inspect/subject.h"
 
 namespace pantala::tools {
 
 namespace {
 
 struct Options {
-  InspectSource source;
+  InspectSubject subject;
   bool graph = false, lowered = false, schedule = false, kernels = false, memory = false,
        report = false;
   std::string kernel;
@@ -48,18 +48,18 @@ bool is_model(const std::string& name) {
 
 // The content of a file that needs no compiler; empty if it is not such a file.
 std::optional<std::string> file_content(const Options& o) {
-  if (is_model(o.source.name)) return std::nullopt;
-  const std::optional<FileKind> kind = file_kind_of(o.source.name);
+  if (is_model(o.subject.name)) return std::nullopt;
+  const std::optional<FileKind> kind = file_kind_of(o.subject.name);
   if (!kind) return std::nullopt;
   if (o.pictures() > 0)
     throw TypeError(fmt::format("{}: a {} is shown as it is: only --json goes with it",
-                                o.source.name, kind->name));
-  return kind->show(o.source.name, o.json);
+                                o.subject.name, kind->name));
+  return kind->show(o.subject.name, o.json);
 }
 
 std::string picture(const Options& o) {
   if (std::optional<std::string> content = file_content(o)) return std::move(*content);
-  const Inspected inspected = read_source(o.source);
+  const Inspected inspected = read_subject(o.subject);
   if (o.graph || o.lowered) {
     const std::vector<RoleText> texts = graph_texts(inspected, o.lowered);
     return o.json ? roles_json(texts) : roles_text(texts);
@@ -80,23 +80,23 @@ std::string picture(const Options& o) {
 }
 
 void add_source_options(CLI::App& verb, Options& o) {
-  verb.add_option("SOURCE", o.source.name,
+  verb.add_option("SOURCE", o.subject.name,
                   fmt::format("A model ({}), a file with a graph in text form, a safetensors file, "
                               "index or folder, an ONNX file, or a compiled plan",
                               fmt::join(model_names(), ", ")))
       ->required();
-  verb.add_option("--batch", o.source.batch, "Items of a model's batch");
+  verb.add_option("--batch", o.subject.batch, "Items of a model's batch");
   verb.add_option(
-      "--loss", o.source.loss,
+      "--loss", o.subject.loss,
       "The output of the file's graph that is trained; without it the graph is compiled "
       "as it is");
-  verb.add_option("--optimizer", o.source.optimizer, "By name, or none: gradients only")
+  verb.add_option("--optimizer", o.subject.optimizer, "By name, or none: gradients only")
       ->capture_default_str();
-  verb.add_option("--accumulate", o.source.accumulate, "Micro-batches per update")
+  verb.add_option("--accumulate", o.subject.accumulate, "Micro-batches per update")
       ->capture_default_str();
-  verb.add_flag("--inference", o.source.inference, "A model without training");
+  verb.add_flag("--inference", o.subject.inference, "A model without training");
   verb.add_flag("--unfused", o.unfused, "A kernel per op");
-  verb.add_option("--threads", o.source.threads, "That will share the work; 0: all there are")
+  verb.add_option("--threads", o.subject.threads, "That will share the work; 0: all there are")
       ->capture_default_str();
 }
 
@@ -133,7 +133,7 @@ Run inspect_verb(CLI::App& verb) {
   verb.add_flag("--json", o->json, "JSON instead of text");
   return [o] {
     check(*o);
-    o->source.fused = !o->unfused;
+    o->subject.fused = !o->unfused;
     fmt::print("{}", picture(*o));
     return 0;
   };

@@ -6,35 +6,36 @@
 
 #include "base/text.h"
 #include "io/file.h"
+#include "io/json.h"
 #include "monitor/chart.h"
 #include "monitor/records.h"
+#include "run/lr_sweep.h"
+#include "run/models/model.h"
+#include "run/setup.h"
 #include "tools/command.h"
-#include "tools/train/flags.h"
-#include "tools/train/lr_sweep.h"
-#include "tools/train/result.h"
-#include "tools/train/setup.h"
-#include "tools/train/onnx_model.h"
+#include "tools/config_flags.h"
+#include "tools/process.h"
 
 namespace pantala::tools {
 
 namespace {
 
 struct LrFindOptions {
-  SweepOptions sweep;
+  run::SweepOptions sweep;
   std::string plot = "lr-find.svg";
   bool json = false;
 };
 
-std::vector<monitor::Point> curve(const std::vector<SweepPoint>& points) {
+std::vector<monitor::Point> curve(const std::vector<run::SweepPoint>& points) {
   std::vector<monitor::Point> result;
-  for (const SweepPoint& point : points) result.push_back({point.lr, point.loss});
+  for (const run::SweepPoint& point : points) result.push_back({point.lr, point.loss});
   return result;
 }
 
-std::string draw(const Sweep& sweep, const RunConfig& config) {
+std::string draw(const run::Sweep& sweep, const run::RunConfig& config) {
   monitor::Chart chart;
-  chart.title = fmt::format("Learning rates: {} on {}, {}", model_title(config), config.data.source,
-                            config.optimizer.name);
+  chart.title = fmt::format("Learning rates: {} on {}, {}", run::model_title(config),
+                            config.data.source, config.optimizer.name);
   chart.x_label = "learning rate";
   chart.y_label = "loss";
   chart.log_x = true;
@@ -43,21 +44,23 @@ std::string draw(const Sweep& sweep, const RunConfig& config) {
                    .colour = 0,
                    .stroke = monitor::Stroke::faint},
                   {.label = "smoothed", .points = curve(sweep.smoothed), .colour = 0}};
-  for (const SweepPoint& point : sweep.smoothed)
+  for (const run::SweepPoint& point : sweep.smoothed)
     if (point.lr == sweep.suggestion)
       chart.marks.push_back({{point.lr, point.loss}, fmt::format("{:.2g}", point.lr)});
   return monitor::svg(chart);
 }
 
-int find(const RunConfig& config, const LrFindOptions& options) {
-  if (config.output.progress != "none") fmt::print(stderr, "{}\n", device_line(config));
-  const Sweep sweep = sweep_learning_rates(config, options.sweep);
+int find(const run::RunConfig& config, const LrFindOptions& options) {
+  if (config.output.progress != "none") fmt::print(stderr, "{}\n", run::device_line(config));
+  run::SweepOptions how = options.sweep;
+  how.plan_cache = plan_cache();
+  const run::Sweep sweep = run::sweep_learning_rates(config, how);
   // Two digits are all that a plot can tell.
   const std::string suggestion = exact(std::stod(fmt::format("{:.1e}", sweep.suggestion)));
   io::write_file(options.plot, draw(sweep, config));
   if (options.json) {
-    OrderedJson json{{"lr", std::stod(suggestion)}, {"plot", monitor::printable(options.plot)}};
-    for (const SweepPoint& point : sweep.smoothed)
+    io::OrderedJson json{{"lr", std::stod(suggestion)}, {"plot", monitor::printable(options.plot)}};
+    for (const run::SweepPoint& point : sweep.smoothed)
       json["points"].push_back({{"lr", point.lr}, {"loss", point.loss}});
     fmt::print("{}\n", json.dump());
     return 0;

@@ -11,10 +11,13 @@
 
 #include "base/text.h"
 #include "io/file.h"
+#include "io/json.h"
 #include "pantala/error.h"
+#include "run/run_data.h"
+#include "run/sources/source.h"
+#include "run/trained.h"
 #include "tools/command.h"
-#include "tools/train/result.h"
-#include "tools/train/trained.h"
+#include "tools/process.h"
 
 namespace pantala::tools {
 
@@ -40,16 +43,15 @@ struct Prediction {
   double probability = 0;
 };
 
-data::Dataset open_items(const PredictOptions& options, const Trained& trained) {
-  const bool items_alone = options.data.find(':') == std::string::npos &&
-                           (options.data.ends_with(".npy") || data::is_image_name(options.data));
-  if (!items_alone) make_config({{"data.source", options.data, "--data"}});  // checks it
-  return open_items_for_model(options.data, trained.config, trained.profile);
+data::Dataset open_items(const PredictOptions& options, const run::Trained& trained) {
+  if (!run::is_items_file(options.data))
+    run::make_config({{"data.source", options.data, "--data"}});  // checks it
+  return run::open_items_for_model(options.data, trained.config, trained.facts);
 }
 
 // The most likely class; of equal ones the first. A row with a NaN or without a largest number has
 // none.
-Prediction predict_item(std::span<const float> logits, const DataProfile& profile) {
+Prediction predict_item(std::span<const float> logits, const run::DataFacts& facts) {
   Prediction result{.klass = -1, .name = "", .probability = 0};
   if (std::any_of(logits.begin(), logits.end(), [](float x) { return std::isnan(x); }))
     return result;
@@ -59,8 +61,8 @@ Prediction predict_item(std::span<const float> logits, const DataProfile& profil
   for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - *best);
   result.klass = best - logits.begin();
   result.probability = 1 / sum;
-  if (const auto k = static_cast<std::size_t>(result.klass); k < profile.names.size())
-    result.name = profile.names[k];
+  if (const auto k = static_cast<std::size_t>(result.klass); k < facts.names.size())
+    result.name = facts.names[k];
   return result;
 }
 
@@ -74,13 +76,13 @@ std::string csv_field(const std::string& text) {
 
 std::string class_line(const Item& item, const Prediction& p, const PredictOptions& options) {
   if (options.json) {
-    OrderedJson json{{"item", item.number}};
+    io::OrderedJson json{{"item", item.number}};
     if (item.position) json["position"] = *item.position;
     json["class"] = p.klass;
     if (!p.name.empty()) json["name"] = p.name;
     json["probability"] = p.probability;
     if (!item.file.empty()) json["file"] = item.file;
-    return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
+    return json.dump(-1, ' ', false, io::OrderedJson::error_handler_t::replace) + "\n";
   }
   const std::string file = item.file.empty() ? "" : "," + csv_field(item.file);
   if (options.csv)
@@ -96,7 +98,7 @@ std::string class_line(const Item& item, const Prediction& p, const PredictOptio
 std::string number_line(const Item& item, std::span<const float> numbers,
                         const PredictOptions& options) {
   if (options.json) {
-    OrderedJson json{{"item", item.number}};
+    io::OrderedJson json{{"item", item.number}};
     if (numbers.size() == 1)
       json["prediction"] = numbers[0];
     else
@@ -109,39 +111,40 @@ std::string number_line(const Item& item, std::span<const float> numbers,
   return line + "\n";
 }
 
-std::string csv_header(const DataProfile& profile, bool files) {
-  if (profile.positions > 0) return "item,position,class,name,probability\n";
-  if (profile.task() == zoo::Task::classification)
+std::string csv_header(const run::DataFacts& facts, bool files) {
+  if (facts.positions > 0) return "item,position,class,name,probability\n";
+  if (facts.task() == zoo::Task::classification)
     return files ? "item,class,name,probability,file\n" : "item,class,name,probability\n";
-  if (profile.targets == 1) return "item,prediction\n";
+  if (facts.targets == 1) return "item,prediction\n";
   std::string header = "item";
-  for (std::int64_t k = 0; k < profile.targets; ++k) header += fmt::format(",prediction{}", k);
+  for (std::int64_t k = 0; k < facts.targets; ++k) header += fmt::format(",prediction{}", k);
   return header + "\n";
 }
 
 // The lines of one item.
-std::string item_lines(Item item, std::span<const float> values, const DataProfile& profile,
+std::string item_lines(Item item, std::span<const float> values, const run::DataFacts& facts,
                        const PredictOptions& options) {
-  if (profile.task() == zoo::Task::regression) return number_line(item, values, options);
-  if (profile.positions == 0) return class_line(item, predict_item(values, profile), options);
+  if (facts.task() == zoo::Task::regression) return number_line(item, values, options);
+  if (facts.positions == 0) return class_line(item, predict_item(values, facts), options);
   std::string lines;
-  const std::size_t classes = values.size() / static_cast<std::size_t>(profile.positions);
-  for (std::int64_t position = 0; position < profile.positions; ++position) {
+  const std::size_t classes = values.size() / static_cast<std::size_t>(facts.positions);
+  for (std::int64_t position = 0; position < facts.positions; ++position) {
     item.position = position;
     const auto row = values.subspan(static_cast<std::size_t>(position) * classes, classes);
-    lines += class_line(item, predict_item(row, profile), options);
+    lines += class_line(item, predict_item(row, facts), options);
   }
   return lines;
 }
 
 std::string predict(const PredictOptions& options) {
-  Trained trained = open_trained(open_run_folder(options.run), options.checkpoint, options.threads);
-  const DataProfile& profile = trained.profile;
+  run::Trained trained = run::open_trained(run::open_run_folder(options.run),
+                                           {options.checkpoint, options.threads, plan_cache()});
+  const run::DataFacts& facts = trained.facts;
   data::Dataset set = open_items(options, trained);
   if (options.limit > 0 && options.limit < set.size()) set = data::slice(set, 0, options.limit);
-  const auto loader = open_loader(set, trained.config, profile, Use::evaluation);
+  const auto loader = run::open_loader(set, trained.config, facts, run::Use::evaluation);
   const data::ItemSource* files = set.data_source.get();
-  std::string text = options.csv ? csv_header(profile, files != nullptr) : "";
+  std::string text = options.csv ? csv_header(facts, files != nullptr) : "";
   Item item;
   while (const std::optional<data::Batch> batch = loader->next_batch()) {
     const data::Array outputs = trained.trainer.predict(batch->data);
@@ -150,7 +153,7 @@ std::string predict(const PredictOptions& options) {
     for (std::size_t k = 0; k < values.size(); k += width) {
       const std::span<const float> row = std::span(values).subspan(k, width);
       if (files) item.file = files->item_name(item.number);
-      text += item_lines(item, row, profile, options);
+      text += item_lines(item, row, facts, options);
       ++item.number;
     }
   }
@@ -162,12 +165,7 @@ std::string predict(const PredictOptions& options) {
 Run predict_verb(CLI::App& verb) {
   const auto options = std::make_shared<PredictOptions>();
   verb.add_option("RUN", options->run, "The folder of a run")->required();
-  verb.add_option(
-          "--data", options->data,
-          "fashion-mnist, idx:DIR, csv:FILE, npz:FILE (a test set if there is one; labels are not "
-          "looked at, and may lack in csv and npz), images:DIR with images anywhere in it, "
-          "FILE.npy with items alone, or one image")
-      ->required();
+  verb.add_option("--data", options->data, run::item_source_rule())->required();
   verb.add_option("--checkpoint", options->checkpoint,
                   "last, best (by the run's checkpoint.metric), or the name of one")
       ->capture_default_str();

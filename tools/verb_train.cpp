@@ -5,11 +5,14 @@
 #include <memory>
 
 #include "base/text.h"
+#include "io/json.h"
+#include "pantala/run.h"
+#include "run/dry_run.h"
+#include "run/result.h"
 #include "tools/command.h"
-#include "tools/train/dry_run.h"
-#include "tools/train/flags.h"
-#include "tools/train/run.h"
-#include "tools/train/signals.h"
+#include "tools/config_flags.h"
+#include "tools/process.h"
+#include "tools/signals.h"
 
 namespace pantala::tools {
 
@@ -28,35 +31,42 @@ struct TrainOptions {
   bool resume = false, restart = false, dry_run = false, json = false, keys = false;
 };
 
-void print_result(const RunOutcome& outcome, bool json) {
+void print_result(const run::RunOutcome& outcome, bool json) {
   if (json)
-    fmt::print("{}\n", outcome.result.dump());
+    fmt::print("{}\n", outcome.result);
   else
-    fmt::print("{}", result_text(outcome.result, outcome.result_source));
+    fmt::print("{}", run::result_text(io::OrderedJson::parse(outcome.result), outcome.result_name));
 }
 
 // For people, or as one more event for whoever reads the progress as JSON.
-void tell(const RunConfig& config, const std::string& who, const std::string& text) {
+void tell(const run::RunConfig& config, const std::string& who, const std::string& text) {
   if (config.output.progress == "json")
-    fmt::print(stderr, "{}\n", OrderedJson{{"event", "message"}, {"text", text}}.dump());
+    fmt::print(stderr, "{}\n", io::OrderedJson{{"event", "message"}, {"text", text}}.dump());
   else
     fmt::print(stderr, "{}: {}\n", who, text);
 }
 
-int train(const RunConfig& config, const TrainOptions& options) {
+// How to go on after an interruption: a second --restart would begin anew.
+std::string_view way_on(const TrainOptions& options) {
+  return options.restart ? "the same command without --restart goes on from there"
+                         : "the same command goes on from there";
+}
+
+int train(const run::RunConfig& config, const TrainOptions& options) {
   const SignalWatch signals;
-  const RunOutcome outcome = run_training(
-      config, {.resume = options.resume, .restart = options.restart, .poll = [&](const Trainer&) {
-                 return signals.poll();
-               }});
-  if (outcome.end == RunOutcome::End::interrupted) {
+  const run::RunOutcome outcome =
+      run::run_training(config, {.resume = options.resume,
+                                 .restart = options.restart,
+                                 .poll = [&](const Trainer&) { return signals.poll(); },
+                                 .surroundings = surroundings()});
+  if (outcome.end == run::RunOutcome::End::interrupted) {
     tell(config, "pantala",
-         fmt::format(
-             "{}: saved after {} in {}; the same command goes on from there", signals.stop_signal(),
-             counted(static_cast<std::size_t>(outcome.steps), "update"), config.output.folder));
+         fmt::format("{}: saved after {} in {}; {}", signals.stop_signal(),
+                     counted(static_cast<std::size_t>(outcome.steps), "update"),
+                     config.output.folder, way_on(options)));
     return kExitInterrupted;
   }
-  if (outcome.end == RunOutcome::End::was_finished)
+  if (outcome.end == run::RunOutcome::End::was_finished)
     tell(config, config.output.folder, "this run is finished already; --restart trains anew");
   print_result(outcome, options.json);
   return 0;
@@ -78,9 +88,10 @@ Run train_verb(CLI::App& verb) {
   verb.add_flag("--keys", options->keys, "Print all keys of a config, as a table");
   verb.footer(kExamples);
   return [options, flags] {
-    if (options->keys) return fmt::print("{}", config_reference()), 0;
-    const RunConfig config = flags->config();
-    if (options->dry_run) return fmt::print("{}", dry_run(config, options->json)), 0;
+    if (options->keys) return fmt::print("{}", run::config_reference()), 0;
+    const run::RunConfig config = flags->config();
+    if (options->dry_run)
+      return fmt::print("{}", run::dry_run(config, options->json, plan_cache())), 0;
     return train(config, *options);
   };
 }

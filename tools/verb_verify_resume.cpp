@@ -5,11 +5,12 @@
 #include <memory>
 
 #include "base/text.h"
+#include "io/json.h"
+#include "run/setup.h"
+#include "run/verify_resume.h"
 #include "tools/command.h"
-#include "tools/train/flags.h"
-#include "tools/train/result.h"
-#include "tools/train/setup.h"
-#include "tools/train/verify_resume.h"
+#include "tools/config_flags.h"
+#include "tools/process.h"
 
 namespace pantala::tools {
 
@@ -20,20 +21,22 @@ struct Options {
   bool json = false;
 };
 
-int verify(const RunConfig& config, const Options& options) {
+int verify(const run::RunConfig& config, const Options& options) {
   const bool talk = config.output.progress != "none";
-  if (talk) fmt::print(stderr, "{}\n", device_line(config));
-  const VerifyResult result = verify_resume(config, {.steps = options.steps,
-                                                     .interruptions = options.interruptions,
-                                                     .tell = [&](const std::string& line) {
-                                                       if (talk) fmt::print(stderr, "{}\n", line);
-                                                     }});
+  if (talk) fmt::print(stderr, "{}\n", run::device_line(config));
+  const run::VerifyResult result =
+      run::verify_resume(config, {.steps = options.steps,
+                                  .interruptions = options.interruptions,
+                                  .plan_cache = plan_cache(),
+                                  .tell = [&](const std::string& line) {
+                                    if (talk) fmt::print(stderr, "{}\n", line);
+                                  }});
   const bool same = result.differences.empty();
   if (options.json)
-    fmt::print("{}\n", OrderedJson{{"same", same},
-                                   {"steps", result.steps},
-                                   {"places", result.places},
-                                   {"differences", result.differences}}
+    fmt::print("{}\n", io::OrderedJson{{"same", same},
+                                       {"steps", result.steps},
+                                       {"places", result.places},
+                                       {"differences", result.differences}}
                            .dump());
   else if (same)
     fmt::print("the same bits: {} with {} as in one piece\n",

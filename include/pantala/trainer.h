@@ -9,7 +9,7 @@
 //    size. The trainer compiles the step, a second step where a short last batch is kept, and
 //    evaluation.
 //
-//   auto model = [](std::int64_t batch, Phase) { return zoo::mlp({.batch = batch}).graph; };
+//   auto model = [](std::int64_t batch, Phase) { return zoo::mlp({.batch = batch}); };
 //   Trainer trainer(model, 64, {.optimizer = optim::adam(1e-3)});
 //   auto train = data::make_loader(sets.train), test = data::make_loader(sets.test);
 //   FitResult result = trainer.fit(*train, {.epochs = 5, .validation = test.get(),
@@ -92,8 +92,9 @@ struct TrainConfig {
   // TypeError for another kind.
   optim::Optimizer optimizer = optim::sgd(0.01);
   std::int64_t log_interval = 100;  // log lines of steps; 0: none
+  // Of the model's graph; where the model hands back its tensors, their names are put here.
   std::string data_input = "x", label_input = "labels";
-  std::string loss_output = "loss", prediction_output = "logits";  // of the model's graph
+  std::string loss_output = "loss", prediction_output = "logits";
   // Of a prediction with more than two axes, for metrics: 1 as the losses have it, [batch, classes,
   // ...], or -1 as language models have it, [batch, sequence, classes].
   int class_axis = 1;
@@ -119,10 +120,36 @@ struct TrainConfig {
 };
 
 enum class Phase : std::uint8_t { training, evaluation };
-// The graph of the model for a batch size, with the config's inputs and outputs. All sizes and both
-// phases have the same parameters. Evaluation is without dropout and with running statistics;
-// updates of its graph are left out.
-using ModelFactory = std::function<Graph(std::int64_t batch, Phase phase)>;
+
+// What a trainer takes of a model: its graph, and which of its inputs and outputs are which. A
+// graph alone has the inputs and outputs that the config names.
+struct TrainableGraph {
+  Graph graph;
+  Tensor input, labels;     // inputs of the graph
+  Tensor loss, prediction;  // outputs of the graph; the second one may lack
+
+  TrainableGraph(Graph plain) : graph(std::move(plain)) {}
+  TrainableGraph(Graph whole, Tensor input_of, Tensor labels_of, Tensor loss_of,
+                 Tensor prediction_of)
+      : graph(std::move(whole)),
+        input(std::move(input_of)),
+        labels(std::move(labels_of)),
+        loss(std::move(loss_of)),
+        prediction(std::move(prediction_of)) {}
+  // zoo::Model, and whatever has the same members.
+  template <class Model>
+    requires requires(Model model) {
+      model.graph, model.input, model.labels, model.loss, model.logits, model.prediction;
+    }
+  TrainableGraph(Model model)
+      : TrainableGraph(std::move(model.graph), model.input, model.labels, model.loss,
+                       model.logits.valid() ? model.logits : model.prediction) {}
+
+  bool has_tensors() const { return loss.valid(); }
+};
+// The model for a batch size. All sizes and both phases have the same parameters. Evaluation is
+// without dropout and with running statistics; updates of its graph are left out.
+using ModelFactory = std::function<TrainableGraph(std::int64_t batch, Phase phase)>;
 
 class Trainer;
 

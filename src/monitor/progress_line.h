@@ -2,12 +2,12 @@
 // and a line per epoch that stays. Elsewhere: plain lines at intervals, without any control
 // character. Or JSON, an object a line.
 //
-// Everything goes to stderr (or where the options say); stdout is for results. While a ProgressLine
-// stands, log lines (base/log.h) are written above the live line, or as JSON.
+// Everything goes to stderr, or where the options (pantala/monitor.h) say; stdout is for
+// results. While a ProgressLine stands, log lines (base/log.h) are written above the live line, or
+// as JSON.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -16,29 +16,9 @@
 
 #include "base/log.h"
 #include "monitor/records.h"
+#include "pantala/monitor.h"
 
 namespace pantala::monitor {
-
-enum class ProgressMode : std::uint8_t {
-  automatic,  // live on a terminal, plain elsewhere
-  plain,
-  json,
-  none,
-};
-// "auto", "plain", "json", "none"; TypeError with the list for other names.
-ProgressMode parse_progress_mode(std::string_view name);
-
-struct ProgressOptions {
-  ProgressMode mode = ProgressMode::automatic;
-  bool terminal = false;  // what is written to understands control characters
-  bool colour = false;
-  std::function<int()> width = {};                   // columns of the terminal; below 1: not known
-  std::function<void(std::string_view)> write = {};  // must not throw; what it cannot write is lost
-  std::function<double()> clock = {};                // seconds that never go back
-};
-// For stderr as it is. The values of the environment variables TERM and NO_COLOR are the program's
-// to read; null: not set.
-ProgressOptions progress_on_stderr(ProgressMode mode, const char* term, const char* no_color);
 
 // Where in the run a step is.
 struct RunPlace {

@@ -12,7 +12,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,21 +20,11 @@
 #include "io/append_file.h"
 #include "io/event_file.h"
 #include "monitor/records.h"
+#include "pantala/monitor.h"
 
 namespace pantala::monitor {
 
 inline constexpr std::string_view kMetricsJsonl = "metrics.jsonl", kMetricsCsv = "metrics.csv";
-
-double seconds_since_1970();
-
-struct RunLogOptions {
-  std::int64_t log_interval = 100;  // steps: the first one and every so many; 0: none
-  bool tensorboard = true;
-  // The validation's metrics that have a column; others are in the other files alone.
-  std::vector<std::string> metrics = {"accuracy", "top5", "precision", "recall",
-                                      "f1",       "mae",  "rmse",      "r2"};
-  std::function<double()> wall_clock = seconds_since_1970;
-};
 
 class RunLog {
  public:

@@ -1,7 +1,14 @@
-#include "monitor/run_monitor.h"
+// The monitor: joins progress line and log to the hooks of a trainer.
+#include <optional>
+#include <utility>
 
+#include "base/log.h"
 #include "io/json.h"
 #include "monitor/environment.h"
+#include "monitor/progress_line.h"
+#include "monitor/run_log.h"
+#include "monitor/run_plots.h"
+#include "pantala/monitor.h"
 
 namespace pantala::monitor {
 
@@ -17,8 +24,44 @@ bool is_same(const std::optional<Evaluation>& a, const std::optional<Evaluation>
 
 }  // namespace
 
-RunMonitor::RunMonitor(RunMonitorOptions options)
-    : max_steps_(options.max_steps), line_(std::move(options.progress)) {
+class RunMonitor::Impl {
+ public:
+  explicit Impl(RunMonitorOptions options);
+
+  void on_start(Trainer& trainer);
+  void on_step(const StepMetrics& metrics);
+  void on_epoch(const EpochStats& stats);
+  std::string position();
+  ProgressLine& line() { return line_; }
+
+ private:
+  // How far training had come at some moment.
+  struct Pace {
+    std::int64_t items = 0;
+    double seconds = 0, wait_seconds = 0;
+  };
+  static Pace pace_of(const Progress& progress);
+  void measure(const Progress& progress);
+  std::optional<Evaluation> evaluation_of(const EpochStats& stats) const;
+  void draw() const;
+
+  std::int64_t max_steps_;
+  std::filesystem::path plotted_;  // the folder whose plots are drawn; "": none
+  ProgressLine line_;
+  std::optional<RunLog> log_;
+  Trainer* trainer_ = nullptr;
+  std::optional<Evaluation> seen_;  // the last evaluation that was told, or was there before
+  Pace epoch_begin_;
+  Pace epoch_before_;  // what the epoch took before the run was interrupted
+  Pace window_begin_;
+  std::optional<double> items_per_second_, wait_share_;  // of the last window
+  std::optional<std::int64_t> memory_bytes_;
+};
+
+RunMonitor::Impl::Impl(RunMonitorOptions options)
+    : max_steps_(options.max_steps),
+      plotted_(options.plots ? options.folder : std::filesystem::path()),
+      line_(std::move(options.progress)) {
   std::string log_positions;
   if (!options.resumed.empty()) {
     const auto document = io::parse_json(options.resumed, kWhere, 4);
@@ -35,11 +78,11 @@ RunMonitor::RunMonitor(RunMonitorOptions options)
     log_.emplace(options.folder, log_positions, std::move(options.log));
 }
 
-RunMonitor::Pace RunMonitor::pace_of(const Progress& progress) {
+RunMonitor::Impl::Pace RunMonitor::Impl::pace_of(const Progress& progress) {
   return {progress.items, progress.seconds, progress.wait_seconds};
 }
 
-void RunMonitor::on_start(Trainer& trainer) {
+void RunMonitor::Impl::on_start(Trainer& trainer) {
   trainer_ = &trainer;
   seen_ = trainer.last_evaluation();
   epoch_begin_ = window_begin_ = pace_of(trainer.progress());
@@ -47,7 +90,7 @@ void RunMonitor::on_start(Trainer& trainer) {
 
 // Rates are those of the last window of a second or more: the whole run's would hide changes, a
 // single step's scatter.
-void RunMonitor::measure(const Progress& progress) {
+void RunMonitor::Impl::measure(const Progress& progress) {
   const Pace now = pace_of(progress);
   const double seconds = now.seconds - window_begin_.seconds;
   const bool first = !memory_bytes_;
@@ -59,7 +102,7 @@ void RunMonitor::measure(const Progress& progress) {
   if (seconds >= kWindowSeconds) window_begin_ = now;
 }
 
-void RunMonitor::on_step(const StepMetrics& metrics) {
+void RunMonitor::Impl::on_step(const StepMetrics& metrics) {
   line_.observe(metrics.loss);
   if (!trainer_) return;
   const std::int64_t global_step = trainer_->state().global_steps;
@@ -84,7 +127,7 @@ void RunMonitor::on_step(const StepMetrics& metrics) {
 }
 
 // The evaluation that came after the epoch, if there was one.
-std::optional<Evaluation> RunMonitor::evaluation_of(const EpochStats& stats) const {
+std::optional<Evaluation> RunMonitor::Impl::evaluation_of(const EpochStats& stats) const {
   const TrainHistory& history = trainer_->state().history;
   if (!history.epochs.empty() && history.epochs.back().epoch == stats.epoch &&
       history.epochs.size() == history.evaluations.size())
@@ -93,7 +136,7 @@ std::optional<Evaluation> RunMonitor::evaluation_of(const EpochStats& stats) con
   return is_same(trainer_->last_evaluation(), seen_) ? std::nullopt : trainer_->last_evaluation();
 }
 
-void RunMonitor::on_epoch(const EpochStats& stats) {
+void RunMonitor::Impl::on_epoch(const EpochStats& stats) {
   if (!trainer_) return;
   const Progress progress = trainer_->progress();
   const double seconds = progress.seconds - epoch_begin_.seconds + epoch_before_.seconds;
@@ -117,9 +160,18 @@ void RunMonitor::on_epoch(const EpochStats& stats) {
   epoch_before_ = {};
   if (log_) log_->epoch(record);
   line_.epoch(record, progress.epochs);
+  draw();
 }
 
-std::string RunMonitor::position() {
+// The run is worth more than its pictures.
+void RunMonitor::Impl::draw() const {
+  if (plotted_.empty()) return;
+  try {
+    draw_plots(plotted_);
+  } catch (const Error& error) { logging::warning("no plots: {}", error.what()); }
+}
+
+std::string RunMonitor::Impl::position() {
   Pace now = epoch_begin_;
   if (trainer_) now = pace_of(trainer_->progress());
   io::Json document = {
@@ -127,6 +179,20 @@ std::string RunMonitor::position() {
       {"epoch_seconds", now.seconds - epoch_begin_.seconds + epoch_before_.seconds}};
   if (log_) document["log"] = io::parse_json(log_->positions(), kWhere);
   return document.dump();
+}
+
+RunMonitor::RunMonitor(RunMonitorOptions options)
+    : impl_(std::make_unique<Impl>(std::move(options))) {}
+RunMonitor::~RunMonitor() = default;
+void RunMonitor::on_start(Trainer& trainer) { impl_->on_start(trainer); }
+void RunMonitor::on_step(const StepMetrics& metrics) { impl_->on_step(metrics); }
+void RunMonitor::on_epoch(const EpochStats& stats) { impl_->on_epoch(stats); }
+std::string RunMonitor::position() { return impl_->position(); }
+void RunMonitor::message(std::string_view text) { impl_->line().message(text); }
+void RunMonitor::finish() { impl_->line().finish(); }
+
+std::vector<std::filesystem::path> draw_plots(const std::filesystem::path& folder) {
+  return write_plots({read_run(folder)}, folder / "plots");
 }
 
 }  // namespace pantala::monitor

@@ -24,8 +24,8 @@ struct GroupOutput {
 struct Group {
   const Archetype* archetype = nullptr;
   std::vector<std::uint32_t> anchors = {};  // nodes that are not element by element, in order
-  std::vector<GroupOutput> outputs =
-      {};                // what it stores; everything else is recomputed by its readers
+  // What it stores; everything else is recomputed by its readers.
+  std::vector<GroupOutput> outputs = {};
   bool is_copy = false;  // of a value that stands already: it is loaded, not computed
 };
 

@@ -75,6 +75,25 @@ CompileOptions checked_options(CompileOptions options) {
   return options;
 }
 
+// The names of the model's own tensors. A prediction need not be an output: then there is none.
+void put_names(const TrainableGraph& model, PlanNames& names) {
+  const auto put_input = [&](const Tensor& tensor, const char* what, std::string& name) {
+    for (const Leaf& leaf : model.graph.leaves(LeafKind::input))
+      if (tensor.valid() && leaf.value.id() == tensor.id()) return name = leaf.name, void();
+    throw TypeError(fmt::format("trainer: the model's {} are no input of its graph", what));
+  };
+  const auto put_output = [&](const Tensor& tensor, std::string& name) {
+    for (const auto& [known, value] : model.graph.outputs())
+      if (tensor.valid() && value.id() == tensor.id()) return name = known, true;
+    return false;
+  };
+  put_input(model.input, "items", names.data);
+  put_input(model.labels, "labels", names.labels);
+  if (!put_output(model.loss, names.loss))
+    throw TypeError("trainer: the model's loss is no output of its graph");
+  put_output(model.prediction, names.prediction);
+}
+
 }  // namespace
 
 Plans::Plans(Session session, PlanNames names)
@@ -96,11 +115,13 @@ Plans::Plans(ModelFactory model, std::int64_t batch_size, PlanNames names, Compi
   steps_.emplace(batch_size_, session_.plan(session_.plans().front()));
 }
 
-Graph Plans::checked_graph(std::int64_t items, Phase phase) const {
+Graph Plans::checked_graph(std::int64_t items, Phase phase) {
   if (!model_) throw TypeError("trainer: the function that makes the model's graph is empty");
   if (items < 1)
     throw TypeError(fmt::format("trainer: the batch size must be 1 or more, got {}", items));
-  Graph graph = model_(items, phase);
+  TrainableGraph model = model_(items, phase);
+  if (model.has_tensors()) put_names(model, names_);
+  Graph& graph = model.graph;
   const auto where = [&] {
     return fmt::format("trainer: the model's graph for {} with batches of {}", phase_name(phase),
                        items);

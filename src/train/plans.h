@@ -28,6 +28,8 @@ class Plans {
   Plans(ModelFactory model, std::int64_t batch_size, PlanNames names, CompileOptions options,
         const SessionOptions& session);
 
+  // Those of the config, or of the tensors that the model hands back.
+  const PlanNames& names() const { return names_; }
   Session& session() { return session_; }
   const Session& session() const { return session_; }
   std::int64_t batch_size() const { return batch_size_; }
@@ -48,7 +50,7 @@ class Plans {
 
  private:
   const SessionPlan& step_of_size(std::int64_t items);
-  Graph checked_graph(std::int64_t items, Phase phase) const;
+  Graph checked_graph(std::int64_t items, Phase phase);
   void check_known(const CompiledPlan& plan) const;
 
   ModelFactory model_;

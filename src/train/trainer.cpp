@@ -76,6 +76,10 @@ Trainer::Impl::Impl(ModelFactory model, std::int64_t batch_size, TrainConfig con
     : config((check_config(config_given), std::move(config_given))),
       plans(std::move(model), batch_size, names_of(config),
             training_options(config, std::move(options)), session_options) {
+  config.data_input = plans.names().data;
+  config.label_input = plans.names().labels;
+  config.loss_output = plans.names().loss;
+  config.prediction_output = plans.names().prediction;
   if (config.plateau) state.plateau = Plateau(config.optimizer.lr(), *config.plateau).state();
 }
 

@@ -1,13 +1,19 @@
+#include <fmt/format.h>
+
 #include "pantala/error.h"
 #include "pantala/ops.h"
 #include "zoo/model.h"
 
 namespace pantala::zoo {
 
+namespace {
+constexpr std::int64_t kSmallest = 4;  // an image is halved twice
+}
+
 Model lenet(const LenetConfig& config, Where where) {
   require_positive("lenet", config.batch, "batch", where);
   require_positive("lenet", config.channels, "channels", where);
-  require_at_least("lenet", config.size, 4, "size", where);  // it is halved twice
+  require_at_least("lenet", config.size, kSmallest, "size", where);
   require_positive("lenet", config.classes, "classes", where);
   Model model;
   model.input =
@@ -34,7 +40,18 @@ std::vector<Preset> lenet_presets() {
                   .size = asked.item[1],
                   .classes = asked.classes});
   };
-  return {{"lenet", "two convolutions and two linear layers", item, 10, make}};
+  return {{.name = "lenet",
+           .about = "two convolutions and two linear layers",
+           .item = item,
+           .classes = 10,
+           .make = make,
+           .in_help = "lenet is two convolutions and two linear layers",
+           .takes = fmt::format("square images [size, size] or [channels, size, size] from {0} x "
+                                "{0} pixels on",
+                                kSmallest),
+           .accepts = [](const Shape& image) {
+             return image[1] == image[2] && image[1] >= kSmallest;
+           }}};
 }
 
 }  // namespace pantala::zoo

@@ -183,7 +183,12 @@ std::vector<Preset> llama_presets() {
       config.vocabulary = asked.classes;
       return llama(config, {.batch = asked.batch, .sequence = asked.item[0]});
     };
-    presets.push_back({known.name, known.about, item, known.config.vocabulary, make});
+    presets.push_back({.name = known.name,
+                       .about = known.about,
+                       .item = item,
+                       .classes = known.config.vocabulary,
+                       .make = make,
+                       .in_help = known.in_help});
   }
   return presets;
 }

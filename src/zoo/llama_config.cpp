@@ -127,9 +127,11 @@ LlamaConfig llama_bytes() {
 
 const std::vector<LlamaPreset>& llama_configs() {
   static const std::vector<LlamaPreset> all{
-      {"smollm2-135m", "SmolLM2 of 135 million parameters", smollm2_135m()},
+      {"smollm2-135m", "SmolLM2 of 135 million parameters", smollm2_135m(),
+       "smollm2 is Hugging Face's"},
       {"smollm2-360m", "SmolLM2 of 360 million parameters", smollm2_360m()},
-      {"llama-bytes", "a small language model over bytes", llama_bytes()},
+      {"llama-bytes", "a small language model over bytes", llama_bytes(),
+       "llama-bytes is a small language model"},
   };
   return all;
 }

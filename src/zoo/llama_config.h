@@ -12,6 +12,7 @@ namespace pantala::zoo {
 struct LlamaPreset {
   std::string name, about;
   LlamaConfig config;
+  std::string in_help = {};  // as Preset has it
 };
 const std::vector<LlamaPreset>& llama_configs();
 

@@ -79,7 +79,12 @@ std::vector<Preset> mlp_presets() {
     const Resolved asked = resolve(request, item, 10, "mlp");
     return mlp({.batch = asked.batch, .inputs = asked.item[0], .classes = asked.classes});
   };
-  return {{"mlp", "linear layers, one hidden one of 128", item, 10, make}};
+  return {{.name = "mlp",
+           .about = "linear layers, one hidden one of 128",
+           .item = item,
+           .classes = 10,
+           .make = make,
+           .in_help = "mlp takes anything but tokens"}};
 }
 
 }  // namespace pantala::zoo

@@ -28,11 +28,4 @@ struct Resolved {
 Resolved resolve(const Request& request, const Type& item, std::int64_t classes,
                  std::string_view model);
 
-// The presets of each file.
-std::vector<Preset> mlp_presets();
-std::vector<Preset> lenet_presets();
-std::vector<Preset> resnet_presets();
-std::vector<Preset> whisper_presets();
-std::vector<Preset> llama_presets();
-
 }  // namespace pantala::zoo

@@ -4,26 +4,22 @@
 
 #include "base/text.h"
 #include "pantala/error.h"
-#include "zoo/model.h"
 
 namespace pantala::zoo {
 
-namespace {
-
-void append(std::vector<Preset>& all, std::vector<Preset> more) {
-  for (Preset& preset : more) all.push_back(std::move(preset));
-}
-
-}  // namespace
+// One file each, in the order of the table.
+std::vector<Preset> mlp_presets();
+std::vector<Preset> lenet_presets();
+std::vector<Preset> resnet_presets();
+std::vector<Preset> whisper_presets();
+std::vector<Preset> llama_presets();
 
 const std::vector<Preset>& presets() {
   static const std::vector<Preset> all = [] {
     std::vector<Preset> list;
-    append(list, mlp_presets());
-    append(list, lenet_presets());
-    append(list, resnet_presets());
-    append(list, whisper_presets());
-    append(list, llama_presets());
+    for (const auto& of_file :
+         {mlp_presets, lenet_presets, resnet_presets, whisper_presets, llama_presets})
+      for (Preset& preset : of_file()) list.push_back(std::move(preset));
     return list;
   }();
   return all;

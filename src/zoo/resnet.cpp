@@ -162,10 +162,17 @@ Preset preset_of(const Architecture& architecture, ResnetForm form) {
                  .classes = asked.classes},
                 asked.training, Outputs::both, Where::current());
   };
-  return {name,
-          fmt::format("a residual network of {} layers, {}", architecture.name.substr(6),
-                      folded ? "batch norm folded into the convolutions" : "with batch norm"),
-          item, 1000, make_model};
+  return {
+      .name = name,
+      .about = fmt::format("a residual network of {} layers, {}", architecture.name.substr(6),
+                           folded ? "batch norm folded into the convolutions" : "with batch norm"),
+      .item = item,
+      .classes = 1000,
+      .make = make_model,
+      // Said once, for all four.
+      .in_help = name == "resnet18" ? "resnet18 and resnet50 are torchvision's (_folded: "
+                                      "without batch norm)"
+                                    : ""};
 }
 
 }  // namespace

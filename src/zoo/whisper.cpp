@@ -184,10 +184,19 @@ std::vector<Preset> whisper_presets() {
       Model model = whisper_training(config, {.batch = asked.batch, .frames = asked.item[1]},
                                      {.classes = asked.classes});
       const std::int64_t length = config.length(asked.item[1]);
-      model.graph.output("logits", reshape(model.logits, {asked.batch, length, asked.classes}));
+      model.logits = reshape(model.logits, {asked.batch, length, asked.classes});
+      model.graph.output("logits", model.logits);
       return model;
     };
-    return Preset{name, std::move(about), item, kClasses, make};
+    return Preset{
+        .name = name,
+        .about = std::move(about),
+        .item = item,
+        .classes = kClasses,
+        .make = make,
+        // Said once, for all sizes.
+        .in_help = name == "whisper-tiny" ? "whisper, the encoder of Hugging Face's" : "",
+        .positions = [base](const Shape& spectrogram) { return base.length(spectrogram[1]); }};
   };
   return {
       preset("whisper-tiny", "Whisper's encoder, 4 layers of 384", WhisperConfig::tiny()),

@@ -7,7 +7,7 @@
 
 #include "cli/training.h"
 #include "pantala/error.h"
-#include "tools/train/lr_sweep.h"
+#include "run/lr_sweep.h"
 
 namespace pantala::tests {
 namespace {
@@ -17,21 +17,21 @@ using testing::StartsWith;
 
 TEST(LrSweep, the_suggestion_is_where_the_loss_falls_fastest) {
   // A step down around 1e-2, then an explosion; with noise.
-  std::vector<tools::SweepPoint> points;
+  std::vector<run::SweepPoint> points;
   for (int k = 0; k < 200; ++k) {
     const double decade = -7 + 0.035 * k;
     const double noise = 0.02 * std::sin(37.0 * k);
     const double fall = 1 / (1 + std::exp((decade + 2) * 4));
     points.push_back({std::pow(10, decade), 0.5 + 1.8 * fall + noise});
   }
-  const double found = tools::steepest(tools::smooth(points));
+  const double found = run::steepest(run::smooth(points));
   EXPECT_NEAR(std::log10(found), -2, 0.15);
 }
 
 TEST(LrSweep, a_loss_that_never_falls_has_no_suggestion) {
-  std::vector<tools::SweepPoint> points;
+  std::vector<run::SweepPoint> points;
   for (int k = 0; k < 50; ++k) points.push_back({std::pow(10, -7 + 0.1 * k), 1 + 0.1 * k});
-  EXPECT_THROW(tools::steepest(tools::smooth(points)), ValueError);
+  EXPECT_THROW(run::steepest(run::smooth(points)), ValueError);
 }
 
 using LrFind = TrainingTest;

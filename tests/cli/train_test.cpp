@@ -286,6 +286,18 @@ TEST_F(Interrupted, by_sigint_saves_and_continues_with_the_same_bits) {
   expect_same_bits_in_the_end();
 }
 
+// The same command with --restart would begin anew.
+TEST_F(Interrupted, with_restart_says_that_it_must_be_left_out_to_go_on) {
+  const auto running = endless_run(endless({"--restart"}), file("run"));
+  running->send(SIGINT);
+  const Outcome outcome = running->wait();
+  EXPECT_EQ(outcome.exit_code, 75);
+  EXPECT_THAT(outcome.err,
+              ContainsRegex("pantala: SIGINT: saved after [0-9]+ updates? in " + file("run") +
+                            "; the same command without --restart goes on from there\n"));
+  expect_same_bits_in_the_end();
+}
+
 TEST_F(Interrupted, by_sigterm_with_accumulation_and_averages_continues_with_the_same_bits) {
   const std::vector<std::string> more = {"--accumulate", "3", "--ema", "0.9", "--clip", "1"};
   const auto running = endless_run(endless(more), file("run"));

@@ -9,18 +9,18 @@
 
 #include "io/file.h"
 #include "pantala/error.h"
+#include "run/config.h"
 #include "support/errors.h"
 #include "support/temporary.h"
 #include "tools/command.h"
-#include "tools/train/config.h"
 
 namespace pantala::tests {
 namespace {
 
-using tools::RunConfig;
+using run::RunConfig;
 
 RunConfig config_of(const std::string& toml) {
-  return tools::make_config(tools::read_toml(toml, "run.toml"));
+  return run::make_config(run::read_toml(toml, "run.toml"));
 }
 
 std::string complaint(const std::string& toml) {
@@ -254,18 +254,18 @@ TEST(Config, the_resolved_config_reads_back_to_the_same_text) {
   };
   for (const char* text : texts) {
     const RunConfig config = config_of(text);
-    const std::string written = tools::write_toml(config);
+    const std::string written = run::write_toml(config);
     const RunConfig back = config_of(written);
-    EXPECT_EQ(tools::write_toml(back), written);
-    EXPECT_THAT(tools::differences(config, back), testing::IsEmpty());
+    EXPECT_EQ(run::write_toml(back), written);
+    EXPECT_THAT(run::differences(config, back), testing::IsEmpty());
   }
 }
 
 TEST(Config, later_values_win) {
-  const RunConfig config = tools::make_config({{"epochs", std::int64_t{2}, "run.toml:1:1"},
-                                               {"seed", std::int64_t{3}, "run.toml:2:1"},
-                                               tools::parse_set("epochs=4"),
-                                               tools::parse_flag({"--epochs", "epochs"}, "6")});
+  const RunConfig config = run::make_config({{"epochs", std::int64_t{2}, "run.toml:1:1"},
+                                             {"seed", std::int64_t{3}, "run.toml:2:1"},
+                                             run::parse_set("epochs=4"),
+                                             run::parse_flag({"--epochs", "epochs"}, "6")});
   EXPECT_EQ(config.epochs, 6);
   EXPECT_EQ(config.seed, 3);
 }
@@ -273,16 +273,16 @@ TEST(Config, later_values_win) {
 TEST(Config, set_takes_every_kind) {
   EXPECT_EQ(config_of("[data]\nlabel = 0\n").data.label, "0");  // a column by its number
   EXPECT_EQ(config_of("[data]\nlabel = \"0\"\n").data.label, "0");
-  EXPECT_EQ(std::get<std::int64_t>(tools::parse_set("seed=12").value), 12);
-  EXPECT_EQ(std::get<double>(tools::parse_set("data.validation=0.25").value), 0.25);
-  EXPECT_EQ(std::get<std::string>(tools::parse_set("data.validation=none").value), "none");
-  EXPECT_EQ(std::get<bool>(tools::parse_set("data.flip=true").value), true);
-  EXPECT_EQ(std::get<std::vector<double>>(tools::parse_set("model.hidden=[64,32]").value),
+  EXPECT_EQ(std::get<std::int64_t>(run::parse_set("seed=12").value), 12);
+  EXPECT_EQ(std::get<double>(run::parse_set("data.validation=0.25").value), 0.25);
+  EXPECT_EQ(std::get<std::string>(run::parse_set("data.validation=none").value), "none");
+  EXPECT_EQ(std::get<bool>(run::parse_set("data.flip=true").value), true);
+  EXPECT_EQ(std::get<std::vector<double>>(run::parse_set("model.hidden=[64,32]").value),
             (std::vector<double>{64, 32}));
-  EXPECT_EQ(std::get<std::vector<double>>(tools::parse_set("model.hidden=64,32").value),
+  EXPECT_EQ(std::get<std::vector<double>>(run::parse_set("model.hidden=64,32").value),
             (std::vector<double>{64, 32}));
-  EXPECT_EQ(std::get<std::string>(tools::parse_set("output.folder=a=b").value), "a=b");
-  EXPECT_EQ(std::get<std::string>(tools::parse_set("output.folder=\"quoted\"").value), "quoted");
+  EXPECT_EQ(std::get<std::string>(run::parse_set("output.folder=a=b").value), "a=b");
+  EXPECT_EQ(std::get<std::string>(run::parse_set("output.folder=\"quoted\"").value), "quoted");
 }
 
 TEST(Config, folders_are_named_after_model_and_data) {
@@ -298,22 +298,22 @@ TEST(Config, only_what_changes_the_numbers_makes_another_run) {
   const RunConfig one = config_of("");
   const RunConfig running =
       config_of("epochs = 9\nthreads = 2\n[output]\nfolder = \"x\"\n[checkpoint]\nkeep = 9\n");
-  EXPECT_THAT(tools::differences(one, running), testing::IsEmpty());
-  EXPECT_THAT(tools::differences(one, config_of("[optimizer]\nlr = 0.1\n")),
+  EXPECT_THAT(run::differences(one, running), testing::IsEmpty());
+  EXPECT_THAT(run::differences(one, config_of("[optimizer]\nlr = 0.1\n")),
               testing::ElementsAre("optimizer.lr: 0.001 there, 0.1 here"));
-  EXPECT_THAT(tools::differences(config_of("[schedule]\nname = \"cosine\"\n"),
-                                 config_of("epochs = 6\n[schedule]\nname = \"cosine\"\n")),
+  EXPECT_THAT(run::differences(config_of("[schedule]\nname = \"cosine\"\n"),
+                               config_of("epochs = 6\n[schedule]\nname = \"cosine\"\n")),
               testing::ElementsAre("epochs: 5 there, 6 here (the schedule cosine spans the run)"));
-  EXPECT_THAT(tools::differences(one, config_of("[optimizer]\nname = \"sgd\"\n")),
+  EXPECT_THAT(run::differences(one, config_of("[optimizer]\nname = \"sgd\"\n")),
               testing::Contains("optimizer.beta1: 0.9 there, nothing here"));
 }
 
 TEST(Config, schedules_that_span_the_run_get_its_length) {
   const RunConfig config = config_of("[schedule]\nname = \"cosine\"\nwarmup_steps = 10\n");
-  EXPECT_EQ(tools::rate_of(config, 100).schedule.str(),
+  EXPECT_EQ(run::rate_of(config, 100).schedule.str(),
             "cosine(T_max=90, eta_min=0, warmup_steps=10)");
   const RunConfig cycle = config_of("[schedule]\nname = \"one_cycle\"\n[optimizer]\nlr = 0.5\n");
-  EXPECT_THAT(tools::rate_of(cycle, 100).schedule.str(),
+  EXPECT_THAT(run::rate_of(cycle, 100).schedule.str(),
               testing::HasSubstr("max_lr=0.5, total_steps=100"));
 }
 

@@ -26,6 +26,12 @@ struct Preset {
   // A model with input, labels, loss and logits, as zoo::Model says. TypeError for an item that the
   // model cannot take.
   std::function<Model(const Request&)> make;
+  // --- for programs that train it with data of any kind
+  std::string in_help = {};  // what a list of models says of it; "": a neighbour's says it
+  std::string takes = {};  // which images, where it does not take all of them, and whether it does
+  std::function<bool(const Shape& item)> accepts = {};
+  // How many positions of such an item have a class each; empty: an item has one class.
+  std::function<std::int64_t(const Shape& item)> positions = {};
 };
 
 // In the order of their files.

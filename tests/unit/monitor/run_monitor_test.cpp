@@ -1,6 +1,4 @@
 // The monitor of a real run: every step and epoch once, in a run that is interrupted too.
-#include "monitor/run_monitor.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +8,7 @@
 #include "io/file.h"
 #include "monitor/run_series.h"
 #include "pantala/error.h"
+#include "pantala/monitor.h"
 #include "support/temporary.h"
 #include "support/trainer_case.h"
 

@@ -64,17 +64,10 @@ TEST(RateSchedule, one_cycle_rises_falls_and_stays) {
   for (const double pct_start : {0.0, 0.1, 1.0})
     for (const bool three : {false, true})
       for (const std::int64_t total : {1, 2, 10})
-<<<<<<<< HEAD:tests/unit/optim/schedule_test.cpp
-        for (const double lr : rates(OneCycleSchedule{.max_lr = 1,
-                                                      .total_steps = total,
-                                                      .pct_start = pct_start,
-                                                      .three_phase = three},
-========
         for (const double lr : rates(OneCycleRate{.max_lr = 1,
                                                   .total_steps = total,
                                                   .pct_start = pct_start,
                                                   .three_phase = three},
->>>>>>>> 7d359d8dcf38639f8a9d1edee5e23b299e91b7b8:tests/unit/rate_schedule_test.cpp
                                      12))
           EXPECT_TRUE(lr >= 0 && lr <= 1) << lr;
 }
@@ -110,105 +103,71 @@ TEST(RateSchedule, values_are_comparable_and_printable) {
             "multistep(milestones=[4,9], gamma=0.1)");
 }
 
-< < < < < < < <
-    HEAD : tests / unit / optim / schedule_test.cpp TEST(Schedule, options_are_checked) {
-  EXPECT_EQ(message_of<TypeError>([] { Schedule::from_options("cosin", {}); }),
+TEST(RateSchedule, options_are_checked) {
+  EXPECT_EQ(message_of<TypeError>([] { RateSchedule::from_options("cosin", {}); }),
             "there is no schedule 'cosin'; did you mean 'cosine'?");
-  EXPECT_EQ(message_of<TypeError>([] { Schedule::from_options("cosine", {}); }),
+  EXPECT_EQ(message_of<TypeError>([] { RateSchedule::from_options("cosine", {}); }),
             "cosine: the option T_max is missing");
-  EXPECT_EQ(message_of<TypeError>([] { Schedule::from_options("cosine", {{"T_maxx", 3.0}}); }),
+  EXPECT_EQ(message_of<TypeError>([] { RateSchedule::from_options("cosine", {{"T_maxx", 3.0}}); }),
             "cosine has no option 'T_maxx'; did you mean 'T_max'?");
-  EXPECT_EQ(message_of<TypeError>([] { Schedule::from_options("cosine", {{"T_max", 2.5}}); }),
+  EXPECT_EQ(message_of<TypeError>([] { RateSchedule::from_options("cosine", {{"T_max", 2.5}}); }),
             "cosine: T_max must be a whole number, got 2.5");
-  EXPECT_EQ(message_of<TypeError>([] { Schedule::from_options("cosine", {{"T_max", true}}); }),
+  EXPECT_EQ(message_of<TypeError>([] { RateSchedule::from_options("cosine", {{"T_max", true}}); }),
             "cosine: T_max must be a whole number, got true");
-  EXPECT_EQ(message_of<TypeError>([] { Schedule s = CosineSchedule{}; }),
+  EXPECT_EQ(message_of<TypeError>([] { RateSchedule s = CosineRate{}; }),
             "cosine: T_max must be at least 1, got 0");
-  EXPECT_EQ(message_of<TypeError>([] { Schedule s = LinearSchedule{.start_factor = 2}; }),
+  EXPECT_EQ(message_of<TypeError>([] { RateSchedule s = LinearRate{.start_factor = 2}; }),
             "linear: start_factor must be in [0, 1], got 2");
   EXPECT_EQ(message_of<TypeError>([] {
-              Schedule s =
-                  OneCycleSchedule{.max_lr = 1, .total_steps = 5, .anneal_strategy = "cosine"};
+              RateSchedule s =
+                  OneCycleRate{.max_lr = 1, .total_steps = 5, .anneal_strategy = "cosine"};
             }),
             "one_cycle: anneal_strategy must be one of cos, linear, got \"cosine\"");
-  EXPECT_EQ(message_of<TypeError>([] { static_cast<void>(Schedule().lr(-1, 1)); }),
+  EXPECT_EQ(message_of<TypeError>([] { static_cast<void>(RateSchedule().lr(-1, 1)); }),
             "constant: steps count from 0, got -1");
-  EXPECT_EQ(message_of<TypeError>([] { static_cast<void>(Schedule().with_warmup(-1)); }),
+  EXPECT_EQ(message_of<TypeError>([] { static_cast<void>(RateSchedule().with_warmup(-1)); }),
             "constant: warmup_steps must be at least 0, got -1");
-  EXPECT_EQ(message_of<TypeError>([] {
-    Schedule::from_options("plateau", {}); }),
-========
-TEST(RateSchedule, options_are_checked) {
-    EXPECT_EQ(message_of<TypeError>([] { RateSchedule::from_options("cosin", {}); }),
-              "there is no schedule 'cosin'; did you mean 'cosine'?");
-    EXPECT_EQ(message_of<TypeError>([] { RateSchedule::from_options("cosine", {}); }),
-              "cosine: the option T_max is missing");
-    EXPECT_EQ(
-        message_of<TypeError>([] { RateSchedule::from_options("cosine", {{"T_maxx", 3.0}}); }),
-        "cosine has no option 'T_maxx'; did you mean 'T_max'?");
-    EXPECT_EQ(message_of<TypeError>([] { RateSchedule::from_options("cosine", {{"T_max", 2.5}}); }),
-              "cosine: T_max must be a whole number, got 2.5");
-    EXPECT_EQ(
-        message_of<TypeError>([] { RateSchedule::from_options("cosine", {{"T_max", true}}); }),
-        "cosine: T_max must be a whole number, got true");
-    EXPECT_EQ(message_of<TypeError>([] { RateSchedule s = CosineRate{}; }),
-              "cosine: T_max must be at least 1, got 0");
-    EXPECT_EQ(message_of<TypeError>([] { RateSchedule s = LinearRate{.start_factor = 2}; }),
-              "linear: start_factor must be in [0, 1], got 2");
-    EXPECT_EQ(message_of<TypeError>([] {
-                RateSchedule s =
-                    OneCycleRate{.max_lr = 1, .total_steps = 5, .anneal_strategy = "cosine"};
-              }),
-              "one_cycle: anneal_strategy must be one of cos, linear, got \"cosine\"");
-    EXPECT_EQ(message_of<TypeError>([] { static_cast<void>(RateSchedule().lr(-1, 1)); }),
-              "constant: steps count from 0, got -1");
-    EXPECT_EQ(message_of<TypeError>([] { static_cast<void>(RateSchedule().with_warmup(-1)); }),
-              "constant: warmup_steps must be at least 0, got -1");
-    EXPECT_EQ(
-        message_of<TypeError>([] { RateSchedule::from_options("plateau", {}); }),
-        >>>>>>>>
-            7d359d8dcf38639f8a9d1edee5e23b299e91b7b8 : tests / unit /
-                rate_schedule_test.cpp
-                "plateau follows a metric, not the step: it is made with Plateau::from_options");
+  EXPECT_EQ(message_of<TypeError>([] { RateSchedule::from_options("plateau", {}); }),
+            "plateau follows a metric, not the step: it is made with Plateau::from_options");
 }
 
 TEST(Plateau, lowers_the_rate_after_patience_and_cools_down) {
-    Plateau plateau(1, {.factor = 0.5, .patience = 1, .cooldown = 2, .min_lr = 0.3});
-    std::vector<double> lrs;
-    for (const double loss :
-         std::vector<double>{1, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.1, NAN, NAN}) {
-      plateau.report(loss);
-      lrs.push_back(plateau.lr());
-    }
-    // Two reports without improvement, then two that are ignored, then two again; the floor holds.
-    EXPECT_THAT(lrs, testing::ElementsAre(1, 1, 1, 0.5, 0.5, 0.5, 0.5, 0.3, 0.3, 0.3, 0.3));
+  Plateau plateau(1, {.factor = 0.5, .patience = 1, .cooldown = 2, .min_lr = 0.3});
+  std::vector<double> lrs;
+  for (const double loss :
+       std::vector<double>{1, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.1, NAN, NAN}) {
+    plateau.report(loss);
+    lrs.push_back(plateau.lr());
+  }
+  // Two reports without improvement, then two that are ignored, then two again; the floor holds.
+  EXPECT_THAT(lrs, testing::ElementsAre(1, 1, 1, 0.5, 0.5, 0.5, 0.5, 0.3, 0.3, 0.3, 0.3));
 }
 
 TEST(Plateau, modes_and_thresholds) {
-    Plateau up(1, {.mode = "max", .patience = 0, .threshold = 0.1, .threshold_mode = "abs"});
-    EXPECT_FALSE(up.report(1));
-    EXPECT_FALSE(up.report(1.2));
-    EXPECT_TRUE(up.report(1.25));
-    EXPECT_DOUBLE_EQ(up.lr(), 0.1);
-    Plateau relative(1, {.patience = 0, .threshold = 0.5});
-    EXPECT_FALSE(relative.report(8));
-    EXPECT_FALSE(relative.report(3));
-    EXPECT_TRUE(relative.report(2));
+  Plateau up(1, {.mode = "max", .patience = 0, .threshold = 0.1, .threshold_mode = "abs"});
+  EXPECT_FALSE(up.report(1));
+  EXPECT_FALSE(up.report(1.2));
+  EXPECT_TRUE(up.report(1.25));
+  EXPECT_DOUBLE_EQ(up.lr(), 0.1);
+  Plateau relative(1, {.patience = 0, .threshold = 0.5});
+  EXPECT_FALSE(relative.report(8));
+  EXPECT_FALSE(relative.report(3));
+  EXPECT_TRUE(relative.report(2));
 }
 
 TEST(Plateau, state_can_be_saved) {
-    const PlateauOptions options{.factor = 0.5, .patience = 1};
-    Plateau a(1, options), b(1, options);
-    a.report(1), a.report(2);
-    b.restore(a.state());
-    EXPECT_EQ(a, b);
-    EXPECT_EQ(a.report(2), b.report(2));
-    EXPECT_EQ(b.lr(), 0.5);
-    EXPECT_EQ(Plateau::from_options(1, {{"factor", 0.5}, {"patience", 1.0}}), Plateau(1, options));
-    EXPECT_EQ(message_of<TypeError>([] { Plateau(1, {.factor = 1}); }),
-              "plateau: factor must be in [0, 1), got 1");
-    EXPECT_EQ(message_of<TypeError>([] { Plateau(1, {.mode = "low"}); }),
-              "plateau: mode must be one of min, max, got \"low\"");
+  const PlateauOptions options{.factor = 0.5, .patience = 1};
+  Plateau a(1, options), b(1, options);
+  a.report(1), a.report(2);
+  b.restore(a.state());
+  EXPECT_EQ(a, b);
+  EXPECT_EQ(a.report(2), b.report(2));
+  EXPECT_EQ(b.lr(), 0.5);
+  EXPECT_EQ(Plateau::from_options(1, {{"factor", 0.5}, {"patience", 1.0}}), Plateau(1, options));
+  EXPECT_EQ(message_of<TypeError>([] { Plateau(1, {.factor = 1}); }),
+            "plateau: factor must be in [0, 1), got 1");
+  EXPECT_EQ(message_of<TypeError>([] { Plateau(1, {.mode = "low"}); }),
+            "plateau: mode must be one of min, max, got \"low\"");
 }
 
 }  // namespace

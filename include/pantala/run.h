@@ -1,0 +1,149 @@
+// Runs, as `pantala train` makes them, for C++ programs. A run has a folder: its config, machine,
+// metrics, checkpoints, plots and model are there, it can be interrupted and goes on with the same
+// bits. There are two ways:
+//
+//   a config says everything, data and model included:
+//     run::RunConfig config = run::read_config("run.toml", {"epochs=3", "optimizer.lr=0.01"});
+//     run::RunOutcome outcome = run::run_training(config);
+//
+//   a Trainer of one's own, with any graph and any data:
+//     FitResult result = run::fit_in_folder(trainer, *loader, {.epochs = 3}, {.folder = "runs/a"});
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "pantala/monitor.h"
+#include "pantala/optim.h"
+#include "pantala/trainer.h"
+
+namespace pantala::run {
+
+// What a run is told, with the defaults. docs/training.md explains the keys; a key `data.source` is
+// the member data.source.
+struct RunConfig {
+  std::int64_t seed = 0;
+  std::int64_t epochs = 5, max_steps = 0;
+  std::int64_t batch_size = 64, accumulate = 1;
+  std::string device = "cpu";
+  std::int64_t threads = 0;
+  std::string non_finite = "error";
+  struct {
+    std::string name = "lenet";
+    std::string from;  // an ONNX file instead
+    std::string weights, prefix, fresh, unused;
+    std::string loss = "auto";
+    std::vector<double> hidden = {128};  // whole numbers
+    std::string activation = "relu";
+    std::string task = "auto";
+  } model;
+  struct {
+    std::string source = "fashion-mnist";
+    // "auto", "test", "none", or the share of the training set as a number.
+    std::variant<std::string, double> validation = "auto";
+    std::string normalize = "auto";
+    bool flip = false;
+    std::int64_t crop_pad = 0;
+    std::int64_t resize = 0, crop = 0, channels = 0;
+    double random_area = 0;
+    std::int64_t sequence = 128, stride = 0, vocabulary = 0;
+    std::string token_type = "u16";
+    bool drop_last = false;
+    std::int64_t threads = 1, prefetch = 4;
+    std::string label;
+    std::int64_t subset = 0;
+  } data;
+  struct {
+    std::string name = "adam";
+    NamedOptions options;
+  } optimizer;
+  struct {
+    std::string name = "constant";
+    NamedOptions options;
+  } schedule;
+  struct {
+    double norm = 0, value = 0;
+  } clip;
+  struct {
+    double decay = 0;
+  } ema;
+  struct {
+    std::int64_t patience = 0;
+    std::string metric = "loss";
+    double min_delta = 0;
+    bool restore_best = true;
+  } early_stopping;
+  struct {
+    std::int64_t every_steps = 0, every_epochs = 1, keep = 3;
+    std::string metric = "loss";
+  } checkpoint;
+  struct {
+    std::string folder;
+    std::string progress = "auto";
+    std::int64_t log_interval = 100;
+    bool tensorboard = true, plots = true;
+  } output;
+};
+
+// The config of a TOML file, "": none, with values "key=value" on top. TypeError or ParseError that
+// says where a mistake was made and names the nearest key.
+RunConfig read_config(const std::filesystem::path& file,
+                      const std::vector<std::string>& values = {});
+
+// What the process around a run gives it. Nothing of it changes a number.
+struct Surroundings {
+  std::filesystem::path plan_cache = {};  // a folder for compiled plans; "": they are not kept
+  std::vector<std::string> command = {};  // for environment.json
+  // How progress is shown in a mode; empty: on stderr, without a live line.
+  std::function<monitor::ProgressOptions(monitor::ProgressMode)> progress = {};
+};
+
+struct RunOptions {
+  bool resume = false;   // there must be a checkpoint
+  bool restart = false;  // what an earlier run left in the folder is removed
+  std::function<Request(const Trainer&)> poll = {};  // asked after every batch
+  Surroundings surroundings = {};
+};
+
+struct RunOutcome {
+  enum class End : std::uint8_t {
+    finished,
+    was_finished,  // before: nothing was done
+    interrupted,   // and saved
+  };
+  End end = End::finished;
+  std::string result = {};       // what result.json holds, on one line; "" if it was interrupted
+  std::string result_name = {};  // what messages call it
+  std::int64_t steps = 0;        // updates so far
+};
+// The whole run, or what is left of it. TypeError listing the keys if the folder holds a run with
+// another config; DivergenceError with the diagnosis after FOLDER/diverged was written.
+RunOutcome run_training(const RunConfig& config, const RunOptions& options = {});
+
+// --- a trainer of one's own
+struct FolderOptions {
+  std::filesystem::path folder;
+  bool restart = false;  // what an earlier run left in the folder is removed
+  monitor::ProgressOptions progress = monitor::progress_on_stderr();
+  monitor::RunLogOptions log = {};
+  bool plots = true;
+  // For environment.json.
+  std::vector<std::string> command = {};
+  std::string device = "cpu";
+  int threads = 0;  // 0: one per CPU
+};
+// Trainer::fit in a run folder: continues from the newest checkpoint there, shows progress, logs,
+// saves into FOLDER/checkpoints, and at the end leaves model.safetensors and the plots. Folder and
+// `extra` of fit.checkpoints are the run's own; the rest of `fit` is as for Trainer::fit. The
+// trainer keeps the monitor: a second run needs a trainer of its own.
+//
+// TypeError for a folder with anything else in it, and for one of run_training(); IoError if
+// another process trains there.
+FitResult fit_in_folder(Trainer& trainer, data::Loader& loader, FitOptions fit,
+                        const FolderOptions& options);
+
+}  // namespace pantala::run

@@ -1,0 +1,340 @@
+// The table of keys.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "pantala/error.h"
+#include "run/key_types.h"
+#include "run/models/model.h"
+#include "run/sources/source.h"
+
+namespace pantala::run {
+
+namespace {
+
+// Beside the loss, what is measured of each task.
+const std::vector<std::string> kClassMetrics = {"accuracy", "top5", "precision", "recall", "f1"};
+const std::vector<std::string> kNumberMetrics = {"mae", "rmse", "r2"};
+
+std::vector<std::string> with_loss(const std::vector<std::string>& metrics) {
+  std::vector<std::string> names = {"loss"};
+  names.insert(names.end(), metrics.begin(), metrics.end());
+  return names;
+}
+
+Key validation() {
+  const std::string name = "data.validation";
+  const std::string rule = "auto, test, none or a share above 0 and below 1";
+  return {.name = name,
+          .rule = rule,
+          .help =
+              "What is evaluated after every epoch: the test set, a share of the training set "
+              "that is kept back, or nothing. auto: the test set if the data have one, else "
+              "0.1",
+          .set =
+              [=](RunConfig& config, const ConfigValue& value) {
+                const std::vector<std::string> words = {"auto", "test", "none"};
+                if (const auto* share = std::get_if<double>(&value);
+                    share && *share > 0 && *share < 1) {
+                  config.data.validation = *share;
+                  return;
+                }
+                const auto* word = std::get_if<std::string>(&value);
+                if (!word) refuse(name, rule, value);
+                if (std::find(words.begin(), words.end(), *word) == words.end())
+                  refuse(name, rule, value, did_you_mean(*word, words));
+                config.data.validation = *word;
+              },
+          .get =
+              [](const RunConfig& config) {
+                return std::visit([](const auto& held) { return ConfigValue(held); },
+                                  config.data.validation);
+              }};
+}
+
+Key source() {
+  const std::string name = "data.source", rule = source_rule();
+  return {.name = name,
+          .rule = rule,
+          .help = source_help(),
+          .set =
+              [=](RunConfig& config, const ConfigValue& value) {
+                const auto* given = std::get_if<std::string>(&value);
+                if (!given) refuse(name, rule, value);
+                named_source(*given);  // refuses what is none
+                config.data.source = *given;
+              },
+          .get = [](const RunConfig& config) { return config.data.source; }};
+}
+
+// Keys of some of the sources.
+std::vector<Key> source_keys(bool of_tokens) {
+  std::vector<Key> keys;
+  for (const Source& source : sources())
+    if (source.tokens.has_value() == of_tokens)
+      keys.insert(keys.end(), source.keys.begin(), source.keys.end());
+  return keys;
+}
+
+Key prefix() {
+  const std::string name = "model.prefix", rule = "a text OLD=NEW";
+  return {.name = name,
+          .rule = rule,
+          .help =
+              "Of model.weights: names that begin with OLD begin with NEW in the model; "
+              "\"module.=\" takes a prefix away, \"=model.\" puts one in front",
+          .set =
+              [=](RunConfig& config, const ConfigValue& value) {
+                const auto* given = std::get_if<std::string>(&value);
+                if (!given || (!given->empty() && given->find('=') == std::string::npos))
+                  refuse(name, rule, value);
+                config.model.prefix = *given;
+              },
+          .get = [](const RunConfig& config) { return config.model.prefix; }};
+}
+
+std::string optimizer_names() {
+  std::vector<std::string> names;
+  for (const optim::OptimizerDescription& one : optim::descriptions()) names.push_back(one.name);
+  return one_of(names);
+}
+
+std::vector<Key> top_keys() {
+  return {
+      whole("seed", RUN_FIELD(seed), 0, kMany,
+            "Of the first weights, the order of the data and all other random numbers"),
+      whole("epochs", RUN_FIELD(epochs), 1, kMany, "Passes over the training set", Effect::length),
+      whole("max_steps", RUN_FIELD(max_steps), 0, kMany,
+            "Stop after so many updates of the weights; 0: no limit", Effect::length),
+      whole("batch_size", RUN_FIELD(batch_size), 1, 1048576, "Items a step"),
+      whole("accumulate", RUN_FIELD(accumulate), 1, 1048576,
+            "Batches whose gradients make one update of the weights"),
+      choice("device", RUN_FIELD(device), {"cpu", "kir"},
+             "What computes; kir is the slow interpreter of kernels that checks everything",
+             Effect::running),
+      whole("threads", RUN_FIELD(threads), 0, 1024,
+            "Threads that compute; 0: one per CPU. The numbers do not depend on it",
+            Effect::running),
+      choice("non_finite", RUN_FIELD(non_finite), {"error", "skip", "propagate"},
+             "When the loss or a gradient is not finite: stop before the weights change, leave the "
+             "step out, or go on"),
+  };
+}
+
+std::vector<Key> model_keys() {
+  return {
+      choice("model.name", RUN_FIELD(model.name), trainable_models(), model_help()),
+      text("model.from", RUN_FIELD(model.from), "a text",
+           "An ONNX file that is trained further instead of a model of the zoo; \"\": none"),
+      choice("model.loss", RUN_FIELD(model.loss), {"auto", "cross_entropy", "mse"},
+             "Of model.from: what is learnt from the labels; auto: cross_entropy for classes, mse "
+             "for numbers"),
+      text("model.weights", RUN_FIELD(model.weights), "a text",
+           "Weights to begin with: a safetensors file, an index of several, or a folder with "
+           "either; \"\": random ones"),
+      prefix(),
+      text("model.fresh", RUN_FIELD(model.fresh), "a text",
+           "Of model.weights: what begins with random values all the same, such as a new last "
+           "layer: \"fc.*\"; several with commas between"),
+      text("model.unused", RUN_FIELD(model.unused), "a text",
+           "Of model.weights: what the model has no place for, such as \"model.decoder.*\""),
+      sizes("model.hidden", RUN_FIELD(model.hidden), "Of mlp: the sizes of the layers in between"),
+      choice("model.activation", RUN_FIELD(model.activation), activation_names(),
+             "Of mlp: the function between the layers"),
+      choice("model.task", RUN_FIELD(model.task), {"auto", "classification", "regression"},
+             "What is learnt: classes, or (mlp) numbers. auto: classes if the labels are names or "
+             "whole numbers, one per item"),
+  };
+}
+
+std::vector<Key> item_keys() {
+  return {
+      source(),
+      validation(),
+      choice("data.normalize", RUN_FIELD(data.normalize), {"auto", "imagenet", "none"},
+             "auto: bytes are scaled to [0, 1], then everything to mean 0 and deviation 1 of the "
+             "training set (by channel, or by column; of images that are resized by 512 of them); "
+             "the labels of regression too. imagenet: by the numbers that torchvision's models "
+             "were trained with"),
+      whole("data.resize", RUN_FIELD(data.resize), 0, 4096,
+            "Images: resize them to a square of this side or, with data.crop, the shorter side; 0: "
+            "leave them alone (images: 256, with data.crop 224, if neither is said)"),
+      whole("data.crop", RUN_FIELD(data.crop), 0, 4096,
+            "Images: a square window of this side, at random in training, else in the middle; 0: "
+            "none"),
+      number("data.random_area", RUN_FIELD(data.random_area), 0, 1,
+             "Images, in training: a random window of at least this share of the image, brought to "
+             "the size that they are to have, instead of resize and crop; 0: no. 0.08 is usual"),
+      whole("data.channels", RUN_FIELD(data.channels), 0, 3,
+            "Images: 1 makes them gray, 3 gives gray ones three channels; 0: as they are, of files "
+            "3"),
+      yes_no("data.flip", RUN_FIELD(data.flip),
+             "Images: turn half of them over, left to right, in training"),
+      whole("data.crop_pad", RUN_FIELD(data.crop_pad), 0, 64,
+            "Images: pad by so many pixels and cut a random window of the old size, in training"),
+  };
+}
+
+std::vector<Key> loader_keys() {
+  return {
+      yes_no("data.drop_last", RUN_FIELD(data.drop_last),
+             "Leave out the short last batch of an epoch"),
+      whole("data.threads", RUN_FIELD(data.threads), 0, 64,
+            "Threads that make batches; 0: the training thread does it", Effect::running),
+      whole("data.prefetch", RUN_FIELD(data.prefetch), 1, 4096, "Batches that wait at most",
+            Effect::running),
+  };
+}
+
+std::vector<Key> subset_keys() {
+  return {
+      whole("data.subset", RUN_FIELD(data.subset), 0, kMany,
+            "Train with the first so many items only; 0: all"),
+  };
+}
+
+std::vector<Key> rate_keys() {
+  return {
+      text("optimizer.name", RUN_FIELD(optimizer.name), optimizer_names(),
+           "How weights are updated"),
+      options("optimizer.*", RUN_FIELD(optimizer.options), "an option of the optimizer",
+              "lr and what else the optimizer has, with PyTorch's names and defaults: "
+              "weight_decay, betas, momentum, ..."),
+      text("schedule.name", RUN_FIELD(schedule.name),
+           "constant, step, multistep, exponential, cosine, cosine_restarts, linear, polynomial, "
+           "one_cycle, cyclic or plateau",
+           "How the learning rate changes"),
+      options("schedule.*", RUN_FIELD(schedule.options), "an option of the schedule",
+              "warmup_steps and what else the schedule has, with PyTorch's names and defaults. "
+              "T_max, total_steps and total_iters follow from the length of the run, max_lr of "
+              "one_cycle from the optimizer; plateau also takes metric"),
+      number("clip.norm", RUN_FIELD(clip.norm), 0, kAny,
+             "Limit of the norm of all gradients together; 0: none"),
+      number("clip.value", RUN_FIELD(clip.value), 0, kAny, "Limit of each gradient; 0: none"),
+      number("ema.decay", RUN_FIELD(ema.decay), 0, 1,
+             "Averages of the weights with this decay, which are what is evaluated; 0: none"),
+  };
+}
+
+std::vector<Key> end_keys() {
+  return {
+      whole("early_stopping.patience", RUN_FIELD(early_stopping.patience), 0, kMany,
+            "Epochs without improvement that are allowed; 0: no early stopping"),
+      choice("early_stopping.metric", RUN_FIELD(early_stopping.metric), metric_names(),
+             "Of the validation"),
+      number("early_stopping.min_delta", RUN_FIELD(early_stopping.min_delta), 0, kAny,
+             "An improvement is larger than this"),
+      yes_no("early_stopping.restore_best", RUN_FIELD(early_stopping.restore_best),
+             "End with the weights of the best epoch"),
+      whole("checkpoint.every_steps", RUN_FIELD(checkpoint.every_steps), 0, kMany,
+            "Save after so many updates; 0: not by updates", Effect::running),
+      whole("checkpoint.every_epochs", RUN_FIELD(checkpoint.every_epochs), 0, kMany,
+            "Save after so many epochs; 0: not by epochs. The end is always saved",
+            Effect::running),
+      whole("checkpoint.keep", RUN_FIELD(checkpoint.keep), 1, 1048576,
+            "Newest checkpoints that are kept, beside the best one", Effect::running),
+      choice("checkpoint.metric", RUN_FIELD(checkpoint.metric), metric_names(),
+             "Of the validation, that says which checkpoint is the best", Effect::running),
+      text("output.folder", RUN_FIELD(output.folder), "a text",
+           "The run folder; \"\": runs/MODEL-DATA", Effect::running),
+      choice("output.progress", RUN_FIELD(output.progress), {"auto", "plain", "json", "none"},
+             "Progress on stderr; auto: a live line on a terminal, plain lines elsewhere",
+             Effect::running),
+      whole("output.log_interval", RUN_FIELD(output.log_interval), 1, kMany,
+            "Updates between two lines of metrics.jsonl, metrics.csv and plain progress",
+            Effect::running),
+      yes_no("output.tensorboard", RUN_FIELD(output.tensorboard), "Write TensorBoard event files",
+             Effect::running),
+      yes_no("output.plots", RUN_FIELD(output.plots),
+             "Draw plots of the loss and of accuracy or r2", Effect::running),
+  };
+}
+
+}  // namespace
+
+const std::vector<std::string>& metric_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all = with_loss(kClassMetrics);
+    all.insert(all.end(), kNumberMetrics.begin(), kNumberMetrics.end());
+    return all;
+  }();
+  return names;
+}
+
+std::string_view task_name(zoo::Task task) {
+  return task == zoo::Task::regression ? "regression" : "classification";
+}
+
+bool larger_is_better(std::string_view metric) {
+  return metric != "loss" && metric != "mae" && metric != "rmse";
+}
+
+void check_metrics(const RunConfig& config, zoo::Task task, std::int64_t classes,
+                   const std::string& data) {
+  const bool numbers = task == zoo::Task::regression;
+  const std::vector<std::string>& foreign = numbers ? kClassMetrics : kNumberMetrics;
+  const auto check = [&](const char* key, const std::string& metric) {
+    if (metric == "top5" && !numbers && classes <= 5)
+      throw TypeError(
+          fmt::format("{} is \"top5\", but {} has {} classes: the right one is always "
+                      "among five; take accuracy",
+                      key, data, classes));
+    if (std::find(foreign.begin(), foreign.end(), metric) == foreign.end()) return;
+    throw TypeError(fmt::format("{} is {}, which is of {}, but the labels of {} are {}; take {}",
+                                key, value_text(metric), numbers ? "classes" : "numbers", data,
+                                numbers ? "numbers" : "classes",
+                                one_of(with_loss(numbers ? kNumberMetrics : kClassMetrics))));
+  };
+  check("early_stopping.metric", config.early_stopping.metric);
+  check("checkpoint.metric", config.checkpoint.metric);
+  if (config.schedule.name == "plateau")
+    check("schedule.metric", rate_of(config, 1).plateau_metric);
+}
+
+std::string Key::section() const {
+  const std::size_t dot = name.find('.');
+  return dot == std::string::npos ? "" : name.substr(0, dot);
+}
+
+ConfigValue Key::default_value() const { return get(RunConfig{}); }
+
+const std::vector<Key>& config_keys() {
+  static const std::vector<Key> keys = [] {
+    std::vector<Key> all = top_keys();
+    for (std::vector<Key> more : {model_keys(), item_keys(), source_keys(true), loader_keys(),
+                                  source_keys(false), subset_keys(), rate_keys(), end_keys()})
+      std::move(more.begin(), more.end(), std::back_inserter(all));
+    return all;
+  }();
+  return keys;
+}
+
+const std::vector<KeyFlag>& key_flags() {
+  static const std::vector<KeyFlag> flags = {
+      {"--model", "model.name"},
+      {"--from", "model.from"},
+      {"--loss", "model.loss"},
+      {"--weights", "model.weights"},
+      {"--fresh", "model.fresh"},
+      {"--data", "data.source"},
+      {"--labels", "data.label"},
+      {"--epochs", "epochs"},
+      {"--max-steps", "max_steps"},
+      {"--batch-size", "batch_size"},
+      {"--lr", "optimizer.lr"},
+      {"--optimizer", "optimizer.name"},
+      {"--schedule", "schedule.name"},
+      {"--accumulate", "accumulate"},
+      {"--clip", "clip.norm"},
+      {"--ema", "ema.decay"},
+      {"--seed", "seed"},
+      {"--threads", "threads"},
+      {"--device", "device"},
+      {"--out", "output.folder"},
+      {"--progress", "output.progress"},
+  };
+  return flags;
+}
+
+}  // namespace pantala::run

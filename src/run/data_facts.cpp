@@ -1,0 +1,65 @@
+// The facts as a file.
+#include "run/data_facts.h"
+
+#include <fmt/format.h>
+
+#include "io/json.h"
+#include "pantala/error.h"
+
+namespace pantala::run {
+
+std::string facts_json(const DataFacts& facts) {
+  io::OrderedJson columns = io::OrderedJson::array();
+  for (const data::Column& column : facts.columns)
+    columns.push_back({{"name", column.name}, {"texts", column.texts}});
+  return io::OrderedJson{{"item", facts.item.vec()},
+                         {"classes", facts.classes},
+                         {"targets", facts.targets},
+                         {"positions", facts.positions},
+                         {"names", facts.names},
+                         {"columns", columns},
+                         {"factor", facts.factor},
+                         {"mean", facts.mean},
+                         {"std", facts.std},
+                         {"target_mean", facts.target_mean},
+                         {"target_std", facts.target_std},
+                         {"tokens", facts.tokens},
+                         {"hash", facts.hash}}
+             .dump(1) +
+         "\n";
+}
+
+DataFacts read_facts(const std::filesystem::path& path) {
+  const io::Json json = io::read_json(path);
+  DataFacts facts = io::extract(path.string(), [&] {
+    std::vector<data::Column> columns;
+    for (const io::Json& column : json.at("columns"))
+      columns.push_back({column.at("name"), column.at("texts")});
+    return DataFacts{.item = Shape(json.at("item").get<std::vector<std::int64_t>>()),
+                     .classes = json.at("classes"),
+                     .targets = json.at("targets"),
+                     .positions = json.at("positions"),
+                     .names = json.at("names"),
+                     .columns = std::move(columns),
+                     .factor = json.at("factor"),
+                     .mean = json.at("mean"),
+                     .std = json.at("std"),
+                     .target_mean = json.at("target_mean"),
+                     .target_std = json.at("target_std"),
+                     .tokens = json.at("tokens"),
+                     .hash = json.at("hash")};
+  });
+  const auto named = static_cast<std::int64_t>(facts.names.size()),
+             scaled = static_cast<std::int64_t>(facts.target_mean.size());
+  const std::int64_t outputs = facts.classes + facts.targets;
+  if (facts.classes < 0 || facts.targets < 0 || outputs < 1 || facts.positions < 0 ||
+      outputs > DataFacts::kMaxClasses || (facts.classes > 0 && facts.targets > 0) ||
+      named > facts.classes || facts.mean.size() != facts.std.size() ||
+      (scaled != 0 && scaled != facts.targets) ||
+      facts.target_mean.size() != facts.target_std.size())
+    throw ParseError(
+        fmt::format("{}: the numbers in this file do not fit together", path.string()));
+  return facts;
+}
+
+}  // namespace pantala::run

@@ -1,0 +1,42 @@
+// What the labels of a data set must be, and how they become what a model learns.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "pantala/data.h"
+#include "run/data_facts.h"
+#include "run/sources/source.h"
+
+namespace pantala::run {
+
+// A label of a position that nothing is learnt from, as PyTorch's losses have it.
+inline constexpr std::int64_t kIgnoredLabel = -100;
+
+// `wanted` is a value of model.task.
+zoo::Task task_of(const std::string& wanted, const data::Dataset& train);
+
+// Classes are whole numbers from 0, one per item or, unless `positions` is 0, one for each position
+// of an item. TypeError.
+void check_classes(const data::Dataset& set, std::int64_t positions);
+// TypeError for a class from `classes` on.
+void check_classes_below(const data::Dataset& set, std::int64_t classes);
+// How many classes there are: one more than the largest label, or as many as have names.
+std::int64_t count_classes(const SourceSets& sets);
+// Labels by the class names of another data set. TypeError with the nearest one.
+data::Dataset with_classes(const data::Dataset& set, const std::vector<std::string>& names);
+
+// TypeError if only one of the two, the set or the model's data, has names for its classes: which
+// name is which number is not known.
+void check_same_naming(const data::Dataset& set, const DataFacts& facts);
+
+// Labels as what a regression learns: f32 [items, targets], all finite.
+data::Dataset with_targets(const data::Dataset& set);
+std::int64_t targets_of(const data::Dataset& set);
+void check_same_targets(const data::Dataset& set, std::int64_t targets);
+
+// Items without labels: the labels are all 0, in the form of the facts.
+data::Dataset unlabeled(data::Array items, const DataFacts& facts, std::string name);
+
+}  // namespace pantala::run

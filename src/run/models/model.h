@@ -1,0 +1,74 @@
+// Models that a run can train. A model is one row; rows are made from the zoo's table of presets by
+// families, which say what their models take (images, spectrograms, tokens, anything), one file
+// each, and there is one row for ONNX files. A row makes the model for any batch size and hands
+// back its tensors.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "pantala/trainer.h"
+#include "pantala/weights.h"
+#include "pantala/zoo.h"
+#include "pantala/zoo/presets.h"
+#include "run/config.h"
+
+namespace pantala::run {
+
+// What a model must know of its data.
+struct ModelShape {
+  std::vector<std::int64_t> item;  // of one item, as the model takes it
+  zoo::Task task = zoo::Task::classification;
+  std::int64_t classes = 0;  // of classification
+  bool by_position = false;  // every position of an item has a class of its own
+  std::int64_t targets = 0;  // of regression, as what follows
+  zoo::TargetScale target_scale = {};
+};
+
+struct ModelRow {
+  std::string name;             // a value of model.name
+  std::int64_t vocabulary = 0;  // 0: it is no language model
+  // How items of this shape must be reshaped for the model. TypeError if they do not fit.
+  std::function<std::vector<std::int64_t>(const RunConfig&, const Shape& item)> item;
+  // How many positions such an item has, of models that learn a class for each, other than of
+  // tokens.
+  std::function<std::int64_t(const RunConfig&, const Shape& item)> positions = {};
+  // TypeError if the model does not learn this; `data` is the name of the data.
+  std::function<void(const RunConfig&, zoo::Task, const std::string& data)> check_task;
+  std::function<TrainableGraph(const RunConfig&, const ModelShape&, std::int64_t batch, Phase)>
+      make;
+};
+
+struct ModelFamily {
+  std::string about;  // before what the presets say of themselves: "For images: "
+  std::function<bool(const zoo::Preset&)> holds;
+  std::function<ModelRow(const zoo::Preset&)> row;
+};
+
+// The config's model. TypeError with the nearest name.
+const ModelRow& model_of(const RunConfig& config);
+ModelFactory model_factory(const RunConfig& config, const ModelShape& shape);
+
+// --- what the keys of the config say
+const std::vector<std::string>& trainable_models();  // sorted
+std::string model_help();
+// Names of nn::Activation.
+const std::vector<std::string>& activation_names();
+
+// --- models from files (model.from)
+bool is_from_file(const RunConfig& config);
+// What the file has for the model's parameters and states, and more.
+Weights file_model_weights(const RunConfig& config, const ModelShape& shape);
+// The model's name for titles and folders: that of the file or of the zoo.
+std::string model_title(const RunConfig& config);
+
+// --- for the families
+// The preset's model with the shape's item and classes.
+TrainableGraph make_preset(const zoo::Preset& preset, const ModelShape& shape, std::int64_t batch,
+                           Phase phase);
+// TypeError unless classes are learnt.
+void check_learns_classes(const RunConfig& config, zoo::Task task, const std::string& data);
+
+}  // namespace pantala::run

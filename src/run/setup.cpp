@@ -1,0 +1,80 @@
+#include "run/setup.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "device/cpu/cpu_device.h"
+#include "device/cpu/host.h"
+#include "pantala/error.h"
+
+namespace pantala::run {
+
+namespace {
+
+NonFinite non_finite_of(const RunConfig& config) {
+  if (config.non_finite == "skip") return NonFinite::skip;
+  return config.non_finite == "propagate" ? NonFinite::propagate : NonFinite::error;
+}
+
+}  // namespace
+
+RunLength run_length(const RunConfig& config, const data::Loader& training) {
+  const std::int64_t batches = training.batches().value_or(0);
+  if (batches < 1)
+    throw TypeError(
+        fmt::format("an epoch has no batch: the training set has fewer than {} items (batch_size), "
+                    "and the short last batch is left out (data.drop_last)",
+                    config.batch_size));
+  RunLength length{.batches = batches,
+                   .steps_per_epoch = (batches + config.accumulate - 1) / config.accumulate};
+  // Only schedules need the total: more steps than this they cannot tell apart.
+  constexpr std::int64_t kMost = std::int64_t{1} << 53;
+  length.total_steps = config.epochs > kMost / length.steps_per_epoch
+                           ? kMost
+                           : config.epochs * length.steps_per_epoch;
+  if (config.max_steps > 0) length.total_steps = std::min(length.total_steps, config.max_steps);
+  return length;
+}
+
+CompileOptions compile_options(const RunConfig& config) {
+  CompileOptions options;
+  options.device = config.device;
+  options.threads = compute_threads(config);
+  options.accumulation_steps = config.accumulate;
+  if (config.clip.norm > 0) options.training.clip.norm = config.clip.norm;
+  if (config.clip.value > 0) options.training.clip.value = config.clip.value;
+  if (config.ema.decay > 0) options.training.ema_decay = config.ema.decay;
+  options.training.global_norm = true;  // for the progress line and the logs
+  return options;
+}
+
+Trainer make_trainer(const RunConfig& config, const ModelShape& shape, std::int64_t total_steps,
+                     const std::filesystem::path& plan_cache) {
+  RateRule rate = rate_of(config, total_steps);
+  TrainConfig train{.optimizer = optimizer_of(config),
+                    .log_interval = 0,  // the run has logs of its own
+                    .class_axis = shape.by_position ? -1 : 1,
+                    .rate_schedule = std::move(rate.schedule),
+                    .plateau = std::move(rate.plateau),
+                    .plateau_metric = std::move(rate.plateau_metric),
+                    .non_finite = non_finite_of(config),
+                    .plan_cache = plan_cache};
+  return Trainer(model_factory(config, shape), config.batch_size, std::move(train),
+                 compile_options(config), {.seed = static_cast<std::uint64_t>(config.seed)});
+}
+
+int compute_threads(const RunConfig& config) {
+  return config.threads > 0 ? static_cast<int>(config.threads) : device::cpu::default_workers();
+}
+
+std::string device_line(const RunConfig& config) {
+  const std::string threads = counted(static_cast<std::size_t>(compute_threads(config)), "thread");
+  if (config.device == "kir")
+    return "device kir: the interpreter of kernels, which checks everything and is slow";
+  return fmt::format("device cpu: {}, {}; no other device is built in",
+                     device::cpu::describe_host().processor, threads);
+}
+
+}  // namespace pantala::run

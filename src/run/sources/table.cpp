@@ -1,0 +1,110 @@
+// The table of sources, and what is derived from it.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/text.h"
+#include "run/key_types.h"
+#include "run/sources/source.h"
+
+namespace pantala::run {
+
+// One file each. Help and messages list them in this order.
+Source fashion_mnist_source();
+Source idx_source();
+Source csv_source();
+Source npz_source();
+Source images_source();
+Source tokens_source();
+Source text_source();
+
+const std::vector<Source>& sources() {
+  static const std::vector<Source> all = {
+      fashion_mnist_source(), idx_source(),    csv_source(),  npz_source(),
+      images_source(),        tokens_source(), text_source(),
+  };
+  return all;
+}
+
+namespace {
+
+std::vector<std::string> source_names() {
+  std::vector<std::string> names;
+  for (const Source& source : sources()) names.push_back(source.name);
+  return names;
+}
+
+std::vector<std::string> forms(bool (*which)(const Source&)) {
+  std::vector<std::string> list;
+  for (const Source& source : sources())
+    if (which(source)) list.push_back(source.form());
+  return list;
+}
+
+[[noreturn]] void refuse_source(const std::string& text, const std::string& hint) {
+  refuse("data.source", source_rule(), text, hint);
+}
+
+}  // namespace
+
+std::string Source::form() const {
+  return argument.empty() ? name : fmt::format("{}:{}", name, argument);
+}
+
+NamedSource named_source(const std::string& text) {
+  const std::size_t colon = text.find(':');
+  const bool has_path = colon != std::string::npos;
+  const std::string name = text.substr(0, colon);
+  for (const Source& source : sources())
+    if (!has_path && !source.ending.empty() && text.ends_with(source.ending))
+      refuse_source(text, fmt::format("; did you mean '{}:{}'?", source.name, text));
+  for (const Source& source : sources()) {
+    if (source.name != name || source.argument.empty() == has_path) continue;
+    const std::string path = has_path ? text.substr(colon + 1) : "";
+    if (has_path && path.empty()) refuse_source(text, "");
+    return {source, path};
+  }
+  refuse_source(text, did_you_mean(name, source_names()));
+}
+
+std::string source_rule() {
+  return one_of(forms([](const Source&) { return true; }));
+}
+
+std::string source_help() {
+  std::string text = "The data set";
+  for (const Source& source : sources())
+    if (!source.help.empty()) text += fmt::format(". {}: {}", source.name, source.help);
+  return text;
+}
+
+std::string token_source_rule() {
+  return one_of(forms([](const Source& source) { return source.tokens.has_value(); }));
+}
+
+std::string item_source_rule() {
+  const auto plain = [](const Source& source) {
+    return !source.tokens && source.items_note.empty();
+  };
+  std::vector<std::string> without_labels;
+  std::string noted;
+  for (const Source& source : sources()) {
+    if (source.labels_may_lack) without_labels.push_back(source.name);
+    if (!source.items_note.empty())
+      noted += fmt::format(", {} {}", source.form(), source.items_note);
+  }
+  return fmt::format(
+      "{} (a test set if there is one; labels are not looked at, and may lack in {}){}, FILE.npy "
+      "with items alone, or one image",
+      fmt::join(forms(plain), ", "), fmt::join(without_labels, " and "), noted);
+}
+
+data::ImageOptions image_options(const RunConfig& config) {
+  return {.channels = config.data.channels == 1 ? 1 : 3};
+}
+
+bool is_items_file(const std::string& text) {
+  return text.find(':') == std::string::npos &&
+         (text.ends_with(".npy") || data::is_image_name(text));
+}
+
+}  // namespace pantala::run

@@ -1,0 +1,218 @@
+// A whole run of a config: opens the data, makes or continues the run folder, trains, and leaves
+// the result there.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <memory>
+#include <optional>
+#include <system_error>
+
+#include "io/file.h"
+#include "pantala/error.h"
+#include "pantala/run.h"
+#include "run/diverged.h"
+#include "run/first_weights.h"
+#include "run/recording.h"
+#include "run/result.h"
+#include "run/run_data.h"
+#include "run/run_folder.h"
+#include "run/setup.h"
+
+namespace pantala::run {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+void check_folder(const RunFolder& folder, const RunConfig& config, const RunOptions& options) {
+  const RunFolder::Content content = folder.content();
+  if (content == RunFolder::Content::foreign)
+    throw TypeError(
+        fmt::format("{} is there already and is not the folder of a run; choose another with --out",
+                    folder.root().string()));
+  if (options.resume && options.restart)
+    throw TypeError("--resume and --restart are opposites: give one of them");
+  if (options.resume && (content == RunFolder::Content::nothing || !folder.has_checkpoint()))
+    throw TypeError(fmt::format("--resume: there is no checkpoint in {}", folder.root().string()));
+  if (content == RunFolder::Content::nothing || options.restart) return;
+  const std::vector<std::string> different = differences(folder.config(), config);
+  if (!different.empty())
+    throw TypeError(fmt::format(
+        "{} holds a run with another config:\n  {}\nchoose another folder with --out, or --restart "
+        "to remove that run",
+        folder.root().string(), fmt::join(different, "\n  ")));
+}
+
+// The result of a run that has nothing left to do.
+std::optional<RunOutcome> finished_before(const RunFolder& folder, const RunConfig& config,
+                                          const RunOptions& options) {
+  std::error_code error;
+  if (options.restart || !fs::exists(folder.result_file(), error)) return {};
+  const std::string name = folder.result_file().string();
+  const auto result = io::read_json<OrderedJson>(folder.result_file());
+  if (!is_finished(result, config, name)) return {};
+  return RunOutcome{.end = RunOutcome::End::was_finished,
+                    .result = result.dump(),
+                    .result_name = name,
+                    .steps = result.at("steps")};
+}
+
+std::int64_t parameter_count(const Session& session) {
+  std::int64_t count = 0;
+  for (const std::string& name : session.parameters())
+    count += session.parameter(name).shape().numel();
+  return count;
+}
+
+monitor::ProgressOptions progress_of(const RunConfig& config, const Surroundings& surroundings) {
+  const monitor::ProgressMode mode = monitor::parse_progress_mode(config.output.progress);
+  return surroundings.progress ? surroundings.progress(mode) : monitor::progress_on_stderr(mode);
+}
+
+RecordingOptions recording_options(const RunConfig& config, const Surroundings& surroundings) {
+  return {
+      .progress = progress_of(config, surroundings),
+      .log = {.log_interval = config.output.log_interval, .tensorboard = config.output.tensorboard},
+      .max_steps = config.max_steps,
+      .environment = {.command = surroundings.command,
+                      .device = config.device,
+                      .threads = compute_threads(config)}};
+}
+
+class TrainingRun {
+ public:
+  TrainingRun(const RunConfig& config, const RunOptions& options)
+      : config_(config),
+        options_(options),
+        folder_(config.output.folder),
+        data_(open_run_data(config)),
+        training_(open_loader(data_.train, config, data_.facts, Use::training)),
+        validation_(data_.validation
+                        ? open_loader(*data_.validation, config, data_.facts, Use::evaluation)
+                        : nullptr),
+        length_(run_length(config, *training_)),
+        shape_(model_shape(config, data_.facts)),
+        recording_(folder_, recording_options(config, options.surroundings)) {}
+
+  RunOutcome run() {
+    check_validation_is_there();
+    const FolderLock lock(folder_);
+    check_folder(folder_, config_, options_);  // another run may have begun and ended meanwhile
+    folder_.remove_leftovers();
+    Trainer trainer =
+        make_trainer(config_, shape_, length_.total_steps, options_.surroundings.plan_cache);
+    open_folder(trainer);
+    const FitResult fit = this->fit(trainer);
+    recording_.finish();
+    if (fit.end == FitEnd::interrupted)
+      return {.end = RunOutcome::End::interrupted, .steps = trainer.state().global_steps};
+    return finish(trainer, fit);
+  }
+
+ private:
+  void check_validation_is_there() const {
+    if (data_.validation) return;
+    if (config_.early_stopping.patience > 0)
+      throw TypeError("early_stopping.patience needs a validation, but data.validation is none");
+    if (config_.schedule.name == "plateau")
+      throw TypeError("the schedule plateau needs a validation, but data.validation is none");
+  }
+
+  // Brings folder, trainer and log files to the place where the run begins or goes on.
+  void open_folder(Trainer& trainer) {
+    const bool run_is_there = folder_.content() == RunFolder::Content::run && !options_.restart;
+    bool continues = false;
+    if (run_is_there && folder_.has_checkpoint()) {
+      check_same_data();
+      continues = recording_.resume(trainer);
+    }
+    if (!continues) {
+      load_first_weights(config_, shape_, trainer.session());
+      if (folder_.content() == RunFolder::Content::run) folder_.clear();
+    }
+    folder_.write_config(config_);
+    io::write_file(folder_.data_file(), facts_json(data_.facts));
+    std::error_code ignored;
+    fs::remove(folder_.result_file(), ignored);  // of a shorter run
+    fs::remove_all(folder_.diverged(), ignored);
+    recording_.start(trainer, device_line(config_));
+  }
+
+  void check_same_data() const {
+    if (read_facts(folder_.data_file()) != data_.facts)
+      throw TypeError(fmt::format(
+          "{} has changed since the run in {} began; choose another folder with --out, or "
+          "--restart to remove that run",
+          config_.data.source, folder_.root().string()));
+  }
+
+  FitOptions fit_options(const Trainer& trainer) {
+    FitOptions fit{.epochs = config_.epochs, .max_steps = config_.max_steps};
+    fit.validation = validation_.get();
+    if (config_.early_stopping.patience > 0)
+      fit.early_stopping =
+          EarlyStopping{.metric = config_.early_stopping.metric,
+                        .larger_is_better = larger_is_better(config_.early_stopping.metric),
+                        .patience = config_.early_stopping.patience,
+                        .min_delta = config_.early_stopping.min_delta,
+                        .restore_best = config_.early_stopping.restore_best};
+    fit.checkpoints = {.every_steps = config_.checkpoint.every_steps,
+                       .every_epochs = config_.checkpoint.every_epochs,
+                       .keep_last = config_.checkpoint.keep,
+                       .metric = config_.checkpoint.metric,
+                       .larger_is_better = larger_is_better(config_.checkpoint.metric)};
+    if (options_.poll) fit.poll = [this, &trainer] { return options_.poll(trainer); };
+    return recording_.fit_options(std::move(fit), trainer);
+  }
+
+  FitResult fit(Trainer& trainer) {
+    try {
+      return trainer.fit(*training_, fit_options(trainer));
+    } catch (const DivergenceError& error) {
+      recording_.finish();
+      throw DivergenceError(save_divergence(folder_, config_, shape_, trainer, error.what()));
+    }
+  }
+
+  RunOutcome finish(Trainer& trainer, const FitResult& fit) {
+    std::optional<Evaluation> evaluation;
+    // Weights of an earlier epoch may have come back, and a run that was continued at its very end
+    // has no evaluation in memory.
+    if (validation_) evaluation = trainer.evaluate(*validation_);
+    trainer.save_model(folder_.model_file());
+    RunSummary summary{.end = fit.end,
+                       .state = trainer.state(),
+                       .parameters = parameter_count(trainer.session()),
+                       .seconds = recording_.seconds(trainer),
+                       .items = recording_.items(trainer)};
+    if (config_.output.plots) summary.plots = recording_.draw_plots();
+    summary.state.history = fit.history;
+    const OrderedJson result = result_json(config_, data_.facts, summary, evaluation);
+    io::write_file(folder_.result_file(), result.dump(1) + "\n");
+    return {.end = RunOutcome::End::finished,
+            .result = result.dump(),
+            .result_name = "the result",
+            .steps = summary.state.global_steps};
+  }
+
+  const RunConfig& config_;
+  const RunOptions& options_;
+  RunFolder folder_;
+  RunData data_;
+  std::unique_ptr<data::Loader> training_, validation_;
+  RunLength length_;
+  ModelShape shape_;
+  Recording recording_;
+};
+
+}  // namespace
+
+RunOutcome run_training(const RunConfig& given, const RunOptions& options) {
+  const RunConfig config = completed(given);
+  const RunFolder folder(config.output.folder);
+  check_folder(folder, config, options);
+  if (std::optional<RunOutcome> before = finished_before(folder, config, options)) return *before;
+  return TrainingRun(config, options).run();
+}
+
+}  // namespace pantala::run

@@ -1,0 +1,31 @@
+// The options that verbs which take a config have in common: a TOML file, --set, and a flag for
+// each of the more important keys.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "run/config.h"
+
+namespace CLI {
+class App;
+}
+
+namespace pantala::tools {
+
+struct ConfigFlags {
+  std::string positional, file;  // two ways to name the config
+  std::vector<std::string> sets;
+  std::map<std::string, std::string> of;  // by flag; only those that were given are not empty
+
+  // All that was given, in the order in which it counts: file, --set, flags.
+  std::vector<run::Assignment> assignments() const;
+  run::RunConfig config() const { return run::make_config(assignments()); }
+};
+
+// Adds them to a verb.
+std::shared_ptr<ConfigFlags> add_config_flags(CLI::App& verb);
+
+}  // namespace pantala::tools

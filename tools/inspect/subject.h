@@ -1,0 +1,42 @@
+// What `pantala inspect` looks at: a model of the zoo or a graph in text form, and the steps that
+// the compiler makes of it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/pipeline.h"
+#include "pantala/compile.h"
+
+namespace pantala::tools {
+
+struct InspectSubject {
+  std::string name;                        // a model of the zoo, or a file
+  std::optional<std::int64_t> batch = {};  // of a model
+  std::string loss = {};           // the output of a file that is trained; none: the graph as it is
+  std::string optimizer = "adam";  // or "none"
+  std::int64_t accumulate = 1;
+  bool inference = false;  // of a model: the graph as it is
+  bool fused = true;
+  int threads = 0;
+};
+
+const std::vector<std::string>& model_names();
+
+// The graph, and what is to be done with it.
+struct Inspected {
+  Graph graph;
+  Tensor loss;  // empty: nothing is trained
+  CompileOptions options;
+};
+// TypeError, with the nearest name, for what is neither a model nor a file.
+Inspected read_subject(const InspectSubject& subject);
+
+// The steps as they go to the scheduler, and with their plans but without machine code.
+std::vector<compiler::StepGraph> step_graphs(const Inspected& inspected);
+std::vector<plan::CompiledStep> planned_steps(const Inspected& inspected);
+CompileResult compile_all(const Inspected& inspected);
+
+}  // namespace pantala::tools

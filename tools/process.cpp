@@ -1,0 +1,64 @@
+#include "tools/process.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "base/log.h"
+
+namespace pantala::tools {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path user_cache() {
+  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && fs::path(cache).is_absolute())
+    return cache;
+  if (const char* home = std::getenv("HOME"); home && fs::path(home).is_absolute())
+    return fs::path(home) / ".cache";
+  return {};
+}
+
+// Empty where the system does not tell.
+std::vector<std::string> command_words() {
+  std::vector<std::string> words;
+  std::ifstream in("/proc/self/cmdline", std::ios::binary);
+  for (std::string word; std::getline(in, word, '\0');) words.push_back(word);
+  return words;
+}
+
+}  // namespace
+
+fs::path cache_folder() {
+  const fs::path user = user_cache();
+  if (user.empty()) {
+    logging::warning("neither XDG_CACHE_HOME nor HOME names a folder: compiled plans are not kept");
+    return {};
+  }
+  const fs::path folder = user / "pantala";
+  std::error_code error;
+  fs::create_directories(user, error);
+  if (fs::create_directory(folder, error))
+    fs::permissions(folder, fs::perms::owner_all, fs::perm_options::replace, error);
+  if (fs::is_directory(folder, error)) return folder;
+  logging::warning("{} cannot be made: compiled plans are not kept", folder.string());
+  return {};
+}
+
+fs::path plan_cache() {
+  const fs::path folder = cache_folder();
+  return folder.empty() ? folder : folder / "plans";
+}
+
+run::Surroundings surroundings() {
+  return {.plan_cache = plan_cache(),
+          .command = command_words(),
+          .progress = [](monitor::ProgressMode mode) {
+            return monitor::progress_on_stderr(mode, std::getenv("TERM"), std::getenv("NO_COLOR"));
+          }};
+}
+
+}  // namespace pantala::tools

@@ -1,0 +1,20 @@
+// What verbs know of the process that they run in: environment variables, the command line, where
+// compiled plans are kept.
+#pragma once
+
+#include <filesystem>
+
+#include "pantala/run.h"
+
+namespace pantala::tools {
+
+// pantala in $XDG_CACHE_HOME or ~/.cache, made for the user alone; "" (with a warning) if there is
+// no such place.
+std::filesystem::path cache_folder();
+// Of compiled plans, in that; "": none.
+std::filesystem::path plan_cache();
+
+// Plans, the command line of this process, and stderr with TERM and NO_COLOR as they are.
+run::Surroundings surroundings();
+
+}  // namespace pantala::tools
