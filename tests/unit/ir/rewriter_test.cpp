@@ -19,7 +19,7 @@ using ir::Rewriter;
 using tests::message_of;
 
 // Nodes that are used and one that is not, an output, an update, a random op, a label.
-Graph example() {
+Graph dropout_step() {
   Graph g;
   const Tensor x = g.input("x", {2, 3}), p = g.parameter("p", {2, 3}, init::normal(0, 1));
   const ir::GraphData::Scope scope(*g.data(), {"net.cpp", 41, "fc2"});
@@ -31,7 +31,7 @@ Graph example() {
 }
 
 TEST(Rewriter, copies_every_node_to_an_equal_graph) {
-  const Graph g = example();
+  const Graph g = dropout_step();
   Graph copy;
   Rewriter rewriter(*g.data(), copy.data());
   rewriter.copy_all();
@@ -46,7 +46,7 @@ TEST(Rewriter, copies_every_node_to_an_equal_graph) {
 }
 
 TEST(Rewriter, leaves_out_what_no_output_or_update_needs) {
-  const Graph g = example();
+  const Graph g = dropout_step();
   const Graph copy = ir::rewrite(g, {});
   EXPECT_EQ(copy.size(), g.size() - 1);
   for (const ir::Node& node : copy.data()->nodes()) EXPECT_NE(node.op->name, "exp");
@@ -56,14 +56,14 @@ TEST(Rewriter, leaves_out_what_no_output_or_update_needs) {
 }
 
 TEST(Rewriter, gives_no_stream_out_twice) {
-  Graph g = example();
+  Graph g = dropout_step();
   const std::int64_t dropped = g.data()->next_stream();
   Graph copy = ir::rewrite(g, {});
   EXPECT_GT(copy.data()->next_stream(), dropped);
 }
 
 TEST(Rewriter, a_rule_replaces_a_nodes_results_under_its_place_and_label) {
-  const Graph g = example();
+  const Graph g = dropout_step();
   // Every product is written as a sum of logarithms.
   const Graph changed = ir::rewrite(
       g, [](Rewriter&, const ir::Node& node, const std::vector<Tensor>& in) -> Rewriter::Results {
@@ -115,7 +115,7 @@ TEST(Rewriter, a_rule_must_keep_types) {
 }
 
 TEST(Rewriter, refuses_to_write_a_graph_into_itself) {
-  Graph g = example();
+  Graph g = dropout_step();
   EXPECT_THROW(Rewriter(*g.data(), g.data()), InternalError);
 }
 
