@@ -90,8 +90,8 @@ class SafeTensorsFuzz : public testing::Test {
 
   // A header that is JSON, with numbers and names that may lie.
   std::string header() {
-    static const Pieces kTypes = {"F64", "F32",  "F16", "BF16", "I64",     "I32",
-                                  "U8",  "BOOL", "I16", "F4",   "F8_E5M2", "X"};
+    static const Pieces kTypes = {"F64", "F32", "F16", "BF16", "I64", "I32", "U8", "BOOL",   "I16",
+                                  "I8",  "U16", "U32", "U64",  "C64", "F4",  "X",  "F8_E5M2"};
     static const Pieces kNumbers = {"0",
                                     "1",
                                     "2",
@@ -157,6 +157,9 @@ const std::vector<std::string>& good_files() {
               R"("m":{"dtype":"BOOL","shape":[2],"data_offsets":[4,6]},)"
               R"("n":{"dtype":"U8","shape":[2],"data_offsets":[6,8]}}   )",
               std::string(8, '\1')),
+      file_of(R"({"s":{"dtype":"I16","shape":[2],"data_offsets":[0,4]},)"
+              R"("u":{"dtype":"U64","shape":[1],"data_offsets":[4,12]}})",
+              std::string(12, '\3')),
       file_of("{}", "")};
   return kFiles;
 }

@@ -6,10 +6,12 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "io/file.h"
 #include "pantala/error.h"
 #include "pantala/weights.h"
+#include "support/errors.h"
 #include "support/temporary.h"
 
 namespace pantala::io {
@@ -17,6 +19,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using tests::message_of;
 
 class SafeTensors : public testing::Test {
  protected:
@@ -79,6 +82,42 @@ TEST_F(SafeTensors, reads_every_dtype) {
   EXPECT_EQ(file.read("h"), Literal::ints({3}, {1, 0, 1}, boolean));
   EXPECT_EQ(file.type("i"), (Type{f32, {0, 3}}));
   EXPECT_EQ(file.read("i").numel(), 0);
+}
+
+TEST_F(SafeTensors, widens_integers_that_pantala_does_not_have) {
+  // The first tensor has one byte, so that the others are not aligned.
+  const std::string data = raw<std::int8_t>({-128}) + raw<std::int16_t>({-32768, 32767}) +
+                           raw<std::uint16_t>({65535}) + raw<std::uint32_t>({4294967295U, 0}) +
+                           raw<std::uint64_t>({7, (std::uint64_t{1} << 63) - 1});
+  const auto path = write(
+      "narrow.safetensors",
+      R"({"a":{"dtype":"I8","shape":[],"data_offsets":[0,1]},"b":{"dtype":"I16","shape":[2,1],"data_offsets":[1,5]},)"
+      R"("c":{"dtype":"U16","shape":[1],"data_offsets":[5,7]},"d":{"dtype":"U32","shape":[2],"data_offsets":[7,15]},)"
+      R"("e":{"dtype":"U64","shape":[2],"data_offsets":[15,31]},"f":{"dtype":"U64","shape":[0],"data_offsets":[31,31]}})",
+      data);
+  const Weights file = Weights::open(path);
+  EXPECT_EQ(file.read("a"), Literal::ints({}, {-128}, i32));
+  EXPECT_EQ(file.read("b"), Literal::ints({2, 1}, {-32768, 32767}, i32));
+  EXPECT_EQ(file.read("c"), Literal::ints({1}, {65535}, i32));
+  EXPECT_EQ(file.read("d"), Literal::ints({2}, {4294967295, 0}, i64));
+  EXPECT_EQ(file.read("e"), Literal::ints({2}, {7, std::numeric_limits<std::int64_t>::max()}, i64));
+  EXPECT_EQ(file.type("f"), (Type{i64, {0}}));
+  EXPECT_EQ(file.bytes("b").size(), 8u);
+
+  const auto copy = folder_ / "copy.safetensors";
+  file.save(copy);
+  const Weights again = Weights::open(copy);
+  for (const std::string& name : file.names()) EXPECT_EQ(again.read(name), file.read(name)) << name;
+}
+
+TEST_F(SafeTensors, a_number_beyond_i64_is_named) {
+  const auto path =
+      write("large.safetensors", R"({"ids":{"dtype":"U64","shape":[2],"data_offsets":[0,16]}})",
+            raw<std::uint64_t>({1, std::uint64_t{1} << 63}));
+  EXPECT_EQ(message_of<UnsupportedError>([&] { Weights::open(path); }),
+            path.string() +
+                ": tensor \"ids\": element 1 is 9223372036854775808; U64 is read as i64, "
+                "which ends below 2^63");
 }
 
 TEST_F(SafeTensors, unknown_tensor_gets_the_nearest_name) {
@@ -162,13 +201,13 @@ TEST_F(SafeTensors, refuses_overlaps_holes_and_repetitions) {
 TEST_F(SafeTensors, lists_all_dtypes_that_are_not_supported) {
   const auto path = write(
       "new.safetensors",
-      R"({"a":{"dtype":"I16","shape":[1],"data_offsets":[0,2]},"b":{"dtype":"F8_E5M2","shape":[1],"data_offsets":[2,3]}})",
+      R"({"a":{"dtype":"F8_E4M3","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"F8_E5M2","shape":[1],"data_offsets":[2,3]}})",
       "123");
   try {
     Weights::open(path);
     FAIL() << "no error";
   } catch (const UnsupportedError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("a (I16), b (F8_E5M2)"));
+    EXPECT_THAT(error.what(), HasSubstr("a (F8_E4M3), b (F8_E5M2)"));
   }
 }
 
