@@ -73,7 +73,7 @@ struct AccumulationConfig {
   std::int64_t accumulation_steps = 4;  // micro-batches per update, at least 1
   bool normalize = true;                // the weighted mean; false: the weighted sum
   // Limit of the norm over all parameters together; positive and finite.
-  std::optional<double> max_grad_norm;
+  std::optional<double> max_grad_norm = {};
   NonFinite non_finite = NonFinite::error;
 
   // The defaults with another number of steps; less than 1 means 1.
