@@ -61,8 +61,7 @@ void run(const std::string& path, std::int64_t steps, const std::string& prompt)
   config.hidden = 96;
   config.intermediate = 256;
   config.layers = 2;
-  const pn::zoo::Model model =
-      pn::zoo::llama(config, {.batch = kBatch, .sequence = kSequence});
+  const pn::zoo::Model model = pn::zoo::llama(config, {.batch = kBatch, .sequence = kSequence});
   pn::CompileOptions options{.optimizer = pn::optim::adamw(3e-3)};
   options.training.clip.norm = 1;
   pn::Session session = pn::build_session(model.graph, model.loss, options, {.seed = 1});

@@ -6,8 +6,8 @@
 //   trainer.add_callback(monitor);
 //
 // Every part can be left out: no folder, no files; ProgressMode::none, no line. Runs that can be
-// interrupted and continued keep position() in their checkpoints; run::fit_in_folder() (pantala/run.h) does
-// that, and the rest of a run folder.
+// interrupted and continued keep position() in their checkpoints; run::fit_in_folder()
+// (pantala/run.h) does that, and the rest of a run folder.
 #pragma once
 
 #include <cstdint>

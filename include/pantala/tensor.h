@@ -59,7 +59,8 @@ class Operand {
  public:
   Operand(const Tensor& tensor, Where where = Where::current()) : tensor_(tensor), where_(where) {}
   template <class Number>
-  requires std::is_arithmetic_v<Number> Operand(Number number, Where where = Where::current())
+    requires std::is_arithmetic_v<Number>
+  Operand(Number number, Where where = Where::current())
       : number_(static_cast<double>(number)), is_number_(true), where_(where) {}
 
   // An empty handle is neither: it must not pass for the number 0.

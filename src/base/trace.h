@@ -101,7 +101,7 @@ class Span {
   static Value value_of(const char* v) { return std::string(v); }
   static Value value_of(const std::string& v) { return v; }
   template <class T>
-  requires std::is_arithmetic_v<T>
+    requires std::is_arithmetic_v<T>
   static Value value_of(T v) {
     if constexpr (std::is_floating_point_v<T>)
       return static_cast<double>(v);

@@ -264,8 +264,7 @@ std::vector<Var> Builder::branch(Var condition, const Branch& then, const Branch
 }
 
 void Builder::branch(Var condition, const std::function<void()>& then) {
-  branch(
-      condition, [&] { return then(), std::vector<Var>{}; }, [] { return std::vector<Var>{}; });
+  branch(condition, [&] { return then(), std::vector<Var>{}; }, [] { return std::vector<Var>{}; });
 }
 
 Kernel Builder::finish() {

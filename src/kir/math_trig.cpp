@@ -107,9 +107,7 @@ Quadrant reduce(const Format& f, Var size) {
         const Quadrant q = reduce_far(f, size);
         return std::vector<Var>{select(far, q.q, near.q), select(far, q.r, near.r)};
       },
-      [&] {
-        return std::vector<Var>{near.q, near.r};
-      });
+      [&] { return std::vector<Var>{near.q, near.r}; });
   return {chosen[0], chosen[1]};
 }
 

@@ -45,7 +45,7 @@ inline constexpr std::string_view kValidationPrefix = "validation_";
 // Calls visit(name, number) for every number of a record, except the metrics of an epoch; whoever
 // writes records and whoever reads them goes through here.
 template <class Record, class Visit>
-requires std::same_as<std::remove_const_t<Record>, StepRecord>
+  requires std::same_as<std::remove_const_t<Record>, StepRecord>
 void each_number(Record& record, Visit&& visit) {
   visit("epoch", record.epoch);
   visit("step", record.step);
@@ -58,7 +58,7 @@ void each_number(Record& record, Visit&& visit) {
   visit("memory_bytes", record.memory_bytes);
 }
 template <class Record, class Visit>
-requires std::same_as<std::remove_const_t<Record>, EpochRecord>
+  requires std::same_as<std::remove_const_t<Record>, EpochRecord>
 void each_number(Record& record, Visit&& visit) {
   visit("epoch", record.epoch);
   visit("steps", record.steps);

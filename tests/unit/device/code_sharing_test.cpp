@@ -8,8 +8,8 @@
 #include "device/cpu/host.h"
 #include "io/file.h"
 #include "pantala/error.h"
-#include "support/temporary.h"
 #include "support/plan_code.h"
+#include "support/temporary.h"
 #include "unit/plan/plan_case.h"
 
 namespace pantala::device {

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "unit/codegen/llvm_case.h"
 #include "schedule/cpu/attention/kernel.h"
+#include "unit/codegen/llvm_case.h"
 
 namespace pantala::schedule::cpu {
 

@@ -9,8 +9,8 @@
 #include <memory>
 #include <random>
 
-#include "unit/codegen/llvm_case.h"
 #include "schedule/cpu/contract/kernel.h"
+#include "unit/codegen/llvm_case.h"
 
 namespace pantala::schedule::cpu {
 namespace {

@@ -8,8 +8,8 @@
 #include <memory>
 #include <random>
 
-#include "unit/codegen/llvm_case.h"
 #include "schedule/cpu/conv/kernel.h"
+#include "unit/codegen/llvm_case.h"
 
 namespace pantala::schedule::cpu {
 namespace {
