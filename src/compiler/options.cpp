@@ -1,14 +1,35 @@
 #include "compiler/options.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <thread>
+#include <vector>
 
 #include "pantala/error.h"
+#include "schedule/cpu/archetypes.h"
 
 namespace pantala::compiler {
+
+namespace {
+
+constexpr Backend kBackends[] = {
+    {"cpu", schedule::cpu::archetypes, true},
+    {"kir", schedule::cpu::archetypes, false},
+};
+
+}  // namespace
+
+const Backend& backend_of(std::string_view device) {
+  std::vector<std::string_view> names;
+  for (const Backend& backend : kBackends) {
+    if (backend.device == device) return backend;
+    names.push_back(backend.device);
+  }
+  throw UnsupportedError(fmt::format("there is no code for the device '{}'; there are {}", device,
+                                     fmt::join(names, ", ")));
+}
 
 schedule::Target schedule_target(const codegen::HostTarget& host) {
   schedule::Target target{.vector_bytes = host.vector_bytes,
@@ -25,9 +46,7 @@ schedule::Target schedule_target(const codegen::HostTarget& host) {
 }
 
 Options host_options(const std::string& device, int threads, bool fuse) {
-  if (device != "cpu" && device != "kir")
-    throw UnsupportedError(
-        fmt::format("there is no code for the device '{}'; there are cpu, kir", device));
+  backend_of(device);  // refuses what is none
   if (threads < 0) throw TypeError(fmt::format("threads must not be negative, got {}", threads));
   const int available = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   const codegen::HostTarget host = codegen::detect_host();

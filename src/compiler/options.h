@@ -3,17 +3,29 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "base/trace.h"
 #include "codegen/llvm/llvm.h"
+#include "schedule/archetype.h"
 #include "schedule/target.h"
 
 namespace pantala::compiler {
 
+// What the compiler does for a device: one row of a table.
+struct Backend {
+  std::string_view device;
+  const schedule::ArchetypeTable& (*archetypes)();
+  // Whether kernels become machine code of this processor; else the device takes them as they are.
+  bool has_code;
+};
+// UnsupportedError with the list for a device that there is none for.
+const Backend& backend_of(std::string_view device);
+
 struct Options {
-  std::string device = "cpu";  // "cpu": with compiled code; "kir": kernels only
+  std::string device = "cpu";
   schedule::Target target = {};
-  codegen::HostTarget code = {};  // what "cpu" compiles for
+  codegen::HostTarget code = {};  // what machine code is made for
   bool fuse = true;
   int threads = 1;  // that generate code, and that will share the launches
   trace::Recorder* trace = nullptr;

@@ -11,7 +11,6 @@
 #include "ir/graph_data.h"
 #include "pantala/error.h"
 #include "plan/compiled_plan.h"
-#include "schedule/cpu/archetypes.h"
 #include "schedule/schedule.h"
 
 namespace pantala::compiler {
@@ -53,7 +52,7 @@ void check_value_sizes(const Graph& graph) {
 }
 
 Program schedule_step(const Graph& graph, const Options& options, Report& report) {
-  const schedule::Machine machine{schedule::cpu::archetypes(), options.target};
+  const schedule::Machine machine{backend_of(options.device).archetypes(), options.target};
   const Graph lowered = schedule::lower(graph, machine.archetypes);
   report.nodes_after = static_cast<std::int64_t>(lowered.size());
   report.kernels_before = count_ops(lowered);
@@ -65,7 +64,7 @@ Program schedule_step(const Graph& graph, const Options& options, Report& report
 
 // The objects of the kernels, in their order.
 ProgramCode generate_code(const Program& program, const Options& options, Report& report) {
-  if (options.device != "cpu") return {};
+  if (!backend_of(options.device).has_code) return {};
   codegen::CompiledKernels compiled =
       codegen::compile_all(program.kernels, options.code, options.threads);
   if (compiled.units.size() != program.kernels.size())

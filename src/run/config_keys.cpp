@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "device/device.h"
 #include "pantala/error.h"
 #include "run/key_types.h"
 #include "run/models/model.h"
@@ -110,7 +111,7 @@ std::vector<Key> top_keys() {
       whole("batch_size", RUN_FIELD(batch_size), 1, 1048576, "Items a step"),
       whole("accumulate", RUN_FIELD(accumulate), 1, 1048576,
             "Batches whose gradients make one update of the weights"),
-      choice("device", RUN_FIELD(device), {"cpu", "kir"},
+      choice("device", RUN_FIELD(device), device::device_names(),
              "What computes; kir is the slow interpreter of kernels that checks everything",
              Effect::running),
       whole("threads", RUN_FIELD(threads), 0, 1024,
