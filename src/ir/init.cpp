@@ -28,14 +28,6 @@ bool operator==(const Initializer& x, const Initializer& y) {
 namespace init {
 
 using Kind = Initializer::Kind;
-namespace {
-Initializer make_init(Kind kind, double a = 0, double b = 0) {
-  Initializer i;
-  i.kind = kind;
-  i.a = a;
-  i.b = b;
-  return i;
-}
 
 // Draws the numbers of one leaf: a stream of its own, keyed by its name.
 class Draws {
@@ -81,6 +73,15 @@ class Draws {
 
   std::uint64_t seed_;
 };
+
+namespace {
+Initializer make_init(Kind kind, double a = 0, double b = 0) {
+  Initializer i;
+  i.kind = kind;
+  i.a = a;
+  i.b = b;
+  return i;
+}
 
 // The share of the standard normal distribution above z, accurate in the upper tail.
 double upper_tail(double z) { return 0.5 * std::erfc(z / std::numbers::sqrt2); }
