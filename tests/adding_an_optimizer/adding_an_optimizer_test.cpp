@@ -9,6 +9,7 @@
 #include "ops/table.h"
 #include "pantala/error.h"
 #include "pantala/interpreter.h"
+#include "pantala/ops.h"
 #include "pantala/optim.h"
 #include "pantala/session.h"
 #include "pantala/text.h"
