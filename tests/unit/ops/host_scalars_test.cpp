@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "pantala/ops.h"
+#include "schedule/cpu/archetypes.h"
 #include "schedule/schedule.h"
 
 namespace pantala::ops {
@@ -64,7 +65,7 @@ TEST(HostScalars, lowering_changes_no_answer) {
   counter("composite", gelu(g.leaf("composite")) + softplus(rate));
   counter("sum", add_n({g.leaf("sum"), rate, stop_gradient(rate)}));
   counter("mixed", g.leaf("mixed") + silu(loss));
-  const Graph lowered = schedule::lower(g);
+  const Graph lowered = schedule::lower(g, schedule::cpu::archetypes());
   for (const char* name : {"composite", "sum", "mixed", "rate"})
     EXPECT_EQ(is_host(g, g.leaf(name)), is_host(lowered, lowered.leaf(name))) << name;
   EXPECT_TRUE(is_host(lowered, lowered.leaf("composite")));

@@ -7,6 +7,7 @@
 #include "pantala/run.h"
 #include "run/run_data.h"
 #include "run/sources/source.h"
+#include "support/errors.h"
 
 namespace pantala::run {
 namespace {
@@ -16,11 +17,8 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-std::string refusal(const std::string& source) {
-  try {
-    named_source(source);
-  } catch (const TypeError& error) { return error.what(); }
-  return "";
+std::string refused_source(const std::string& source) {
+  return tests::message_of<TypeError>([&] { named_source(source); });
 }
 
 TEST(Sources, every_row_is_found_by_its_name_and_opens_something) {
@@ -49,12 +47,13 @@ TEST(Sources, keys_of_a_row_are_keys_of_the_config) {
 }
 
 TEST(Sources, an_unknown_kind_is_refused_with_the_nearest_name) {
-  EXPECT_THAT(refusal("cvs:table.csv"), StartsWith("data.source must be fashion-mnist, idx:DIR, "));
-  EXPECT_THAT(refusal("cvs:table.csv"), EndsWith("; did you mean 'csv'?"));
-  EXPECT_THAT(refusal("fashion_mnist"), EndsWith("; did you mean 'fashion-mnist'?"));
-  EXPECT_THAT(refusal("table.csv"), EndsWith("; did you mean 'csv:table.csv'?"));
-  EXPECT_THAT(refusal("idx"), HasSubstr("got \"idx\""));
-  EXPECT_THAT(refusal("csv:"), EndsWith("got \"csv:\""));
+  EXPECT_THAT(refused_source("cvs:table.csv"),
+              StartsWith("data.source must be fashion-mnist, idx:DIR, "));
+  EXPECT_THAT(refused_source("cvs:table.csv"), EndsWith("; did you mean 'csv'?"));
+  EXPECT_THAT(refused_source("fashion_mnist"), EndsWith("; did you mean 'fashion-mnist'?"));
+  EXPECT_THAT(refused_source("table.csv"), EndsWith("; did you mean 'csv:table.csv'?"));
+  EXPECT_THAT(refused_source("idx"), HasSubstr("got \"idx\""));
+  EXPECT_THAT(refused_source("csv:"), EndsWith("got \"csv:\""));
 }
 
 // Nothing stands in for a source that there is not, however the config was made.
