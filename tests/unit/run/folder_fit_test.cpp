@@ -10,6 +10,7 @@
 #include "pantala/error.h"
 #include "pantala/monitor.h"
 #include "pantala/run.h"
+#include "support/errors.h"
 #include "support/temporary.h"
 #include "support/trainer_case.h"
 
@@ -69,10 +70,7 @@ std::vector<std::string> losses_in(const fs::path& folder) {
 }
 
 std::string refusal(const fs::path& folder) {
-  try {
-    Program(folder).fit();
-  } catch (const TypeError& error) { return error.what(); }
-  return "";
+  return tests::message_of<TypeError>([&] { Program(folder).fit(); });
 }
 
 TEST(FitInFolder, leaves_metrics_environment_checkpoints_model_and_plots) {

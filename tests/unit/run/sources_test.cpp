@@ -16,9 +16,10 @@ using testing::Contains;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
+using tests::message_of;
 
 std::string refused_source(const std::string& source) {
-  return tests::message_of<TypeError>([&] { named_source(source); });
+  return message_of<TypeError>([&] { named_source(source); });
 }
 
 TEST(Sources, every_row_is_found_by_its_name_and_opens_something) {
@@ -60,18 +61,13 @@ TEST(Sources, an_unknown_kind_is_refused_with_the_nearest_name) {
 TEST(Sources, a_config_with_an_unknown_kind_opens_nothing) {
   RunConfig config;
   config.data.source = "imagse:photos";
-  const auto message = [&](auto&& open) -> std::string {
-    try {
-      open();
-    } catch (const TypeError& error) { return error.what(); }
-    return "";
-  };
-  EXPECT_THAT(message([&] { open_run_data(config); }), EndsWith("; did you mean 'images'?"));
-  EXPECT_THAT(message([&] { open_for_model(config.data.source, config, {}); }),
+  EXPECT_THAT(message_of<TypeError>([&] { open_run_data(config); }),
               EndsWith("; did you mean 'images'?"));
-  EXPECT_THAT(message([&] { open_items_for_model(config.data.source, config, {}); }),
+  EXPECT_THAT(message_of<TypeError>([&] { open_for_model(config.data.source, config, {}); }),
               EndsWith("; did you mean 'images'?"));
-  EXPECT_THAT(message([&] { run_training(config); }),
+  EXPECT_THAT(message_of<TypeError>([&] { open_items_for_model(config.data.source, config, {}); }),
+              EndsWith("; did you mean 'images'?"));
+  EXPECT_THAT(message_of<TypeError>([&] { run_training(config); }),
               StartsWith("the config: data.source must be "));
 }
 
