@@ -97,7 +97,7 @@ struct Run {
 
 void expect_named(const Run& run, const Trainer& trainer) {
   const data::Batch& batch = *trainer.failed_batch();
-  const Graph graph = model_of(run.c)(batch.items(), Phase::training);
+  const Graph graph = model_of(run.c)(batch.items(), Phase::training).graph;
   CompileOptions options = run.options();
   options.optimizer = trainer.config().optimizer;
   const train::Diagnosis found =

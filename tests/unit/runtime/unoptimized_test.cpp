@@ -26,8 +26,8 @@ TEST(Unoptimized, trains_with_a_kernel_per_op_to_the_same_bits) {
   EXPECT_EQ(plain.report().kernels_before, fused.report().kernels_before);
   for (int step = 0; step < 20; ++step) {
     for (Session* s : {&fused, &plain}) {
-      s->set_input("x", testing::fill("x", {8, 6}));
-      s->set_input("labels", testing::fill_int("labels", {8}, 0, 5));
+      s->set_input("x", tests::fill("x", {8, 6}));
+      s->set_input("labels", tests::fill_int("labels", {8}, 0, 5));
       s->step();
     }
     ASSERT_EQ(fused.loss(), plain.loss()) << step;
