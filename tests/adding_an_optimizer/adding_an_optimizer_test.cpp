@@ -95,7 +95,7 @@ TEST(AddingAnOptimizer, the_generated_gradient_checks_cover_its_update) {
   const ir::OpDef& op = ops::table().get("adabelief_update");
   EXPECT_EQ(op.family, "update");
   for (const ir::Sample& sample : op.samples())
-    for (const int order : {1, 2}) EXPECT_EQ(check_sample(op, sample, order), "");
+    for (const int order : {1, 2}) EXPECT_EQ(tests::check_sample(op, sample, order), "");
 }
 
 }  // namespace
