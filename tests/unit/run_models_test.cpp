@@ -21,7 +21,7 @@ struct Case {
   std::string input;
 };
 
-TEST(Models, RowsHandBackTheTensorsOfTheirGraphs) {
+TEST(Models, rows_hand_back_the_tensors_of_their_graphs) {
   for (const Case& c : {Case{"mlp", {2, 3}, "x"}, Case{"lenet", {8, 8}, "x"},
                         Case{"resnet18_folded", {3, 8, 8}, "image"},
                         Case{"whisper-tiny", {4, 6}, "mel"}, Case{"llama-bytes", {5}, "tokens"}}) {
@@ -46,7 +46,7 @@ TEST(Models, RowsHandBackTheTensorsOfTheirGraphs) {
   }
 }
 
-TEST(Models, AnUnknownNameIsRefusedWithTheNearestOne) {
+TEST(Models, an_unknown_name_is_refused_with_the_nearest_one) {
   RunConfig config;
   config.model.name = "lenett";
   try {
@@ -57,7 +57,7 @@ TEST(Models, AnUnknownNameIsRefusedWithTheNearestOne) {
   }
 }
 
-TEST(Models, EveryModelOfTheZooCanBeTrainedAndIsInTheHelp) {
+TEST(Models, every_model_of_the_zoo_can_be_trained_and_is_in_the_help) {
   EXPECT_THAT(trainable_models(), IsSupersetOf(zoo::preset_names()));
   for (const char* said : {"mlp takes anything", "For images: lenet is ", "smollm2 is "})
     EXPECT_THAT(model_help(), HasSubstr(said));
@@ -75,7 +75,7 @@ TrainableGraph odd_names(std::int64_t batch, Phase) {
   return {std::move(graph), items, truth, badness, scores};
 }
 
-TEST(Models, ATrainerTakesTheNamesOfTheTensorsThatAModelHandsBack) {
+TEST(Models, a_trainer_takes_the_names_of_the_tensors_that_a_model_hands_back) {
   Trainer trainer(odd_names, 4, {.optimizer = optim::sgd(0.1)});
   EXPECT_EQ(trainer.config().data_input, "items");
   EXPECT_EQ(trainer.config().label_input, "truth");
@@ -87,7 +87,7 @@ TEST(Models, ATrainerTakesTheNamesOfTheTensorsThatAModelHandsBack) {
   EXPECT_EQ(trainer.predict(random_batch(5, 3).data).shape, (Shape{5, testing_support::kClasses}));
 }
 
-TEST(Models, ALossThatIsNoOutputIsRefused) {
+TEST(Models, a_loss_that_is_no_output_is_refused) {
   const auto model = [](std::int64_t batch, Phase) {
     TrainableGraph made = odd_names(batch, Phase::training);
     made.loss = made.loss * 2;

@@ -23,7 +23,7 @@ std::string refusal(const std::string& source) {
   return "";
 }
 
-TEST(Sources, EveryRowIsFoundByItsNameAndOpensSomething) {
+TEST(Sources, every_row_is_found_by_its_name_and_opens_something) {
   ASSERT_GE(sources().size(), 7U);
   for (const Source& source : sources()) {
     const bool takes_path = !source.argument.empty();
@@ -36,7 +36,7 @@ TEST(Sources, EveryRowIsFoundByItsNameAndOpensSomething) {
   }
 }
 
-TEST(Sources, KeysOfARowAreKeysOfTheConfig) {
+TEST(Sources, keys_of_a_row_are_keys_of_the_config) {
   std::vector<std::string> names;
   for (const Key& key : config_keys()) names.push_back(key.name);
   std::size_t keys = 0;
@@ -48,7 +48,7 @@ TEST(Sources, KeysOfARowAreKeysOfTheConfig) {
   EXPECT_GE(keys, 5U);
 }
 
-TEST(Sources, AnUnknownKindIsRefusedWithTheNearestName) {
+TEST(Sources, an_unknown_kind_is_refused_with_the_nearest_name) {
   EXPECT_THAT(refusal("cvs:table.csv"), StartsWith("data.source must be fashion-mnist, idx:DIR, "));
   EXPECT_THAT(refusal("cvs:table.csv"), EndsWith("; did you mean 'csv'?"));
   EXPECT_THAT(refusal("fashion_mnist"), EndsWith("; did you mean 'fashion-mnist'?"));
@@ -58,7 +58,7 @@ TEST(Sources, AnUnknownKindIsRefusedWithTheNearestName) {
 }
 
 // Nothing stands in for a source that there is not, however the config was made.
-TEST(Sources, AConfigWithAnUnknownKindOpensNothing) {
+TEST(Sources, a_config_with_an_unknown_kind_opens_nothing) {
   RunConfig config;
   config.data.source = "imagse:photos";
   const auto message = [&](auto&& open) -> std::string {
