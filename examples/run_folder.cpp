@@ -17,12 +17,12 @@ volatile std::sig_atomic_t stop = 0;
 extern "C" void on_interrupt(int) { stop = 1; }
 
 // Points of a plane; which class one is of depends on its distance from the middle.
-pn::data::Dataset rings(std::int64_t items, double turn) {
+pn::data::Dataset rings(std::int64_t first, std::int64_t items) {
   std::vector<float> points;
   std::vector<std::int64_t> classes;
-  for (std::int64_t k = 0; k < items; ++k) {
+  for (std::int64_t k = first; k < first + items; ++k) {
     const double radius = std::fmod(0.618 * static_cast<double>(k), 3.0);
-    const double angle = turn * static_cast<double>(k);
+    const double angle = 1.7 * static_cast<double>(k);
     points.push_back(static_cast<float>(radius * std::cos(angle)));
     points.push_back(static_cast<float>(radius * std::sin(angle)));
     classes.push_back(static_cast<std::int64_t>(radius));
@@ -44,9 +44,9 @@ pn::TrainableGraph model(std::int64_t batch, pn::Phase) {
 }
 
 void train(const std::string& folder, std::int64_t epochs) {
-  const auto training = pn::data::make_loader(rings(1500, 2.4), {.batch_size = 50, .seed = 1});
+  const auto training = pn::data::make_loader(rings(0, 1500), {.batch_size = 50, .seed = 1});
   const auto testing =
-      pn::data::make_loader(rings(300, 1.7), {.batch_size = 100, .shuffle = false});
+      pn::data::make_loader(rings(1500, 300), {.batch_size = 100, .shuffle = false});
   pn::Trainer trainer(model, 50, {.optimizer = pn::optim::adam(0.01)});
 
   pn::FitOptions fit{.epochs = epochs, .validation = testing.get()};
