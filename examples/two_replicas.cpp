@@ -1,6 +1,7 @@
-// Two replicas of a model learn from halves of the data. After each step the host takes the mean of
-// their gradients, weighted by how many points each half has, and both replicas apply it: they stay
-// equal to the bit. Gradients could as well come from another process or machine.
+// Two replicas of a model learn from halves of the data. In each step the host takes the mean of
+// their gradients, weighted by how many points each half has, and both replicas apply it. The
+// halves are equally large, so both round in the same way and stay equal to the bit. Gradients
+// could as well come from another process or machine.
 #include <fmt/core.h>
 #include <pantala/pantala.h>
 
@@ -54,7 +55,7 @@ bool are_equal(const pn::Session& a, const pn::Session& b) {
 }  // namespace
 
 int main() {
-  const Points halves[] = {half_moons(0, 120, 200), half_moons(120, 80, 200)};
+  const Points halves[] = {half_moons(0, 100, 200), half_moons(100, 100, 200)};
   pn::Session replicas[] = {replica(halves[0]), replica(halves[1])};
 
   pn::GradientAccumulator mean({.accumulation_steps = 2});
