@@ -24,7 +24,7 @@ EXCHANGE := $(CURDIR)/build/exchange
 test-exchange: PACKAGES += python3-venv
 test-exchange: deps
 	test -x $(EXCHANGE)/bin/python || python3 -m venv $(EXCHANGE)
-	$(EXCHANGE)/bin/pip install --quiet numpy torch safetensors onnxruntime tensorboard
+	$(EXCHANGE)/bin/pip install --quiet numpy ml_dtypes safetensors onnxruntime tensorboard
 	cmake --preset release -DPANTALA_SAFETENSORS_PYTHON=$(EXCHANGE)/bin/python -DPANTALA_ONNXRUNTIME_PYTHON=$(EXCHANGE)/bin/python -DPANTALA_TENSORBOARD_PYTHON=$(EXCHANGE)/bin/python
 	cmake --build --preset release -j $(JOBS) --target copy_weights write_exported_models write_sample_run
 	ctest --preset release -L exchange
