@@ -11,7 +11,7 @@ namespace pantala::io {
 
 namespace {
 
-constexpr std::size_t kMaxHeaderBytes = 1 << 16;
+constexpr std::size_t kMaxNpyHeaderBytes = 1 << 16;
 
 Bytes read_bytes(ByteSource& source, std::size_t count, const std::string& what) {
   Bytes bytes;
@@ -33,9 +33,9 @@ NpyHeader read_header(ByteSource& source, const std::string& what) {
   const std::size_t length =
       version == 1 ? load<std::uint16_t>(read_bytes(source, 2, what).data(), std::endian::little)
                    : load<std::uint32_t>(read_bytes(source, 4, what).data(), std::endian::little);
-  if (length > kMaxHeaderBytes)
+  if (length > kMaxNpyHeaderBytes)
     throw ParseError(fmt::format("{}: an NPY header of {} bytes; the limit is {}", what, length,
-                                 kMaxHeaderBytes));
+                                 kMaxNpyHeaderBytes));
   const Bytes text = read_bytes(source, length, what);
   return parse_npy_header({reinterpret_cast<const char*>(text.data()), text.size()}, what);
 }
