@@ -6,10 +6,6 @@ pantala_precompile(pantala_module_headers ${PANTALA_COMMON_HEADERS})
 set_target_properties(pantala_module_headers PROPERTIES POSITION_INDEPENDENT_CODE ON)
 target_compile_options(pantala_module_headers PRIVATE -fno-semantic-interposition)
 
-# Modules whose files stay alone, because names clash: each op family looks like the next one, and one of them is replaced by
-# tests/adding_an_op.
-set(PANTALA_APART_MODULES ops schedule runtime)
-
 # pantala_module(NAME [HEADERS public headers...] [FACE headers of its folder for those that only use it...] [DEPENDS modules...]
 #                [USES modules of which it sees the face alone...] [LIBRARIES external targets...]
 #                [PRIVATE_LIBRARIES external targets that its headers do not show...])
@@ -21,9 +17,6 @@ function(pantala_module name)
   set_target_properties(pantala_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
   target_compile_options(pantala_${name} PRIVATE -fno-semantic-interposition)
   pantala_precompiled(pantala_${name} pantala_module_headers)
-  if(NOT name IN_LIST PANTALA_APART_MODULES)
-    pantala_join(pantala_${name})
-  endif()
   target_include_directories(pantala_${name} PUBLIC ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
   target_link_libraries(pantala_${name} PUBLIC fmt::fmt ${M_LIBRARIES} PRIVATE ${M_PRIVATE_LIBRARIES})
   foreach(dependency ${M_DEPENDS} ${M_USES})

@@ -18,10 +18,11 @@ function(pantala_precompiled target name)
   target_precompile_headers(${target} REUSE_FROM ${name})
 endfunction()
 
-# pantala_join(TARGET [folders...]): compiles the files of each folder of a target together, a few at a time, because reading the same headers
+# pantala_join(TARGET [folders...]): compiles the files of each folder of a test together, a few at a time, because reading the same headers
 # and making the same code of templates again takes most of the time of a build. Files of the named folders, in which names clash, stay alone.
-# The presets `dev` and `tsan` compile every file alone, which shows that each includes what it needs.
-option(PANTALA_JOIN_SOURCES "Compile several files of a folder as one" ON)
+# The presets `dev` and `tsan` compile every file alone, which shows that each includes what it needs. What is shipped is never joined: a name of
+# one file's unnamed namespace would silently stand before a header's name in all files behind it.
+option(PANTALA_JOIN_SOURCES "Compile several files of a test's folder as one" ON)
 set(PANTALA_JOINED_FILES 8)
 function(pantala_join target)
   if(NOT PANTALA_JOIN_SOURCES)

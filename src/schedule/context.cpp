@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ir/leaves.h"
 #include "ir/memory.h"
 #include "ops/arithmetic.h"
 #include "ops/face.h"
@@ -73,7 +74,8 @@ void Context::add_leaves() {
     } else {
       buffer.name = fmt::format("constant{}", id);
       buffer.role = Role::constant;
-      const Literal& literal = *std::get<ir::LiteralPtr>(n.attrs[0]);
+      const ir::LiteralPtr values = ir::attributes<op::Data>(n).values;
+      const Literal& literal = *values;
       buffer.content.resize(
           static_cast<std::size_t>(literal.numel() * dtype_bytes(literal.dtype())));
       ir::to_memory(literal, buffer.content);

@@ -15,7 +15,7 @@
 #include "pantala/text.h"
 #include "support/gradcheck.h"
 
-namespace pantala::testing {
+namespace pantala::tests {
 namespace {
 
 using ::testing::ElementsAre;
@@ -99,4 +99,4 @@ TEST(AddingAnOptimizer, the_generated_gradient_checks_cover_its_update) {
 }
 
 }  // namespace
-}  // namespace pantala::testing
+}  // namespace pantala::tests
