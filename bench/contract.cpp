@@ -179,7 +179,7 @@ void explore(Bench& bench, const Case& c, const ContractOrder& order) {
   const ContractSpec spec = c.spec();
   const ContractStrides strides = ContractStrides::dense(spec, c.sizes);
   struct Row {
-    double reached, foretold;
+    double reached, predicted;
     ContractTiling tiling;
   };
   std::vector<Row> rows;
@@ -214,7 +214,7 @@ void explore(Bench& bench, const Case& c, const ContractOrder& order) {
     }
   std::ranges::sort(rows, [](const Row& x, const Row& y) { return x.reached > y.reached; });
   for (const Row& r : rows)
-    fmt::print("    {:5.1f} % foretold {:5.1f} %  {}\n", 100 * r.reached, 100 * r.foretold,
+    fmt::print("    {:5.1f} % predicted {:5.1f} %  {}\n", 100 * r.reached, 100 * r.predicted,
                describe(r.tiling));
 }
 

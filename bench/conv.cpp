@@ -252,7 +252,7 @@ void explore(Bench& bench, const Case& c, const ConvStrides& strides, const Conv
             spec, c.sizes, strides, order, bench.target(), rows, vectors, pack);
         if (!t || lanes == 0) continue;
         const double seconds = bench.measure(c, strides, order, *t, 1, 0.1);
-        fmt::print("    {:5.1f} % foretold {:5.1f} %  {}\n",
+        fmt::print("    {:5.1f} % predicted {:5.1f} %  {}\n",
                    100 * c.flops() / seconds / bench.peak(),
                    100 * c.flops() / (4.0 * lanes) /
                        schedule::cpu::estimate(spec, c.sizes, order, *t, bench.target(), 1),

@@ -199,17 +199,19 @@ Run generate_verb(CLI::App& verb) {
                                       "Text to continue, for models whose tokens are bytes");
   verb.add_option("--prompt-tokens", options->prompt_tokens, "Tokens to continue: 1,2,3")
       ->excludes(prompt);
-  verb.add_option("--tokens", options->tokens,
-                  "Write so many; 0: until the cache is full; by default 100, or as many as fit")
+  verb.add_option(
+          "--tokens", options->tokens,
+          "How many to write; 0: until the cache is full; by default 100, or as many as fit")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 24));
   verb.add_option("--stop-tokens", options->stop_tokens, "Tokens that end the text: 0,2");
   verb.add_option("--cache", options->cache,
-                  "Room for so many tokens with the prompt; 0: 2048, or all that the model can")
+                  "Room for this many tokens with the prompt; 0: 2048, or all that the model can")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 24))
       ->capture_default_str();
   verb.add_option("--temperature", options->sampler.temperature, "0: the most likely token")
       ->capture_default_str();
-  verb.add_option("--top-k", options->sampler.top_k, "Only the so many most likely; 0: all")
+  verb.add_option("--top-k", options->sampler.top_k,
+                  "How many of the most likely tokens to choose from; 0: all")
       ->capture_default_str();
   verb.add_option("--top-p", options->sampler.top_p,
                   "Only the fewest whose probabilities reach this sum")

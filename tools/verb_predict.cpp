@@ -169,7 +169,7 @@ Run predict_verb(CLI::App& verb) {
   verb.add_option("--checkpoint", options->checkpoint,
                   "last, best (by the run's checkpoint.metric), or the name of one")
       ->capture_default_str();
-  verb.add_option("--limit", options->limit, "The first so many items; 0: all")
+  verb.add_option("--limit", options->limit, "How many items, the first ones; 0: all")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 53))
       ->capture_default_str();
   verb.add_option("--threads", options->threads, "Threads that compute; 0: as in the run")

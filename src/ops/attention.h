@@ -11,7 +11,7 @@ struct AttentionAttrs {
   double scale = 0;
   static void fields(auto&& f, auto& a) {
     f("causal", a.causal, "query i sees keys up to i");
-    f("window", a.window, "with causal: only the last so many keys; 0: all");
+    f("window", a.window, "with causal: how many of the last keys are seen; 0: all");
     f("scale", a.scale, "factor of the scores; 0: 1 / sqrt(head_dim)");
   }
 };

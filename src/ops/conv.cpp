@@ -357,7 +357,7 @@ struct TransposeAttrs {
     f("output_padding", a.output_padding,
       "elements added at the end of the result, less than stride or dilation");
     f("dilation", a.dilation, "distance of the elements under a window");
-    f("groups", a.groups, "channels are convolved in so many separate groups");
+    f("groups", a.groups, "channels are convolved in this many separate groups");
   }
   ConvAttrs window() const { return {stride, padding, dilation, groups}; }
 };

@@ -14,7 +14,7 @@ struct ConvAttrs {
     f("stride", a.stride, "distance of the windows, per spatial axis or one for all");
     f("padding", a.padding, "zeros around x");
     f("dilation", a.dilation, "distance of the elements under a window");
-    f("groups", a.groups, "channels are convolved in so many separate groups");
+    f("groups", a.groups, "channels are convolved in this many separate groups");
   }
 };
 

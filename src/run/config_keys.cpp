@@ -107,7 +107,7 @@ std::vector<Key> top_keys() {
             "Of the first weights, the order of the data and all other random numbers"),
       whole("epochs", RUN_FIELD(epochs), 1, kMany, "Passes over the training set", Effect::length),
       whole("max_steps", RUN_FIELD(max_steps), 0, kMany,
-            "Stop after so many updates of the weights; 0: no limit", Effect::length),
+            "Stop after this many updates of the weights; 0: no limit", Effect::length),
       whole("batch_size", RUN_FIELD(batch_size), 1, 1048576, "Items a step"),
       whole("accumulate", RUN_FIELD(accumulate), 1, 1048576,
             "Batches whose gradients make one update of the weights"),
@@ -173,7 +173,7 @@ std::vector<Key> item_keys() {
       yes_no("data.flip", RUN_FIELD(data.flip),
              "Images: turn half of them over, left to right, in training"),
       whole("data.crop_pad", RUN_FIELD(data.crop_pad), 0, 64,
-            "Images: pad by so many pixels and cut a random window of the old size, in training"),
+            "Images: pad by this many pixels and cut a random window of the old size, in training"),
   };
 }
 
@@ -191,7 +191,7 @@ std::vector<Key> loader_keys() {
 std::vector<Key> subset_keys() {
   return {
       whole("data.subset", RUN_FIELD(data.subset), 0, kMany,
-            "Train with the first so many items only; 0: all"),
+            "How many items to train with, the first ones; 0: all"),
   };
 }
 
@@ -229,9 +229,9 @@ std::vector<Key> end_keys() {
       yes_no("early_stopping.restore_best", RUN_FIELD(early_stopping.restore_best),
              "End with the weights of the best epoch"),
       whole("checkpoint.every_steps", RUN_FIELD(checkpoint.every_steps), 0, kMany,
-            "Save after so many updates; 0: not by updates", Effect::running),
+            "Save after this many updates; 0: not by updates", Effect::running),
       whole("checkpoint.every_epochs", RUN_FIELD(checkpoint.every_epochs), 0, kMany,
-            "Save after so many epochs; 0: not by epochs. The end is always saved",
+            "Save after this many epochs; 0: not by epochs. The end is always saved",
             Effect::running),
       whole("checkpoint.keep", RUN_FIELD(checkpoint.keep), 1, 1048576,
             "Newest checkpoints that are kept, beside the best one", Effect::running),

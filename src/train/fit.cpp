@@ -260,7 +260,7 @@ void Trainer::Impl::judge(const Evaluation& evaluation, const FitOptions& option
     Plateau plateau(config.optimizer.lr(), *config.plateau);
     plateau.restore(*state.plateau);
     if (plateau.report(evaluation.value(config.plateau_metric)))
-      logging::info("epoch {}: {} has stopped to improve, the rate is {:.6g} from now on",
+      logging::info("epoch {}: {} has stopped improving, the rate is {:.6g} from now on",
                     state.epoch - 1, config.plateau_metric, plateau.lr());
     state.plateau = plateau.state();
   }

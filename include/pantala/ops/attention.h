@@ -9,7 +9,7 @@ namespace pantala {
 
 struct AttentionOptions {
   bool causal = false;      // query i sees keys up to i
-  std::int64_t window = 0;  // with causal: only the last so many keys; 0: all
+  std::int64_t window = 0;  // with causal: how many of the last keys are seen; 0: all
   double scale = 0;         // 0: 1 / sqrt(head_dim)
 };
 // softmax(scale q k^T + mask) v. Keys and values may have fewer heads, each shared by a group of

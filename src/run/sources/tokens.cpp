@@ -11,7 +11,7 @@ Source tokens_source() {
           .keys =
               {
                   whole("data.sequence", RUN_FIELD(data.sequence), 1, 1048576,
-                        "Of tokens: so many are an item"),
+                        "Of tokens: how many are an item"),
                   whole("data.stride", RUN_FIELD(data.stride), 0, 1048576,
                         "Of tokens: from the beginning of an item to that of the next; 0: "
                         "data.sequence"),
