@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "run/config.h"
+#include "run/core/config.h"
 
 namespace CLI {
 class App;

@@ -1,5 +1,5 @@
 // How values become a config, and what a config means.
-#include "run/config.h"
+#include "run/core/config.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

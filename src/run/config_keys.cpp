@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "device/device.h"
 #include "pantala/error.h"
-#include "run/key_types.h"
+#include "run/core/key_types.h"
 #include "run/models/model.h"
 #include "run/sources/source.h"
 

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "io/file.h"
 #include "pantala/error.h"
-#include "run/config.h"
+#include "run/core/config.h"
 
 namespace pantala::run {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "pantala/trainer.h"
-#include "run/config.h"
+#include "run/core/config.h"
 #include "run/models/model.h"
 #include "run/run_folder.h"
 

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-#include "run/config.h"
+#include "run/core/config.h"
 
 namespace pantala::run {
 

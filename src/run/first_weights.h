@@ -3,7 +3,7 @@
 #pragma once
 
 #include "pantala/session.h"
-#include "run/config.h"
+#include "run/core/config.h"
 #include "run/models/model.h"
 
 namespace pantala::run {

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "run/config.h"
+#include "run/core/config.h"
 
 namespace pantala::run {
 

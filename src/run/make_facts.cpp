@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "pantala/error.h"
-#include "run/labels.h"
 #include "run/run_data.h"
+#include "run/sources/labels.h"
 #include "run/statistics.h"
 
 namespace pantala::run {

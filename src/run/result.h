@@ -6,8 +6,8 @@
 
 #include "io/json.h"
 #include "pantala/trainer.h"
-#include "run/config.h"
-#include "run/data_facts.h"
+#include "run/core/config.h"
+#include "run/core/data_facts.h"
 
 namespace pantala::run {
 

@@ -9,8 +9,8 @@
 #include "base/text.h"
 #include "data/fingerprint.h"
 #include "pantala/error.h"
-#include "run/labels.h"
 #include "run/make_facts.h"
+#include "run/sources/labels.h"
 #include "run/sources/source.h"
 #include "run/token_data.h"
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "pantala/data.h"
-#include "run/config.h"
-#include "run/data_facts.h"
+#include "run/core/config.h"
+#include "run/core/data_facts.h"
 #include "run/models/model.h"
 
 namespace pantala::run {

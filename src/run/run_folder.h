@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "run/config.h"
+#include "run/core/config.h"
 
 namespace pantala::run {
 

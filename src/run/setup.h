@@ -6,7 +6,7 @@
 #include <string>
 
 #include "pantala/trainer.h"
-#include "run/config.h"
+#include "run/core/config.h"
 #include "run/models/model.h"
 
 namespace pantala::run {

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "pantala/trainer.h"
-#include "run/config.h"
-#include "run/data_facts.h"
+#include "run/core/config.h"
+#include "run/core/data_facts.h"
 #include "run/run_folder.h"
 
 namespace pantala::run {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "run/config.h"
+#include "run/core/config.h"
 
 namespace pantala::run {
 

@@ -9,7 +9,7 @@
 
 #include "io/file.h"
 #include "pantala/error.h"
-#include "run/config.h"
+#include "run/core/config.h"
 #include "support/errors.h"
 #include "support/temporary.h"
 #include "tools/command.h"

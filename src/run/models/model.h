@@ -13,7 +13,7 @@
 #include "pantala/weights.h"
 #include "pantala/zoo.h"
 #include "pantala/zoo/presets.h"
-#include "run/config.h"
+#include "run/core/config.h"
 
 namespace pantala::run {
 

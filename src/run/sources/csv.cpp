@@ -1,4 +1,4 @@
-#include "run/key_types.h"
+#include "run/core/key_types.h"
 #include "run/sources/source.h"
 
 namespace pantala::run {

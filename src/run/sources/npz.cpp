@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "pantala/error.h"
-#include "run/labels.h"
+#include "run/sources/labels.h"
 #include "run/sources/source.h"
 
 namespace pantala::run {

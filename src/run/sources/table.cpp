@@ -3,7 +3,7 @@
 #include <fmt/ranges.h>
 
 #include "base/text.h"
-#include "run/key_types.h"
+#include "run/core/key_types.h"
 #include "run/sources/source.h"
 
 namespace pantala::run {

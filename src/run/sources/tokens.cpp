@@ -1,5 +1,5 @@
 // Files of tokens, and text, whose tokens are its bytes.
-#include "run/key_types.h"
+#include "run/core/key_types.h"
 #include "run/sources/source.h"
 
 namespace pantala::run {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/text.h"
-#include "run/config.h"
+#include "run/core/config.h"
 
 // NOLINTNEXTLINE: only a macro can name a member of what is const or not.
 #define RUN_FIELD(member) [](auto& config) -> auto& { return config.member; }

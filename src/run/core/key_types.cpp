@@ -1,4 +1,4 @@
-#include "run/key_types.h"
+#include "run/core/key_types.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

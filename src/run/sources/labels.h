@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "pantala/data.h"
-#include "run/data_facts.h"
+#include "run/core/data_facts.h"
 #include "run/sources/source.h"
 
 namespace pantala::run {

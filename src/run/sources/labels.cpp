@@ -1,4 +1,4 @@
-#include "run/labels.h"
+#include "run/sources/labels.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

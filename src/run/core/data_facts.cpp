@@ -1,5 +1,5 @@
 // The facts as a file.
-#include "run/data_facts.h"
+#include "run/core/data_facts.h"
 
 #include <fmt/format.h>
 
