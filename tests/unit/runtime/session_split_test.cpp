@@ -137,6 +137,40 @@ TEST(SessionSplit, takes_the_gradients_of_a_gradient_accumulator) {
   }
 }
 
+// Without dropout: a session that takes its second micro-batch draws other numbers than one that
+// takes its first.
+TEST(SessionSplit, accumulation_on_the_host_is_that_on_the_device) {
+  const Model model(4, 6, 0);
+  Session device = session_of(model, split(optim::sgd(0.1)));
+  Session replicas[] = {session_of(model, split(optim::sgd(0.1))),
+                        session_of(model, split(optim::sgd(0.1)))};
+  GradientAccumulator accumulator({.accumulation_steps = 2});
+  for (const std::string& name : device.parameters())
+    accumulator.register_parameter(name, device.parameter(name).shape());
+  for (int k = 0; k < 2; ++k) {
+    NamedGradients gradients;
+    for (Session* session : {&device, &replicas[k]}) {
+      give(session->plan("accumulate"), 4, k);
+      session->accumulate();
+    }
+    for (const std::string& name : device.parameters())
+      gradients.emplace(name, replicas[k].gradient(name));
+    accumulator.step(gradients, 4);
+  }
+  for (const auto& [name, gradient] : accumulator.gradients()) {
+    const Literal whole = device.gradient(name);
+    for (std::int64_t k = 0; k < whole.numel(); ++k)
+      EXPECT_NEAR(whole.at(k), gradient.at(k), 1e-6) << name;
+    replicas[0].set_gradient(name, gradient);
+  }
+  device.apply();
+  replicas[0].apply();
+  for (const std::string& name : device.parameters()) {
+    const Literal a = device.parameter(name), b = replicas[0].parameter(name);
+    for (std::int64_t k = 0; k < a.numel(); ++k) EXPECT_NEAR(a.at(k), b.at(k), 1e-6) << name;
+  }
+}
+
 TEST(SessionSplit, half_precision_gradients_are_read_as_applied) {
   Graph graph;
   const Tensor w = graph.parameter("w", {5}, init::normal(0, 1), f16);
