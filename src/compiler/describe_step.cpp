@@ -23,7 +23,7 @@ std::vector<plan::CompiledLeaf> describe_leaves(const Graph& graph, const plan::
   return leaves;
 }
 
-plan::HostProgram host_program(const schedule::Program& program) {
+plan::HostPart host_part(const schedule::Program& program) {
   plan::HostRequest request{.outputs = program.host_outputs, .updates = program.host_updates};
   for (const schedule::Uniform& uniform : program.uniforms)
     request.uniforms.emplace_back(uniform.value, uniform.dtype);

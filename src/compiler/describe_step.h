@@ -13,7 +13,7 @@ namespace pantala::compiler {
 // The leaves of a step's graph, with the place that the plan leaves them.
 std::vector<plan::CompiledLeaf> describe_leaves(const Graph& graph, const plan::Plan& plan);
 
-plan::HostProgram host_program(const schedule::Program& program);
+plan::HostPart host_part(const schedule::Program& program);
 
 // Ops of a lowered graph: a kernel each, were nothing fused.
 std::int64_t count_ops(const Graph& lowered);

@@ -128,7 +128,7 @@ CompiledStep compile_step(const StepGraph& step, const Options& options) {
   result.plan = stages.run("plan", [&] {
     return assemble(program, std::move(code), {.name = step.role, .gradients = step.gradients});
   });
-  result.host = host_program(program);
+  result.host = host_part(program);
   result.leaves = describe_leaves(step.graph, result.plan);
   result.messages = std::move(program.messages);
   report_kernels(report, program);

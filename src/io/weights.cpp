@@ -11,7 +11,7 @@
 #include "io/safetensors.h"
 #include "io/shards.h"
 #include "io/widen.h"
-#include "ir/memory.h"
+#include "ir/bytes.h"
 #include "pantala/error.h"
 
 namespace pantala {
@@ -117,13 +117,13 @@ std::span<const std::byte> Weights::bytes(std::string_view name) const {
 }
 
 Literal Weights::read(std::string_view name) const {
-  return ir::from_memory(type(name), bytes(name));
+  return ir::from_bytes(type(name), bytes(name));
 }
 
 void Weights::set(const std::string& name, const Literal& value) {
   std::vector<std::byte> bytes(
       static_cast<std::size_t>(value.numel() * dtype_bytes(value.dtype())));
-  ir::to_memory(value, bytes);
+  ir::to_bytes(value, bytes);
   set(name, value.type(), std::move(bytes));
 }
 

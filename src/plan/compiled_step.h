@@ -10,7 +10,7 @@
 #include "kir/status_message.h"
 #include "pantala/compiled_plan.h"
 #include "pantala/graph.h"
-#include "plan/host_program.h"
+#include "plan/host_part.h"
 #include "plan/plan.h"
 
 namespace pantala::plan {
@@ -29,7 +29,7 @@ struct CompiledLeaf {
 struct CompiledStep {
   std::string role;  // plan/step_names.h
   Plan plan;
-  HostProgram host;
+  HostPart host;
   std::vector<CompiledLeaf> leaves;  // all of the graph, also those that the plan does not touch
   std::vector<kir::StatusMessage> messages;
   std::vector<CompiledPlan::ParameterGradient> gradients;

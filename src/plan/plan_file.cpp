@@ -139,7 +139,7 @@ Json encode_step(const CompiledStep& step) {
 CompiledStep decode_step(const Json& document, std::string_view plan, std::string_view file) {
   CompiledStep step;
   step.role = document.at("role");
-  step.host = HostProgram::parse(document.at("host").get<std::string>(), file);
+  step.host = HostPart::parse(document.at("host").get<std::string>(), file);
   for (const Json& message : document.at("messages"))
     step.messages.push_back({message.at("code"), message.at("text")});
   for (const Json& pair : document.at("gradients"))

@@ -104,7 +104,7 @@ void BoundPlan::bind_regions(Store& store) {
 }
 
 void BoundPlan::bind_numbers(Store& store) {
-  for (const plan::HostProgram::Leaf& leaf : host_.leaves()) {
+  for (const plan::HostPart::Leaf& leaf : host_.leaves()) {
     const Store::Entry* entry = store.find(leaf.name);
     if (!entry)
       throw InternalError(

@@ -113,7 +113,7 @@ class BoundPlan {
   std::shared_ptr<const plan::CompiledStep> compiled_;
   device::Device& device_;
   Store& store_;
-  plan::HostProgram host_;
+  plan::HostPart host_;
   PortBlock inputs_, outputs_;
   std::vector<std::byte> staging_;  // of inputs that the host cannot reach
   device::PlanId id_;

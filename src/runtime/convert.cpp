@@ -7,7 +7,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "ir/memory.h"
+#include "ir/bytes.h"
 #include "kir/arithmetic.h"
 #include "pantala/error.h"
 
@@ -235,7 +235,7 @@ void in_parts(DType dtype, std::span<const std::byte> bytes, Action&& action) {
   const auto size = static_cast<std::size_t>(dtype_bytes(dtype));
   for (std::size_t done = 0; done < bytes.size() / size; done += kPart) {
     const std::size_t count = std::min(kPart, bytes.size() / size - done);
-    action(done, ir::from_memory({dtype, {static_cast<std::int64_t>(count)}},
+    action(done, ir::from_bytes({dtype, {static_cast<std::int64_t>(count)}},
                                  bytes.subspan(done * size, count * size)));
   }
 }

@@ -10,7 +10,7 @@ bool touches(const plan::CompiledStep& step, const std::string& name) {
   const auto in_region = [&](const plan::Region& region) {
     return region.storage == plan::Storage::store && region.name == name;
   };
-  const auto on_host = [&](const plan::HostProgram::Leaf& leaf) { return leaf.name == name; };
+  const auto on_host = [&](const plan::HostPart::Leaf& leaf) { return leaf.name == name; };
   return std::ranges::any_of(step.plan.regions, in_region) ||
          std::ranges::any_of(step.host.leaves(), on_host);
 }

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "ir/leaves.h"
-#include "ir/memory.h"
+#include "ir/bytes.h"
 #include "ops/arithmetic.h"
 #include "ops/face.h"
 #include "ops/host_scalars.h"
@@ -78,7 +78,7 @@ void Context::add_leaves() {
       const Literal& literal = *values;
       buffer.content.resize(
           static_cast<std::size_t>(literal.numel() * dtype_bytes(literal.dtype())));
-      ir::to_memory(literal, buffer.content);
+      ir::to_bytes(literal, buffer.content);
     }
     store({id, 0}, add_buffer(std::move(buffer)));
   }

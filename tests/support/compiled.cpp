@@ -9,7 +9,7 @@
 #include "compiler/pipeline.h"
 #include "device/device.h"
 #include "ir/graph_data.h"
-#include "ir/memory.h"
+#include "ir/bytes.h"
 #include "pantala/error.h"
 #include "pantala/init.h"
 
@@ -90,15 +90,15 @@ std::vector<Literal> run_compiled(const Graph& graph, const plan::CompiledStep& 
   for (std::size_t k = 0; k < plan.regions.size(); ++k) {
     if (plan.regions[k].storage == plan::Storage::output) continue;
     std::vector<std::byte> bytes(static_cast<std::size_t>(plan.regions[k].bytes));
-    ir::to_memory(values.at(plan.regions[k].name), bytes);
+    ir::to_bytes(values.at(plan.regions[k].name), bytes);
     device.write(regions.slices[k], bytes);
   }
   std::vector<ir::Number> numbers;
   for (const auto& leaf : compiled.host.leaves())
     numbers.push_back(number_of(values.at(leaf.name)));
   std::vector<std::int64_t> slots(compiled.host.uniforms());
-  plan::HostProgram host_program = compiled.host;
-  host_program.evaluate(numbers, slots);
+  plan::HostPart host_part = compiled.host;
+  host_part.evaluate(numbers, slots);
   const device::PlanId id = device.load(plan);
   device.run(id, {.arena = regions.arena, .regions = regions.slices, .uniforms = slots});
   const std::int32_t status = device.take_status();
@@ -111,16 +111,16 @@ std::vector<Literal> run_compiled(const Graph& graph, const plan::CompiledStep& 
       if (plan.regions[k].storage != storage || plan.regions[k].name != name) continue;
       std::vector<std::byte> bytes(static_cast<std::size_t>(plan.regions[k].bytes));
       device.read(regions.slices[k], bytes);
-      return ir::from_memory(type, bytes);
+      return ir::from_bytes(type, bytes);
     }
     throw InternalError("the plan has no memory for " + name);
   };
   std::vector<Literal> results;
   for (const auto& [name, tensor] : graph.outputs()) {
-    const auto& host = host_program.output_names();
+    const auto& host = host_part.output_names();
     const auto on_host = std::find(host.begin(), host.end(), name);
     if (on_host != host.end()) {
-      const ir::Number n = host_program.output(static_cast<std::size_t>(on_host - host.begin()));
+      const ir::Number n = host_part.output(static_cast<std::size_t>(on_host - host.begin()));
       results.push_back(n.integral ? Literal::integer(n.i, tensor.dtype())
                                    : Literal::scalar(n.f, tensor.dtype()));
       continue;

@@ -60,7 +60,7 @@ std::shared_ptr<const plan::CompiledStep> guarded_update() {
   const Tensor t = graph.state("t", {}, init::zeros(), i64);
   const Tensor next = t + 1, scaled = graph.scalar("lr", 0.5) / cast(next, f64);
   graph.update(t, next);
-  compiled->host = plan::HostProgram(graph, {.uniforms = {{scaled.id(), f32}},
+  compiled->host = plan::HostPart(graph, {.uniforms = {{scaled.id(), f32}},
                                              .outputs = {{"rate", scaled.id()}},
                                              .updates = {{"t", next.id()}}});
   compiled->messages = {{kTooLarge, "the gradient is too large"}};

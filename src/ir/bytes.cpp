@@ -1,4 +1,4 @@
-#include "ir/memory.h"
+#include "ir/bytes.h"
 
 #include <fmt/format.h>
 
@@ -66,7 +66,7 @@ double half_value(DType dtype, std::uint16_t bits) {
   return sign * std::ldexp(units + (1 << fraction), exponent - bias - fraction);
 }
 
-void to_memory(const Literal& literal, std::span<std::byte> bytes) {
+void to_bytes(const Literal& literal, std::span<std::byte> bytes) {
   check_size(literal.type(), bytes.size());
   with_memory_type(literal.dtype(), [&](auto zero) {
     using Stored = decltype(zero);
@@ -83,7 +83,7 @@ void to_memory(const Literal& literal, std::span<std::byte> bytes) {
   });
 }
 
-Literal from_memory(const Type& type, std::span<const std::byte> bytes) {
+Literal from_bytes(const Type& type, std::span<const std::byte> bytes) {
   check_size(type, bytes.size());
   Literal literal(type);
   with_memory_type(type.dtype, [&](auto zero) {

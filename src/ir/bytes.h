@@ -15,7 +15,7 @@ std::uint16_t half_bits(DType dtype, double value);
 double half_value(DType dtype, std::uint16_t bits);
 
 // `bytes` must have exactly the literal's size (InternalError).
-void to_memory(const Literal& literal, std::span<std::byte> bytes);
-Literal from_memory(const Type& type, std::span<const std::byte> bytes);
+void to_bytes(const Literal& literal, std::span<std::byte> bytes);
+Literal from_bytes(const Type& type, std::span<const std::byte> bytes);
 
 }  // namespace pantala::ir

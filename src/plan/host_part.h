@@ -29,14 +29,14 @@ struct HostRequest {
   std::vector<std::pair<std::string, ValueId>> updates = {};  // counter leaf, new value
 };
 
-class HostProgram {
+class HostPart {
  public:
-  HostProgram() = default;
+  HostPart() = default;
   // InternalError for a value that is no scalar, or that depends on an input, a parameter or an op
   // that the host cannot evaluate.
-  HostProgram(const Graph& graph, const HostRequest& request);
+  HostPart(const Graph& graph, const HostRequest& request);
   // From text(): throws ParseError.
-  static HostProgram parse(std::string_view text, std::string_view file);
+  static HostPart parse(std::string_view text, std::string_view file);
   std::string text() const;
 
   // Scalars (hyper-parameters) and counters that it reads or updates.

@@ -1,4 +1,4 @@
-#include "plan/host_program.h"
+#include "plan/host_part.h"
 
 #include <fmt/format.h>
 
@@ -65,7 +65,7 @@ std::optional<UniformName> parse_uniform(std::string_view name) {
 
 }  // namespace
 
-HostProgram::HostProgram(const Graph& graph, const HostRequest& request) {
+HostPart::HostPart(const Graph& graph, const HostRequest& request) {
   std::vector<ValueId> wanted;
   for (const auto& [value, dtype] : request.uniforms) wanted.push_back(value);
   for (const auto& [name, value] : request.outputs) wanted.push_back(value);
@@ -86,8 +86,8 @@ HostProgram::HostProgram(const Graph& graph, const HostRequest& request) {
   build();
 }
 
-HostProgram HostProgram::parse(std::string_view text, std::string_view file) {
-  HostProgram program;
+HostPart HostPart::parse(std::string_view text, std::string_view file) {
+  HostPart program;
   try {
     program.graph_ = parse_graph(text, file);
     program.build();
@@ -97,9 +97,9 @@ HostProgram HostProgram::parse(std::string_view text, std::string_view file) {
   return program;
 }
 
-std::string HostProgram::text() const { return to_text(graph_); }
+std::string HostPart::text() const { return to_text(graph_); }
 
-void HostProgram::build() {
+void HostPart::build() {
   const ir::GraphData& data = *graph_.data();
   registers_.resize(data.nodes().size());
   for (std::uint32_t id = 0; id < data.nodes().size(); ++id) add_node(id);
@@ -120,7 +120,7 @@ void HostProgram::build() {
   }
 }
 
-void HostProgram::add_node(std::uint32_t id) {
+void HostPart::add_node(std::uint32_t id) {
   const ir::GraphData& data = *graph_.data();
   const ir::Node& node = data.node(id);
   if (node.results.size() != 1 || node.results[0].shape.rank() != 0)
@@ -141,7 +141,7 @@ void HostProgram::add_node(std::uint32_t id) {
   }
 }
 
-void HostProgram::evaluate(std::span<const Number> values, std::span<std::int64_t> slots) {
+void HostPart::evaluate(std::span<const Number> values, std::span<std::int64_t> slots) {
   if (values.size() != leaves_.size() || slots.size() != uniforms_.size())
     fail(fmt::format("{} values and {} slots for {} leaves and {} uniforms", values.size(),
                      slots.size(), leaves_.size(), uniforms_.size()));
@@ -155,19 +155,19 @@ void HostProgram::evaluate(std::span<const Number> values, std::span<std::int64_
     slots[k] = slot(registers_[uniforms_[k].first], uniforms_[k].second);
 }
 
-Number HostProgram::output(std::size_t index) const {
+Number HostPart::output(std::size_t index) const {
   const auto [slot, dtype] = outputs_.at(index);
   const Number number = registers_[slot];
   return number.integral ? number : Number(round_to(dtype, number.f));
 }
 
-std::vector<std::size_t> HostProgram::updated_leaves() const {
+std::vector<std::size_t> HostPart::updated_leaves() const {
   std::vector<std::size_t> leaves;
   for (const auto& [leaf, value] : updates_) leaves.push_back(leaf);
   return leaves;
 }
 
-void HostProgram::advance(std::span<Number> values) const {
+void HostPart::advance(std::span<Number> values) const {
   if (values.size() != leaves_.size())
     fail(fmt::format("{} values for {} leaves", values.size(), leaves_.size()));
   for (const auto& [leaf, value] : updates_) values[leaf] = registers_[value];

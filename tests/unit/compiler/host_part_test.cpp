@@ -1,5 +1,5 @@
 // The host's part of a step: the interpreter's numbers, no allocation, text and back.
-#include "plan/host_program.h"
+#include "plan/host_part.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,10 +27,10 @@ float as_f32(std::int64_t slot) { return std::bit_cast<float>(static_cast<std::u
 double as_f64(std::int64_t slot) { return std::bit_cast<double>(slot); }
 
 // The first values of the program's leaves.
-std::vector<Number> first_values(const Graph& graph, const HostProgram& program) {
+std::vector<Number> first_values(const Graph& graph, const HostPart& program) {
   const ref::Session session(graph);
   std::vector<Number> values;
-  for (const HostProgram::Leaf& leaf : program.leaves())
+  for (const HostPart::Leaf& leaf : program.leaves())
     values.push_back(leaf.kind == LeafKind::scalar ? Number(session.scalar(leaf.name))
                      : is_float(leaf.dtype)        ? Number(session.value(leaf.name).f()[0])
                                                    : Number::of(session.value(leaf.name).i()[0]));
@@ -49,11 +49,11 @@ struct Correction {
                       .updates = {{"step", t.id()}}};
 };
 
-TEST(HostProgram, computes_uniforms_and_advances_counters) {
+TEST(HostPart, computes_uniforms_and_advances_counters) {
   const Correction c;
-  HostProgram program(c.g, c.request);
-  EXPECT_THAT(program.leaves(), ElementsAre(HostProgram::Leaf{LeafKind::scalar, "beta", f64},
-                                            HostProgram::Leaf{LeafKind::state, "step", i64}));
+  HostPart program(c.g, c.request);
+  EXPECT_THAT(program.leaves(), ElementsAre(HostPart::Leaf{LeafKind::scalar, "beta", f64},
+                                            HostPart::Leaf{LeafKind::state, "step", i64}));
   EXPECT_THAT(program.output_names(), ElementsAre("correction"));
   std::vector<Number> values = first_values(c.g, program);
   std::vector<std::int64_t> slots(program.uniforms());
@@ -70,9 +70,9 @@ TEST(HostProgram, computes_uniforms_and_advances_counters) {
   }
 }
 
-TEST(HostProgram, a_step_that_is_not_advanced_is_computed_again) {
+TEST(HostPart, a_step_that_is_not_advanced_is_computed_again) {
   const Correction c;
-  HostProgram program(c.g, c.request);
+  HostPart program(c.g, c.request);
   const std::vector<Number> values = first_values(c.g, program);
   std::vector<std::int64_t> first(program.uniforms()), second(program.uniforms());
   program.evaluate(values, first);
@@ -80,9 +80,9 @@ TEST(HostProgram, a_step_that_is_not_advanced_is_computed_again) {
   EXPECT_EQ(first, second);
 }
 
-TEST(HostProgram, nothing_is_allocated_while_it_runs) {
+TEST(HostPart, nothing_is_allocated_while_it_runs) {
   const Correction c;
-  HostProgram program(c.g, c.request);
+  HostPart program(c.g, c.request);
   std::vector<Number> values = first_values(c.g, program);
   std::vector<std::int64_t> slots(program.uniforms());
   const std::int64_t before = tests::allocations().count;
@@ -93,10 +93,10 @@ TEST(HostProgram, nothing_is_allocated_while_it_runs) {
   EXPECT_EQ(tests::allocations().count, before);
 }
 
-TEST(HostProgram, reads_back_from_its_text) {
+TEST(HostPart, reads_back_from_its_text) {
   const Correction c;
-  const HostProgram original(c.g, c.request);
-  HostProgram copy = HostProgram::parse(original.text(), "cache");
+  const HostPart original(c.g, c.request);
+  HostPart copy = HostPart::parse(original.text(), "cache");
   EXPECT_EQ(copy.text(), original.text());
   EXPECT_EQ(copy.leaves(), original.leaves());
   EXPECT_EQ(copy.output_names(), original.output_names());
@@ -108,9 +108,9 @@ TEST(HostProgram, reads_back_from_its_text) {
   EXPECT_EQ(as_f64(slots[1]), 1.0 - 0.9);
 }
 
-TEST(HostProgram, text_that_is_no_host_program_is_refused) {
+TEST(HostPart, text_that_is_no_host_part_is_refused) {
   const auto message = [](std::string_view text) {
-    return message_of<ParseError>([&] { HostProgram::parse(text, "cache"); });
+    return message_of<ParseError>([&] { HostPart::parse(text, "cache"); });
   };
   EXPECT_THAT(message("graph {"), HasSubstr("cache"));
   Graph tensors;
@@ -124,14 +124,14 @@ TEST(HostProgram, text_that_is_no_host_program_is_refused) {
   EXPECT_THAT(message(to_text(order)), HasSubstr("out of order"));
 }
 
-TEST(HostProgram, integers_wrap_and_casts_follow_the_interpreter) {
+TEST(HostPart, integers_wrap_and_casts_follow_the_interpreter) {
   Graph g;
   const Tensor count = g.state("count", {}, init::constant(250), u8);
   const Tensor next = count + 10;
   const Tensor half = cast(cast(next, f64) / 8.0, i64);
   const Tensor flag = cast(half, boolean);
   const Tensor total = add_n({cast(half, f64), cast(flag, f64), g.constant(0.25, {}, f64)});
-  HostProgram program(g, {.uniforms = {{next.id(), i32}, {half.id(), i64}, {total.id(), f64}},
+  HostPart program(g, {.uniforms = {{next.id(), i32}, {half.id(), i64}, {total.id(), f64}},
                           .updates = {{"count", next.id()}}});
   std::vector<Number> values = first_values(g, program);
   std::vector<std::int64_t> slots(3);
@@ -144,7 +144,7 @@ TEST(HostProgram, integers_wrap_and_casts_follow_the_interpreter) {
 }
 
 // Every scalar that an optimizer adds has the interpreter's value, over several steps.
-TEST(HostProgram, agrees_with_the_interpreter_on_every_optimizer) {
+TEST(HostPart, agrees_with_the_interpreter_on_every_optimizer) {
   for (const std::string_view name : {"adam", "nadam", "radam", "adamax", "lamb", "sgd"}) {
     Graph g;
     const Tensor w = g.parameter("w", {2}), x = g.input("x", {2});
@@ -161,7 +161,7 @@ TEST(HostProgram, agrees_with_the_interpreter_on_every_optimizer) {
       if (leaf.rank() == 0)
         for (const pantala::Leaf& known : g.leaves())
           if (known.value == leaf) request.updates.emplace_back(known.name, value.id());
-    HostProgram program(g, request);
+    HostPart program(g, request);
     std::vector<Number> values = first_values(g, program);
     std::vector<std::int64_t> slots(program.uniforms());
     ref::Session session(g);
@@ -177,12 +177,12 @@ TEST(HostProgram, agrees_with_the_interpreter_on_every_optimizer) {
   }
 }
 
-TEST(HostProgram, values_of_the_device_are_refused) {
+TEST(HostPart, values_of_the_device_are_refused) {
   Graph g;
   const Tensor loss = g.input("loss", {});
-  EXPECT_THROW(HostProgram(g, {.uniforms = {{loss.id(), f32}}}), InternalError);
+  EXPECT_THROW(HostPart(g, {.uniforms = {{loss.id(), f32}}}), InternalError);
   const Tensor long_sum = sum(g.constant(1, {4}));
-  EXPECT_THROW(HostProgram(g, {.uniforms = {{long_sum.id(), f32}}}), InternalError);
+  EXPECT_THROW(HostPart(g, {.uniforms = {{long_sum.id(), f32}}}), InternalError);
 }
 
 }  // namespace
