@@ -4,6 +4,7 @@ pantala_module(base HEADERS error.h host_elements.h options.h PRIVATE_LIBRARIES 
 pantala_module(egraph DEPENDS base)
 pantala_module(ir HEADERS dtype.h shape.h literal.h init.h tensor.h graph.h DEPENDS base)
 pantala_module(ops HEADERS ops.h ops/ text.h DEPENDS ir)
+pantala_module(rewrite DEPENDS egraph ops)
 pantala_module(ref HEADERS interpreter.h DEPENDS ops)
 pantala_module(grad HEADERS autodiff.h DEPENDS ops)
 pantala_module(kir DEPENDS ir)

@@ -8,10 +8,10 @@ namespace pantala::egraph {
 
 void Analysis::modify(EGraph&, ClassId) {}
 
-ClassId EGraph::add(SymbolId symbol, std::span<const ClassId> children) {
+ClassId EGraph::add(SymbolId symbol, std::span<const ClassId> children, const Reason& reason) {
   scratch_.clear();
   for (const ClassId child : children) scratch_.push_back(root(raw(child)));
-  return ClassId(add_raw(static_cast<Raw>(symbol.index()), scratch_, kNone, {}));
+  return ClassId(add_raw(static_cast<Raw>(symbol.index()), scratch_, kNone, reason));
 }
 
 std::optional<ClassId> EGraph::lookup(SymbolId symbol, std::span<const ClassId> children) const {

@@ -56,8 +56,9 @@ class EGraph {
   Symbols& symbols() { return symbols_; }
   const Symbols& symbols() const { return symbols_; }
 
-  // The class of a node, which is made if there is none; children may be any names of classes.
-  ClassId add(SymbolId symbol, std::span<const ClassId> children);
+  // The class of a node, which is made if there is none, for the reason that is given; children may
+  // be any names of classes.
+  ClassId add(SymbolId symbol, std::span<const ClassId> children, const Reason& reason = {});
   // The class that has such a node.
   std::optional<ClassId> lookup(SymbolId symbol, std::span<const ClassId> children) const;
 

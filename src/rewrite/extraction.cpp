@@ -1,0 +1,265 @@
+#include "rewrite/extraction.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include "pantala/error.h"
+
+namespace pantala::rewrite {
+
+namespace {
+
+std::vector<ClassId> roots_of(const Joint& joint) {
+  std::vector<ClassId> roots;
+  const ir::GraphData& graph = *joint.graph().data();
+  for (const auto& [name, value] : graph.outputs)
+    roots.push_back(joint.equal().find(joint.class_of(value)));
+  for (const auto& [leaf, value] : graph.updates)
+    roots.push_back(joint.equal().find(joint.class_of(value)));
+  return roots;
+}
+
+std::vector<ClassId> operands_of(const Joint& joint, NodeId node) {
+  std::vector<ClassId> operands;
+  for (std::uint32_t k = 0; k < joint.equal().arity(node); ++k)
+    operands.push_back(joint.equal().find(joint.equal().child(node, k)));
+  return operands;
+}
+
+// The classes that the roots need, operands first.
+std::vector<ClassId> order_of(const Joint& joint, const Selection& selection) {
+  std::vector<ClassId> order, work = roots_of(joint);
+  std::reverse(work.begin(), work.end());
+  enum class State : std::uint8_t { unseen, open, done };
+  std::vector<State> states(joint.equal().class_ids(), State::unseen);
+  while (!work.empty()) {
+    const ClassId id = work.back();
+    State& state = states[id.index()];
+    if (state != State::unseen) {
+      if (state == State::open) order.push_back(id), state = State::done;
+      work.pop_back();
+      continue;
+    }
+    state = State::open;
+    const std::vector<ClassId> operands = operands_of(joint, selection.nodes[id.index()]);
+    for (std::size_t k = operands.size(); k-- > 0;) {
+      if (states[operands[k].index()] == State::open)
+        throw InternalError("rewrite: a selection contains itself");
+      if (states[operands[k].index()] == State::unseen) work.push_back(operands[k]);
+    }
+  }
+  return order;
+}
+
+// Exchanges nodes one class at a time. How many nodes read each class is counted, so that the
+// change of the whole sum is found by walking only what an exchange adds and removes. Every class
+// that is read has a level above those of its operands: a class cannot need one of its own level or
+// above.
+class Search {
+ public:
+  Search(const Joint& joint, Selection selection, const NodeCost& cost)
+      : joint_(joint),
+        selection_(std::move(selection)),
+        cost_(cost),
+        members_(joint.equal().class_ids()),
+        users_(joint.equal().class_ids()),
+        readers_(joint.equal().class_ids(), 0),
+        levels_(joint.equal().class_ids(), kNoLevel) {
+    for (std::size_t k = 0; k < joint.equal().node_ids(); ++k) {
+      const NodeId node(k);
+      if (!joint.equal().is_live(node)) continue;
+      members_[joint.equal().class_of(node).index()].push_back(node);
+      for (const ClassId operand : operands_of(joint, node))
+        users_[operand.index()].push_back(node);
+    }
+    select_the_rest();
+    for (const ClassId root : roots_of(joint)) {
+      take(root);
+      find_level(root);
+    }
+  }
+
+  // Looks at every class once; returns whether anything changed.
+  bool pass() {
+    bool changed = false;
+    for (const ClassId id : order_of(joint_, selection_))
+      if (is_read(id)) changed |= improve(id);
+    return changed;
+  }
+
+  Selection take_selection() {
+    for (std::size_t k = 0; k < readers_.size(); ++k)
+      if (readers_[k] == 0) selection_.nodes[k] = {};
+    return std::move(selection_);
+  }
+
+ private:
+  static constexpr std::size_t kNoLevel = std::numeric_limits<std::size_t>::max();
+
+  NodeId selected(ClassId id) const { return selection_.nodes[id.index()]; }
+  bool is_read(ClassId id) const { return readers_[id.index()] > 0; }
+
+  // Classes that rules have made get the node that is cheapest if nothing is shared.
+  void select_the_rest() {
+    std::vector<bool> is_given(members_.size());
+    for (std::size_t id = 0; id < members_.size(); ++id)
+      is_given[id] = selection_.nodes[id].valid();
+    std::vector<double> least(members_.size(), std::numeric_limits<double>::infinity());
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (std::size_t id = 0; id < members_.size(); ++id)
+        for (const NodeId node : members_[id]) {
+          double sum = cost_(node);
+          for (const ClassId operand : operands_of(joint_, node)) sum += least[operand.index()];
+          if (!(sum < least[id])) continue;
+          least[id] = sum;
+          changed = true;
+          if (!is_given[id]) selection_.nodes[id] = node;
+        }
+    }
+  }
+
+  // One more reader of a class: what that adds to the sum.
+  double take(ClassId id) {
+    if (readers_[id.index()]++ > 0) return 0;
+    return cost_(selected(id)) + take_operands(selected(id));
+  }
+  double take_operands(NodeId node) {
+    double sum = 0;
+    for (const ClassId operand : operands_of(joint_, node)) sum += take(operand);
+    return sum;
+  }
+  // One reader less: what that saves.
+  double leave(ClassId id) {
+    if (--readers_[id.index()] > 0) return 0;
+    return cost_(selected(id)) + leave_operands(selected(id));
+  }
+  double leave_operands(NodeId node) {
+    double sum = 0;
+    for (const ClassId operand : operands_of(joint_, node)) sum += leave(operand);
+    return sum;
+  }
+
+  // Whether the class would need itself if it were computed by this node.
+  bool needs_itself(ClassId id, NodeId node) const {
+    std::vector<ClassId> work = operands_of(joint_, node);
+    std::set<ClassId> seen;
+    while (!work.empty()) {
+      const ClassId at = work.back();
+      work.pop_back();
+      if (at == id) return true;
+      const bool is_below = is_read(at) && levels_[at.index()] <= levels_[id.index()];
+      if (is_below || !seen.insert(at).second) continue;
+      const std::vector<ClassId> operands = operands_of(joint_, selected(at));
+      work.insert(work.end(), operands.begin(), operands.end());
+    }
+    return false;
+  }
+
+  bool improve(ClassId id) {
+    const NodeId before = selected(id);
+    NodeId best = before;
+    double least = cost_(before) + leave_operands(before);
+    for (const NodeId node : members_[id.index()]) {
+      if (node == before || needs_itself(id, node)) continue;
+      const double added = cost_(node) + take_operands(node);
+      leave_operands(node);
+      if (added < least * (1 - 1e-9)) least = added, best = node;
+    }
+    selection_.nodes[id.index()] = best;
+    take_operands(best);
+    if (best == before) return false;
+    for (const ClassId operand : operands_of(joint_, before)) forget_level(operand);
+    for (const ClassId operand : operands_of(joint_, best)) find_level(operand);
+    raise_level(id);
+    return true;
+  }
+
+  void forget_level(ClassId id) {
+    if (is_read(id) || levels_[id.index()] == kNoLevel) return;
+    levels_[id.index()] = kNoLevel;
+    for (const ClassId operand : operands_of(joint_, selected(id))) forget_level(operand);
+  }
+  void find_level(ClassId id) {
+    if (levels_[id.index()] != kNoLevel) return;
+    std::size_t level = 0;
+    for (const ClassId operand : operands_of(joint_, selected(id))) {
+      find_level(operand);
+      level = std::max(level, levels_[operand.index()] + 1);
+    }
+    levels_[id.index()] = level;
+  }
+  // Levels only grow, which keeps them above those of operands.
+  void raise_level(ClassId id) {
+    std::size_t level = levels_[id.index()];
+    for (const ClassId operand : operands_of(joint_, selected(id)))
+      level = std::max(level, levels_[operand.index()] + 1);
+    if (level == levels_[id.index()]) return;
+    levels_[id.index()] = level;
+    for (const NodeId user : users_[id.index()]) {
+      const ClassId reader = joint_.equal().class_of(user);
+      if (is_read(reader) && selected(reader) == user) raise_level(reader);
+    }
+  }
+
+  const Joint& joint_;
+  Selection selection_;
+  const NodeCost& cost_;
+  std::vector<std::vector<NodeId>> members_;  // by class
+  std::vector<std::vector<NodeId>> users_;    // by class: the nodes that have it as an operand
+  std::vector<std::size_t> readers_;          // selected nodes and roots, by class
+  std::vector<std::size_t> levels_;
+};
+
+}  // namespace
+
+double cost_of(const Joint& joint, const Selection& selection, const NodeCost& cost) {
+  double sum = 0;
+  for (const ClassId id : order_of(joint, selection)) sum += cost(selection.nodes[id.index()]);
+  return sum;
+}
+
+Selection given_selection(const Joint& joint) {
+  Selection selection;
+  selection.nodes.resize(joint.equal().class_ids());
+  // Of two nodes that have become equal the first: what it reads stands before it.
+  for (std::size_t k = joint.given_nodes().size(); k-- > 0;) {
+    const NodeId node = joint.given_nodes()[k];
+    selection.nodes[joint.equal().class_of(node).index()] = node;
+  }
+  return selection;
+}
+
+Selection improved(const Joint& joint, const Selection& from, const NodeCost& cost, int passes) {
+  Search search(joint, from, cost);
+  for (int k = 0; k < passes && search.pass(); ++k) {}
+  return search.take_selection();
+}
+
+Graph to_graph(const Joint& joint, const Selection& selection) {
+  Graph result;
+  ir::GraphData& target = *result.data();
+  std::vector<std::vector<Tensor>> made(joint.equal().class_ids());
+  for (const ClassId id : order_of(joint, selection)) {
+    const NodeId node = selection.nodes[id.index()];
+    std::vector<Tensor> inputs;
+    const std::vector<ClassId> operands = operands_of(joint, node);
+    if (joint.is_projection(node)) {
+      made[id.index()] = {made[operands[0].index()].at(joint.projected_result(node))};
+      continue;
+    }
+    for (const ClassId operand : operands) inputs.push_back(made[operand.index()].at(0));
+    made[id.index()] = target.append(*joint.op(node), inputs, joint.attrs(node), joint.where(node));
+  }
+  const ir::GraphData& given = *joint.graph().data();
+  const auto value = [&](ValueId old) {
+    return made[joint.equal().find(joint.class_of(old)).index()].at(0).id();
+  };
+  for (const auto& [name, old] : given.outputs) target.outputs.emplace_back(name, value(old));
+  for (const auto& [leaf, old] : given.updates)
+    target.updates.emplace_back(value({leaf, 0}).node, value(old));
+  return result;
+}
+
+}  // namespace pantala::rewrite

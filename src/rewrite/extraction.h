@@ -1,0 +1,31 @@
+// Extraction: from the classes of a joint graph back to a graph. A selection names a node for every
+// class that is needed; it begins with the graph as it was given and is improved step by step, each
+// step by the exact change of the whole cost, in which a class that several read is paid once.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "rewrite/joint.h"
+
+namespace pantala::rewrite {
+
+// A node by class; none: nothing needs the class. Acyclic.
+struct Selection {
+  std::vector<NodeId> nodes;  // by class id, under the name that find() gives
+};
+
+// What it costs to compute a node from its operands; above 0.
+using NodeCost = std::function<double(NodeId)>;
+
+// The graph as it was given.
+Selection given_selection(const Joint& joint);
+// The sum over all nodes that outputs and updates need.
+double cost_of(const Joint& joint, const Selection& selection, const NodeCost& cost);
+// Exchanges nodes of classes as long as the sum becomes smaller, at most `passes` times over all
+// classes. The result is never dearer.
+Selection improved(const Joint& joint, const Selection& from, const NodeCost& cost, int passes = 4);
+// The selected nodes, with outputs and updates of the graph that was given.
+Graph to_graph(const Joint& joint, const Selection& selection);
+
+}  // namespace pantala::rewrite

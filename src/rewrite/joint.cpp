@@ -1,0 +1,152 @@
+#include "rewrite/joint.h"
+
+#include <fmt/format.h>
+
+#include "base/hash.h"
+#include "pantala/error.h"
+
+namespace pantala::rewrite {
+
+using egraph::EGraph;
+using egraph::SymbolId;
+
+Joint::Joint(const Graph& graph)
+    : graph_(graph),
+      equal_({.proofs = true, .analysis = this}),
+      projection_(equal_.symbols().op("result")) {
+  for (const ir::Node& node : graph_.data()->nodes()) {
+    std::vector<ClassId> inputs;
+    for (const ValueId input : node.inputs) inputs.push_back(class_of(input));
+    values_.push_back(add_node(node, inputs));
+  }
+  for (std::size_t k = 0; k < equal_.node_ids(); ++k) given_nodes_.push_back(NodeId(k));
+  equal_.rebuild();
+}
+
+ClassId Joint::class_of(ValueId value) const {
+  const ir::Node& node = std::as_const(graph_).data()->node(value.node);
+  const ClassId tuple = values_[value.node];
+  if (node.results.size() == 1) return tuple;
+  const auto symbol = equal_.symbols().find(projection_, 1, value.result);
+  const auto found = symbol ? equal_.lookup(*symbol, {&tuple, 1}) : std::nullopt;
+  if (!found) throw InternalError("rewrite: a result of a node is not in the e-graph");
+  return *found;
+}
+
+// The number of an op with its attributes; payloads compare by it.
+std::uint64_t Joint::intern(const ir::Node& node) {
+  std::uint64_t hash = fnv1a(node.op->name);
+  for (const ir::AttrValue& value : node.attrs) hash = hash_combine(hash, ir::hash_of(value));
+  const auto [first, last] = content_index_.equal_range(hash);
+  for (auto at = first; at != last; ++at) {
+    const Content& known = contents_[at->second];
+    if (known.op == node.op && std::equal(known.attrs.begin(), known.attrs.end(),
+                                          node.attrs.begin(), node.attrs.end(), ir::equal_bits))
+      return at->second;
+  }
+  contents_.push_back({node.op, node.attrs});
+  content_index_.emplace(hash, contents_.size() - 1);
+  return contents_.size() - 1;
+}
+
+ClassId Joint::add_node(const ir::Node& node, const std::vector<ClassId>& inputs) {
+  EGraph& e = equal_;
+  const SymbolId symbol = e.symbols().intern(
+      e.symbols().op(node.op->name), static_cast<std::uint32_t>(inputs.size()), intern(node));
+  const ClassId made = insert(symbol, inputs, node.results, ir::splat_value(node), node.where);
+  if (node.results.size() > 1)
+    for (std::uint32_t k = 0; k < node.results.size(); ++k) project(made, k, node.where);
+  return made;
+}
+
+ClassId Joint::project(ClassId tuple, std::uint32_t result, const ir::Provenance& where) {
+  const SymbolId symbol = equal_.symbols().intern(projection_, 1, result);
+  return insert(symbol, {tuple}, {types(tuple).at(result)}, std::nullopt, where);
+}
+
+ClassId Joint::insert(SymbolId symbol, const std::vector<ClassId>& inputs, std::vector<Type> types,
+                      std::optional<double> splat, const ir::Provenance& where) {
+  pending_ = {std::move(types), splat, where};
+  return equal_.add(symbol, inputs, reason_);
+}
+
+void Joint::make(const EGraph& graph, ClassId made, NodeId node) {
+  types_.resize(graph.class_ids());
+  splats_.resize(graph.class_ids());
+  wheres_.resize(node.index() + 1);
+  types_[made.index()] = pending_.types;
+  splats_[made.index()] = pending_.splat;
+  wheres_[node.index()] = pending_.where;
+}
+
+bool Joint::join(const EGraph&, ClassId, NodeId) { return false; }
+
+egraph::Analysis::Merged Joint::merge(const EGraph& graph, ClassId into, ClassId from) {
+  if (types_[into.index()] != types_[from.index()])
+    throw InternalError(fmt::format("rewrite: {} and {} were said to be equal",
+                                    types_[into.index()].at(0).str(),
+                                    types_[from.index()].at(0).str()));
+  static_cast<void>(graph);
+  if (!splats_[into.index()]) splats_[into.index()] = splats_[from.index()];
+  return {};
+}
+
+const ir::OpDef* Joint::op(NodeId node) const {
+  return is_projection(node) ? nullptr
+                             : contents_[equal_.symbols()[equal_.symbol(node)].payload].op;
+}
+
+const ir::AttrValues& Joint::attrs(NodeId node) const {
+  return contents_[equal_.symbols()[equal_.symbol(node)].payload].attrs;
+}
+
+bool Joint::is_projection(NodeId node) const { return equal_.op(node) == projection_; }
+
+std::uint32_t Joint::projected_result(NodeId node) const {
+  return static_cast<std::uint32_t>(equal_.symbols()[equal_.symbol(node)].payload);
+}
+
+Tensor Joint::tensor(ClassId id) {
+  const std::size_t name = equal_.find(id).index();
+  if (const auto known = leaves_.find(name); known != leaves_.end()) return known->second;
+  // A constant is one here too, so that what is built from it is what the library builds.
+  Tensor leaf = splats_[name] ? side_.constant(*splats_[name], types_[name].at(0).shape,
+                                               types_[name].at(0).dtype)
+                              : side_.input(fmt::format("class{}", name), types_[name].at(0).shape,
+                                            types_[name].at(0).dtype);
+  side_classes_.resize(side_.size());
+  side_classes_[leaf.id().node] = ClassId(name);
+  leaves_.emplace(name, leaf);
+  return leaf;
+}
+
+ClassId Joint::add(const Tensor& value) {
+  const ir::GraphData& side = *std::as_const(side_).data();
+  side_classes_.resize(side.nodes().size());
+  std::vector<std::uint32_t> work = {value.id().node};
+  while (!work.empty()) {
+    const std::uint32_t id = work.back();
+    const ir::Node& node = side.node(id);
+    const std::size_t waiting = work.size();
+    if (!side_classes_[id].valid())
+      for (const ValueId input : node.inputs)
+        if (!side_classes_[input.node].valid()) work.push_back(input.node);
+    if (work.size() > waiting) continue;
+    work.pop_back();
+    if (side_classes_[id].valid()) continue;
+    std::vector<ClassId> inputs;
+    for (const ValueId input : node.inputs) {
+      const ClassId tuple = side_classes_[input.node];
+      const bool many = side.node(input.node).results.size() > 1;
+      inputs.push_back(many ? project(tuple, input.result, {}) : tuple);
+    }
+    ir::Node placed = node;
+    if (reason_.at.valid()) placed.where = wheres_[reason_.at.index()];
+    side_classes_[id] = add_node(placed, inputs);
+  }
+  const ClassId made = side_classes_[value.id().node];
+  return side.node(value.id().node).results.size() > 1 ? project(made, value.id().result, {})
+                                                       : made;
+}
+
+}  // namespace pantala::rewrite

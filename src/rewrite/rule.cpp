@@ -1,0 +1,118 @@
+#include "rewrite/rule.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "pantala/error.h"
+
+namespace pantala::rewrite {
+
+using egraph::Match;
+using egraph::Reason;
+using egraph::TermId;
+using egraph::VariableId;
+
+std::string_view to_string(Promise promise) {
+  switch (promise) {
+    case Promise::bits:
+      return "bits";
+    case Promise::zero_sign:
+      return "bits but for the sign of zero";
+    case Promise::order:
+      return "bits where the order of summation is kept";
+    case Promise::real:
+      return "real numbers";
+    case Promise::finite:
+      break;
+  }
+  return "finite real numbers";
+}
+
+Pattern any(std::string name) {
+  return Pattern({.kind = Pattern::Kind::any, .name = std::move(name)});
+}
+Pattern number(double value) {
+  return Pattern({.kind = Pattern::Kind::number, .name = "", .number = value});
+}
+Pattern result(std::uint32_t number, const Pattern& of) {
+  return Pattern({.kind = Pattern::Kind::result, .name = "", .result = number, .operands = {of}});
+}
+
+// The engine's form of a pattern, with the names by which conditions and right sides speak.
+struct CompiledPattern {
+  egraph::Pattern pattern;
+  egraph::Variables variables;
+  std::vector<std::string> nodes;  // names, in the order of Match::node
+  std::vector<std::pair<VariableId, double>> numbers;
+
+  TermId add(const Pattern& from, Joint& joint);
+};
+
+TermId CompiledPattern::add(const Pattern& from, Joint& joint) {
+  const Pattern::Data& data = from.data();
+  egraph::Symbols& symbols = joint.equal().symbols();
+  switch (data.kind) {
+    case Pattern::Kind::any:
+      return pattern.terms.push_back({.variable = variables.get(data.name), .op = {}});
+    case Pattern::Kind::number: {
+      const VariableId variable = variables.get(fmt::format("number {}", numbers.size()));
+      numbers.emplace_back(variable, data.number);
+      return pattern.terms.push_back({.variable = variable, .op = {}});
+    }
+    case Pattern::Kind::node:
+    case Pattern::Kind::result:
+      break;
+  }
+  nodes.push_back(data.name);
+  const bool is_result = data.kind == Pattern::Kind::result;
+  egraph::Term term = {.variable = {}, .op = symbols.op(is_result ? "result" : data.op->name)};
+  if (is_result) term.payload = data.result;
+  for (const Pattern& operand : data.operands) term.children.push_back(add(operand, joint));
+  return pattern.terms.push_back(std::move(term));
+}
+
+ClassId Fit::class_of(std::string_view variable) const {
+  const auto& names = pattern_.variables.names;
+  const auto found = std::find(names.begin(), names.end(), variable);
+  if (found == names.end())
+    throw InternalError(fmt::format("rewrite: a rule has no variable '{}'", variable));
+  return match_[VariableId(static_cast<std::size_t>(found - names.begin()))];
+}
+
+NodeId Fit::node_of(std::string_view name) const {
+  const auto found = std::find(pattern_.nodes.begin(), pattern_.nodes.end(), name);
+  if (found == pattern_.nodes.end())
+    throw InternalError(fmt::format("rewrite: a rule has no node '{}'", name));
+  return match_.node(static_cast<std::size_t>(found - pattern_.nodes.begin()));
+}
+
+const Type& Fit::type() const { return joint_.type(joint_.equal().class_of(match_.node(0))); }
+
+egraph::Rule compile(const Rule& rule, Joint& joint) {
+  const auto compiled = std::make_shared<CompiledPattern>();
+  compiled->add(rule.left, joint);
+  egraph::Rule row = {.name = rule.name, .variables = compiled->variables, .left = {}};
+  row.left.push_back(compiled->pattern);
+  row.condition = [&joint, compiled, when = rule.when](const egraph::EGraph&, const Match& match) {
+    for (const auto& [variable, value] : compiled->numbers) {
+      const std::optional<double> known = joint.splat(match[variable]);
+      if (!known || std::bit_cast<std::uint64_t>(*known) != std::bit_cast<std::uint64_t>(value))
+        return false;
+    }
+    Fit fit(joint, *compiled, match);
+    return !when || when(fit);
+  };
+  row.apply = [&joint, compiled, right = rule.right](egraph::EGraph& graph, const Match& match,
+                                                     const Reason& reason) {
+    Fit fit(joint, *compiled, match);
+    joint.speak_for(reason);
+    const std::uint64_t version = graph.version();
+    graph.unite(graph.class_of(match.node(0)), joint.add(right(fit)), reason);
+    return graph.version() != version;
+  };
+  return row;
+}
+
+}  // namespace pantala::rewrite

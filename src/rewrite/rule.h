@@ -1,0 +1,115 @@
+// A rewrite as a row of a table: what is looked for, under which condition, what it is equal to,
+// and what is promised about floating point. The left side is a pattern of ops by their faces; the
+// right side is written with the ops of the library.
+//
+//   const Pattern x = any("x"), y = any("y");
+//   {.name = "minus a negation", .promise = Promise::bits,
+//    .left = node<op::Sub>(x, node<op::Neg>(y)),
+//    .right = [](Fit& f) { return f["x"] + f["y"]; }}
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "egraph/rule.h"
+#include "ops/face.h"
+#include "rewrite/joint.h"
+
+namespace pantala::rewrite {
+
+// What a rule promises about the bits of the two sides, from the strictest on.
+enum class Promise : std::uint8_t {
+  bits,       // equal on all inputs
+  zero_sign,  // equal but for the sign of zeros
+  order,      // equal if both sides sum in the same order, which is tested
+  real,       // equal over the reals
+  finite,     // equal over the reals, where all numbers are finite and nothing overflows
+};
+std::string_view to_string(Promise promise);
+
+class Pattern {
+ public:
+  enum class Kind : std::uint8_t { any, number, node, result };
+  struct Data {
+    Kind kind = Kind::any;
+    std::string name;               // of a variable, or of a node whose attributes are asked for
+    double number = 0;              // Kind::number: every element is this
+    const ir::OpDef* op = nullptr;  // Kind::node
+    std::uint32_t result = 0;       // Kind::result: of its operand, a node with several
+    std::vector<Pattern> operands = {};
+  };
+  explicit Pattern(Data data) : data_(std::make_shared<const Data>(std::move(data))) {}
+  const Data& data() const { return *data_; }
+
+ private:
+  std::shared_ptr<const Data> data_;
+};
+
+// Any value; the same wherever the name stands.
+Pattern any(std::string name);
+// A constant, every element of which is this number (bits are compared: -0 is not 0).
+Pattern number(double value);
+// A node of an op, named so that its attributes can be asked for.
+template <class Face, class... Operands>
+Pattern named(std::string name, const Operands&... operands) {
+  return Pattern({.kind = Pattern::Kind::node,
+                  .name = std::move(name),
+                  .op = &ops::def<Face>(),
+                  .operands = {operands...}});
+}
+template <class Face, class... Operands>
+Pattern node(const Operands&... operands) {
+  return named<Face>("", operands...);
+}
+// A result of a node with several.
+Pattern result(std::uint32_t number, const Pattern& of);
+
+struct CompiledPattern;
+
+// Where the left side of a rule fits, and what is known there.
+class Fit {
+ public:
+  Fit(Joint& joint, const CompiledPattern& pattern, const egraph::Match& match)
+      : joint_(joint), pattern_(pattern), match_(match) {}
+
+  Tensor operator[](std::string_view variable) { return joint_.tensor(class_of(variable)); }
+  const Type& type(std::string_view variable) const { return joint_.type(class_of(variable)); }
+  std::optional<double> splat(std::string_view variable) const {
+    return joint_.splat(class_of(variable));
+  }
+  template <class Face>
+  typename ir::AttrsNamedBy<Face>::type attributes(std::string_view name) const {
+    return ir::from_values<typename ir::AttrsNamedBy<Face>::type>(joint_.attrs(node_of(name)));
+  }
+  // The type of the left side.
+  const Type& type() const;
+  Joint& joint() { return joint_; }
+
+ private:
+  ClassId class_of(std::string_view variable) const;
+  NodeId node_of(std::string_view name) const;
+
+  Joint& joint_;
+  const CompiledPattern& pattern_;
+  const egraph::Match& match_;
+};
+
+struct Rule {
+  std::string name;
+  Promise promise = Promise::real;
+  // Both sides have the same derivative, ties included: may be used before differentiation.
+  bool keeps_derivatives = false;
+  Pattern left;
+  std::function<bool(Fit&)> when = {};
+  std::function<Tensor(Fit&)> right;
+};
+
+// For the engine; the joint graph must outlive the rule.
+egraph::Rule compile(const Rule& rule, Joint& joint);
+
+}  // namespace pantala::rewrite
