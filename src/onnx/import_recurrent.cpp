@@ -32,7 +32,10 @@ Layout read_layout(const Node& node, std::int64_t gates) {
     node.fail(fmt::format("X {}, W {} and R {} must have three axes", x.str(), w.str(), r.str()));
   l.steps = x[l.batch_first ? 1 : 0];
   l.batch = x[l.batch_first ? 0 : 1];
-  l.hidden = node.attribute("hidden_size", r[2]);
+  l.hidden = r[2];
+  if (node.attribute("hidden_size", l.hidden) != l.hidden)
+    node.fail(fmt::format("hidden_size {} is not that of R {}",
+                          node.attribute("hidden_size", l.hidden), r.str()));
   if (!(w == Shape{l.directions, gates * l.hidden, x[2]}) ||
       !(r == Shape{l.directions, gates * l.hidden, l.hidden}))
     node.fail(fmt::format("W {} and R {} do not fit X {} with {} hidden units", w.str(), r.str(),
@@ -175,6 +178,8 @@ void convert_lstm(Node& node) {
 
 // The form in which the reset gate scales the state before its product, which exporters of PyTorch
 // and Keras do not write. It has no op of its own: time is unrolled.
+constexpr std::int64_t kMostUnrolled = 4096;
+
 Tensor reset_first(const Direction& way, std::int64_t hidden) {
   const Tensor x = way.x + (way.input_bias + way.recurrent_bias);
   const auto gate = [&](const Tensor& t, std::int64_t first, std::int64_t count) {
@@ -200,6 +205,9 @@ void convert_gru(Node& node) {
   require_activations(node, all.layout(), {"sigmoid", "tanh"});
   const std::int64_t hidden = all.layout().hidden;
   const bool after = node.attribute("linear_before_reset", std::int64_t{0}) != 0;
+  if (!after && all.layout().steps > kMostUnrolled)
+    node.unsupported(fmt::format("{} steps with linear_before_reset = 0; up to {} are unrolled",
+                                 all.layout().steps, kMostUnrolled));
   for (std::int64_t d = 0; d < all.layout().directions; ++d) {
     const Direction way = all.direction(d);
     if (!after) {

@@ -57,6 +57,22 @@ TEST(OnnxRecurrent, refuses_what_the_ops_cannot_do_with_the_reason) {
   EXPECT_THAT(refusal(lengths), HasSubstr("sequences of different lengths"));
 }
 
+// A small file must not become a huge graph.
+TEST(OnnxRecurrent, refuses_to_unroll_any_number_of_steps) {
+  ModelMaker maker("long", 17);
+  maker.input("x", {1 << 30, 1, 1}).input("w", {1, 3, 1}).input("r", {1, 3, 1});
+  maker.node("GRU", {"x", "w", "r"}, {"y"});
+  EXPECT_THAT(refusal(maker), HasSubstr("1073741824 steps with linear_before_reset = 0"));
+}
+
+TEST(OnnxRecurrent, a_hidden_size_that_contradicts_the_weights_is_said) {
+  ModelMaker maker("sizes", 17);
+  maker.input("x", {3, 2, 4}).input("w", {1, 20, 4}).input("r", {1, 20, 5});
+  maker.node("LSTM", {"x", "w", "r"}, {"y"}).with("hidden_size", INT64_MAX);
+  EXPECT_THAT(message_of<TypeError>([&] { import(maker.made({"y"})); }),
+              HasSubstr("hidden_size 9223372036854775807 is not that of R [1,20,5]"));
+}
+
 TEST(OnnxRecurrent, a_weight_that_does_not_fit_is_said_with_the_shapes) {
   ModelMaker wrong = recurrent("GRU", 4);
   EXPECT_THAT(message_of<TypeError>([&] { import(wrong.made({"y"})); }),

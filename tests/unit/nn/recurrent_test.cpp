@@ -19,7 +19,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::string parameters_of(const Graph& g) {
+std::string parameter_list(const Graph& g) {
   std::string text;
   for (const Leaf& leaf : g.leaves(LeafKind::parameter))
     text += fmt::format("{} {}\n", leaf.name, leaf.value.type().str());
@@ -33,7 +33,7 @@ TEST(RecurrentLayers, an_lstm_has_the_names_and_shapes_of_py_torch) {
   EXPECT_EQ(y.output.type().str(), "f32[7,2,10]");
   EXPECT_EQ(y.h_n.type().str(), "f32[4,2,5]");
   EXPECT_EQ(y.c_n.type().str(), "f32[4,2,5]");
-  EXPECT_EQ(parameters_of(g),
+  EXPECT_EQ(parameter_list(g),
             "rnn.weight_ih_l0 f32[20,3]\nrnn.weight_hh_l0 f32[20,5]\n"
             "rnn.bias_ih_l0 f32[20]\nrnn.bias_hh_l0 f32[20]\n"
             "rnn.weight_ih_l0_reverse f32[20,3]\nrnn.weight_hh_l0_reverse f32[20,5]\n"
@@ -52,7 +52,7 @@ TEST(RecurrentLayers, gru_and_rnn_have_three_gates_and_none) {
   EXPECT_EQ(a.output.type().str(), "f64[2,7,4]");
   EXPECT_EQ(a.h_n.type().str(), "f64[1,2,4]");
   EXPECT_EQ(b.h_n.type().str(), "f64[1,7,4]");
-  EXPECT_EQ(parameters_of(g),
+  EXPECT_EQ(parameter_list(g),
             "a.weight_ih_l0 f64[12,3]\na.weight_hh_l0 f64[12,4]\n"
             "b.weight_ih_l0 f64[4,3]\nb.weight_hh_l0 f64[4,4]\nb.bias_ih_l0 f64[4]\n"
             "b.bias_hh_l0 f64[4]\n");
@@ -130,7 +130,7 @@ TEST(ConvTransposeLayers, have_the_names_shapes_and_first_values_of_py_torch) {
                 .type()
                 .str(),
             "f32[2,7,17]");
-  EXPECT_EQ(parameters_of(g), "up.weight f32[4,3,3,2]\nup.bias f32[6]\nline.weight f32[3,7,4]\n");
+  EXPECT_EQ(parameter_list(g), "up.weight f32[4,3,3,2]\nup.bias f32[6]\nline.weight f32[3,7,4]\n");
   // torch counts out / groups * kernel = 3 * 6 as what feeds an output.
   const ref::Session session(g, 1);
   for (const char* name : {"up.weight", "up.bias"})

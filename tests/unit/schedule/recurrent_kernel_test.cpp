@@ -19,11 +19,11 @@ namespace {
 using tests::CompiledRun;
 
 // The loss of a network of all three kinds, and the gradients of all parameters.
-Graph training_graph(std::int64_t steps, std::int64_t batch, std::int64_t hidden,
-                     DType dtype = f32) {
+Graph recurrent_gradients(std::int64_t steps, std::int64_t batch, std::int64_t hidden,
+                          DType dtype = f32) {
   Graph g;
   Tensor x = g.input("x", {steps, batch, 3}, dtype);
-  const nn::LstmOutput a = nn::lstm("a", x, hidden, {.bidirectional = true});
+  const nn::LstmOutput a = nn::lstm("a", x, hidden);
   const nn::RecurrentOutput b = nn::gru("b", a.output, hidden), c = nn::rnn("c", b.output, hidden);
   const Tensor loss = sum(square(c.output)) + sum(a.c_n) + sum(b.h_n);
   std::vector<Tensor> wrt{x};
@@ -34,7 +34,7 @@ Graph training_graph(std::int64_t steps, std::int64_t batch, std::int64_t hidden
   return tests::with_outputs(d.graph, values);
 }
 
-ref::Bindings bindings_of(const Graph& g) {
+ref::Bindings filled_leaves(const Graph& g) {
   ref::Bindings values;
   for (const Leaf& leaf : g.leaves())
     values[leaf.name] = Literal::floats(
@@ -45,19 +45,19 @@ ref::Bindings bindings_of(const Graph& g) {
 
 TEST(RecurrentKernels, the_program_does_not_grow_with_the_steps) {
   const auto sizes = [](std::int64_t steps) {
-    const plan::CompiledStep step = tests::compile_graph(training_graph(steps, 2, 8));
+    const plan::CompiledStep step = tests::compile_graph(recurrent_gradients(steps, 2, 8));
     return std::pair(step.plan.units.size(), step.plan.launches.size());
   };
-  EXPECT_EQ(sizes(3), sizes(40));
+  EXPECT_EQ(sizes(100), sizes(1000));
 }
 
 TEST(RecurrentKernels, kernels_and_machine_code_agree_to_the_bit_on_any_number_of_threads) {
-  for (const auto& [batch, hidden] : {std::pair{1, 5}, std::pair{7, 16}, std::pair{11, 19}}) {
-    const Graph g = training_graph(4, batch, hidden);
-    const ref::Bindings values = bindings_of(g);
+  for (const auto& [batch, hidden] : {std::pair{1, 16}, std::pair{11, 19}}) {
+    const Graph g = recurrent_gradients(4, batch, hidden);
+    const ref::Bindings values = filled_leaves(g);
     const std::vector<Literal> kernels =
         tests::run_compiled(g, values, CompiledRun{.device = "kir", .threads = 1});
-    for (const int threads : {1, 2, 5})
+    for (const int threads : {1, 3})
       EXPECT_EQ(tests::differing_bits(
                     kernels, tests::run_compiled(g, values, CompiledRun{.threads = threads})),
                 "")
@@ -69,8 +69,8 @@ TEST(RecurrentKernels, kernels_and_machine_code_agree_to_the_bit_on_any_number_o
 
 TEST(RecurrentKernels, halves_are_computed_in_f32_and_doubles_as_doubles) {
   for (const auto& [dtype, bound] : {std::pair{f16, 2e-2}, std::pair{f64, 1e-12}}) {
-    const Graph g = training_graph(3, 2, 6, dtype);
-    const ref::Bindings values = bindings_of(g);
+    const Graph g = recurrent_gradients(3, 2, 6, dtype);
+    const ref::Bindings values = filled_leaves(g);
     const std::vector<Literal> got = tests::run_compiled(g, values, {});
     EXPECT_EQ(tests::differing(ref::evaluate(g, tests::results_of(g), values), got, bound), "")
         << dtype_name(dtype);
