@@ -121,7 +121,7 @@ int run(const Options& options) {
 Run fixtures_verb(CLI::App& verb) {
   const auto options = std::make_shared<Options>();
   verb.add_option("DIR", options->folder,
-                  "The folder with ops.json, optimizers.json, schedules.json, models/")
+                  "The folder with ops.json, layers.json, optimizers.json, schedules.json, models/")
       ->envname("PANTALA_FIXTURES")
       ->required();
   verb.add_option("--device", options->device,

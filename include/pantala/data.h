@@ -189,8 +189,8 @@ Type item_type(const Dataset& dataset, const std::vector<Transform>& transforms)
 
 // --- files
 Array read_idx(const std::filesystem::path& path);  // .gz too
-// NumPy's types f4, f8, i4, i8 and u1 as they are, i1 and i2 as i32, b1 as u8; UnsupportedError for
-// others.
+// NumPy's types f4, f8, i4, i8 and u1 as they are, f2 as f32, i1, i2 and u2 as i32, u4 and u8 as
+// i64, b1 as u8; UnsupportedError for others, and for a u8 from 2^63 on.
 Array read_npy(const std::filesystem::path& path);
 // TypeError with the nearest name if there is no such array.
 Array read_npz(const std::filesystem::path& path, const std::string& name);

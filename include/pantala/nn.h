@@ -55,6 +55,19 @@ Tensor conv1d(std::string_view name, Operand x, std::int64_t out, const IntList&
 Tensor conv2d(std::string_view name, Operand x, std::int64_t out, const IntList& kernel,
               const ConvLayerOptions& options = {});
 
+struct ConvTransposeLayerOptions {
+  IntList stride = {1}, padding = {0}, output_padding = {0}, dilation = {1};
+  std::int64_t groups = 1;
+  bool bias = true;
+};
+// x [batch, in, length]; weight [in, out / groups, kernel] and bias [out] start uniform within 1 /
+// sqrt(out / groups * kernel).
+Tensor conv_transpose1d(std::string_view name, Operand x, std::int64_t out, const IntList& kernel,
+                        const ConvTransposeLayerOptions& options = {});
+// The same for x [batch, in, height, width].
+Tensor conv_transpose2d(std::string_view name, Operand x, std::int64_t out, const IntList& kernel,
+                        const ConvTransposeLayerOptions& options = {});
+
 // Linear layers of the given output sizes with the activation between them, named as in
 // torch.nn.Sequential: name.0, name.2, name.4, ...
 Tensor mlp(std::string_view name, Operand x, const IntList& sizes,
@@ -88,6 +101,40 @@ struct BatchNormLayerOptions {
 // Over all axes but the channels, axis 1. The states running_mean, running_var and
 // num_batches_tracked are used in evaluation and updated by every training step.
 Tensor batch_norm(std::string_view name, Operand x, const BatchNormLayerOptions& options = {});
+
+// --- recurrent layers
+
+struct RecurrentLayerOptions {
+  std::int64_t layers = 1;
+  bool bias = true;
+  bool batch_first = false;    // x and the output are [batch, steps, ...]
+  bool bidirectional = false;  // the output has both directions behind each other
+  double dropout = 0;          // between layers, in training
+  bool training = true;
+  // The first states [layers * directions, batch, hidden], zeros if they are not given; c0: lstm.
+  std::optional<Tensor> h0 = {}, c0 = {};
+};
+// The output of the last layer for all steps, and the last states of all layers and directions,
+// [layers * directions, batch, hidden].
+struct RecurrentOutput {
+  Tensor output, h_n;
+};
+struct LstmOutput {
+  Tensor output, h_n, c_n;
+};
+// x [steps, batch, size] to [steps, batch, directions * hidden], as torch.nn.LSTM: weight_ih_l0
+// [4 hidden, size], weight_hh_l0 [4 hidden, hidden], bias_ih_l0 and bias_hh_l0 [4 hidden], l1 for
+// the next layer, with _reverse behind it for the other direction; all start uniform within 1 /
+// sqrt(hidden).
+LstmOutput lstm(std::string_view name, Operand x, std::int64_t hidden,
+                const RecurrentLayerOptions& options = {});
+// The same with three gates, as torch.nn.GRU.
+RecurrentOutput gru(std::string_view name, Operand x, std::int64_t hidden,
+                    const RecurrentLayerOptions& options = {});
+// Without gates, as torch.nn.RNN: the activation is tanh or relu.
+RecurrentOutput rnn(std::string_view name, Operand x, std::int64_t hidden,
+                    Activation activation = Activation::tanh,
+                    const RecurrentLayerOptions& options = {});
 
 // --- transformers
 

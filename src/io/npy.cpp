@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <utility>
 
 #include "io/npy_header.h"
+#include "ir/bytes.h"
 #include "pantala/error.h"
 
 namespace pantala::io {
@@ -58,13 +60,32 @@ HostArray::Values read_booleans(ByteSource& source, std::uint64_t count, std::en
     return static_cast<std::uint8_t>(value != 0);
   });
 }
-constexpr Element kElements[] = {{"f4", 4, read_as<float, float>},
+HostArray::Values read_halves(ByteSource& source, std::uint64_t count, std::endian order,
+                              const std::string& what) {
+  return read_rest<std::uint16_t>(source, count, order, what, [](std::uint16_t bits) {
+    return static_cast<float>(ir::half_value(f16, bits));
+  });
+}
+HostArray::Values read_u8(ByteSource& source, std::uint64_t count, std::endian order,
+                          const std::string& what) {
+  return read_rest<std::uint64_t>(source, count, order, what, [&](std::uint64_t value) {
+    if (!std::in_range<std::int64_t>(value))
+      throw UnsupportedError(fmt::format(
+          "{}: an element is {}; u8 is read as i64, which ends below 2^63", what, value));
+    return static_cast<std::int64_t>(value);
+  });
+}
+constexpr Element kElements[] = {{"f2", 2, read_halves},
+                                 {"f4", 4, read_as<float, float>},
                                  {"f8", 8, read_as<double, double>},
                                  {"i1", 1, read_as<std::int8_t, std::int32_t>},
                                  {"i2", 2, read_as<std::int16_t, std::int32_t>},
                                  {"i4", 4, read_as<std::int32_t, std::int32_t>},
                                  {"i8", 8, read_as<std::int64_t, std::int64_t>},
                                  {"u1", 1, read_as<std::uint8_t, std::uint8_t>},
+                                 {"u2", 2, read_as<std::uint16_t, std::int32_t>},
+                                 {"u4", 4, read_as<std::uint32_t, std::int64_t>},
+                                 {"u8", 8, read_u8},
                                  {"b1", 1, read_booleans}};
 
 const Element& find_element(const std::string& name, const std::string& what) {
@@ -72,10 +93,12 @@ const Element& find_element(const std::string& name, const std::string& what) {
     if (element.name == name) return element;
   if (name.starts_with('O'))
     throw UnsupportedError(what + ": Python objects, which are never loaded: they can run code");
-  throw UnsupportedError(fmt::format(
-      "{}: elements of dtype {}; f4, f8, i1, i2, i4, i8, u1 and b1 can be read: convert with "
-      "array.astype(...)",
-      what, name));
+  std::string known;
+  for (const Element& element : kElements)
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", element.name);
+  throw UnsupportedError(
+      fmt::format("{}: elements of dtype {}; {} can be read: convert with array.astype(...)", what,
+                  name, known));
 }
 
 // Elements whose first axis varies fastest, in an order whose last axis does.

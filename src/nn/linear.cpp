@@ -21,36 +21,71 @@ Tensor linear(std::string_view name, Operand x, std::int64_t out, const LinearOp
 }
 
 namespace {
-using ConvOp = Tensor (*)(Operand, Operand, const std::optional<Tensor>&,
-                          const pantala::ConvOptions&);
-
-Tensor conv(Layer& layer, Operand x, ConvOp op, std::int64_t out, const IntList& kernel,
-            const ConvLayerOptions& options) {
+// Channels, groups and the sizes of the kernel, one per spatial axis, checked.
+struct ConvSizes {
+  std::int64_t in = 0;
+  IntList kernel;
+  IntList weight(std::int64_t first, std::int64_t second) const {
+    IntList all = {first, second};
+    all.insert(all.end(), kernel.begin(), kernel.end());
+    return all;
+  }
+};
+ConvSizes conv_sizes(const Layer& layer, std::int64_t out, const IntList& kernel,
+                     std::int64_t groups) {
   const int spatial = layer.x().rank() - 2;
   layer.require_float();
   layer.require_positive(out, "the number of output channels");
-  layer.require_positive(options.groups, "groups");
-  const std::int64_t in = layer.x().dim(1);
-  if (in % options.groups != 0)
-    layer.fail(fmt::format("{} input channels do not divide into {} groups", in, options.groups));
-  if (out % options.groups != 0)
-    layer.fail(fmt::format("{} output channels do not divide into {} groups", out, options.groups));
+  layer.require_positive(groups, "groups");
+  ConvSizes sizes{layer.x().dim(1), {}};
+  if (sizes.in % groups != 0)
+    layer.fail(fmt::format("{} input channels do not divide into {} groups", sizes.in, groups));
+  if (out % groups != 0)
+    layer.fail(fmt::format("{} output channels do not divide into {} groups", out, groups));
   if (kernel.size() != 1 && static_cast<int>(kernel.size()) != spatial)
     layer.fail(fmt::format("the kernel needs {} sizes, or one for all, got [{}]", spatial,
                            fmt::join(kernel, ",")));
-  IntList sizes = {out, in / options.groups};
   for (int axis = 0; axis < spatial; ++axis) {
-    sizes.push_back(kernel[kernel.size() == 1 ? 0 : static_cast<std::size_t>(axis)]);
-    layer.require_positive(sizes.back(), "the kernel's size");
+    sizes.kernel.push_back(kernel[kernel.size() == 1 ? 0 : static_cast<std::size_t>(axis)]);
+    layer.require_positive(sizes.kernel.back(), "the kernel's size");
   }
-  const pantala::ConvOptions how{.stride = options.stride,
-                                 .padding = options.padding,
-                                 .dilation = options.dilation,
-                                 .groups = options.groups};
-  const Tensor weight = layer.parameter("weight", sizes, default_weight_init());
-  if (!options.bias) return op(x, weight, {}, how);
+  return sizes;
+}
+
+// A convolution of either kind. PyTorch counts the second axis of the weight as what feeds an
+// output, also where the weight is [in, out / groups, ...].
+template <class Options>
+Tensor convolved(Layer& layer, const Operand& x,
+                 Tensor (*op)(Operand, Operand, const std::optional<Tensor>&, const Options&),
+                 const IntList& weight_sizes, std::int64_t biases, const Options& options) {
+  const Tensor weight = layer.parameter("weight", weight_sizes, default_weight_init());
+  if (biases == 0) return op(x, weight, {}, options);
   return op(x, weight,
-            layer.parameter("bias", {out}, default_bias_init(init::fans(weight.shape()).in)), how);
+            layer.parameter("bias", {biases}, default_bias_init(init::fans(weight.shape()).in)),
+            options);
+}
+
+Tensor conv(Layer& layer, const Operand& x,
+            Tensor (*op)(Operand, Operand, const std::optional<Tensor>&, const ConvOptions&),
+            std::int64_t out, const IntList& kernel, const ConvLayerOptions& o) {
+  const ConvSizes sizes = conv_sizes(layer, out, kernel, o.groups);
+  return convolved<ConvOptions>(
+      layer, x, op, sizes.weight(out, sizes.in / o.groups), o.bias ? out : 0,
+      {.stride = o.stride, .padding = o.padding, .dilation = o.dilation, .groups = o.groups});
+}
+
+Tensor conv_transpose(Layer& layer, const Operand& x,
+                      Tensor (*op)(Operand, Operand, const std::optional<Tensor>&,
+                                   const ConvTransposeOptions&),
+                      std::int64_t out, const IntList& kernel, const ConvTransposeLayerOptions& o) {
+  const ConvSizes sizes = conv_sizes(layer, out, kernel, o.groups);
+  return convolved<ConvTransposeOptions>(layer, x, op, sizes.weight(sizes.in, out / o.groups),
+                                         o.bias ? out : 0,
+                                         {.stride = o.stride,
+                                          .padding = o.padding,
+                                          .output_padding = o.output_padding,
+                                          .dilation = o.dilation,
+                                          .groups = o.groups});
 }
 }  // namespace
 
@@ -66,6 +101,20 @@ Tensor conv2d(std::string_view name, Operand x, std::int64_t out, const IntList&
   Layer layer("conv2d", name, x);
   layer.require_rank(4, "[batch, channels, height, width]");
   return conv(layer, x, pantala::conv2d, out, kernel, options);
+}
+
+Tensor conv_transpose1d(std::string_view name, Operand x, std::int64_t out, const IntList& kernel,
+                        const ConvTransposeLayerOptions& options) {
+  Layer layer("conv_transpose1d", name, x);
+  layer.require_rank(3, "[batch, channels, length]");
+  return conv_transpose(layer, x, pantala::conv_transpose1d, out, kernel, options);
+}
+
+Tensor conv_transpose2d(std::string_view name, Operand x, std::int64_t out, const IntList& kernel,
+                        const ConvTransposeLayerOptions& options) {
+  Layer layer("conv_transpose2d", name, x);
+  layer.require_rank(4, "[batch, channels, height, width]");
+  return conv_transpose(layer, x, pantala::conv_transpose2d, out, kernel, options);
 }
 
 Tensor mlp(std::string_view name, Operand x, const IntList& sizes, Activation activation) {

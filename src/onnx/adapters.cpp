@@ -38,7 +38,8 @@ const AdaptersByName& adapters() {
     for (const std::span<const Adapter> family :
          {pointwise_adapters(), shape_adapters(), slicing_adapters(), index_adapters(),
           reduce_adapters(), product_adapters(), conv_adapters(), pool_adapters(), norm_adapters(),
-          resize_adapters(), loss_adapters(), attention_adapters()})
+          resize_adapters(), loss_adapters(), attention_adapters(), recurrent_adapters(),
+          sample_adapters()})
       for (const Adapter& adapter : family) by_name.emplace(adapter.op, adapter);
     for (const auto& [name, op] : table_ops())
       by_name.emplace(name, Adapter{name, convert_by_table});

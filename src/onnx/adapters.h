@@ -40,6 +40,8 @@ std::span<const Adapter> norm_adapters();
 std::span<const Adapter> resize_adapters();
 std::span<const Adapter> loss_adapters();
 std::span<const Adapter> attention_adapters();
+std::span<const Adapter> recurrent_adapters();
+std::span<const Adapter> sample_adapters();
 // In a file of its own.
 void convert_einsum(Node& node);
 

@@ -20,7 +20,7 @@ constexpr std::array kSince{Since{"Gelu", 20}, Since{"Mish", 18}};
 const ExportRule* find_export_rule(const ir::OpDef& op, std::int64_t opset) {
   for (const std::span<const ExportRule> family :
        {pointwise_export_rules(), movement_export_rules(), product_export_rules(),
-        reduce_export_rules()})
+        reduce_export_rules(), sample_export_rules()})
     for (const ExportRule& rule : family)
       if (rule.op == op.name) return opset >= rule.since ? &rule : nullptr;
   if (!op.pointwise || !op.attrs.empty() || op.onnx.empty()) return nullptr;

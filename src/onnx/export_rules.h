@@ -24,5 +24,6 @@ std::span<const ExportRule> pointwise_export_rules();
 std::span<const ExportRule> movement_export_rules();
 std::span<const ExportRule> product_export_rules();
 std::span<const ExportRule> reduce_export_rules();
+std::span<const ExportRule> sample_export_rules();
 
 }  // namespace pantala::onnx

@@ -114,6 +114,13 @@ std::string GraphWriter::add(const std::string& op, const Names& inputs, const E
   return result;
 }
 
+std::string GraphWriter::second_result(const std::string& first) {
+  pb::NodeProto& node = *proto_.mutable_node(makers_.at(first));
+  const std::string result = fresh(node.op_type());
+  node.add_output(result);
+  return result;
+}
+
 bool GraphWriter::append_input(ValueId id, std::string_view op, const std::string& input) {
   const auto maker = makers_.find(name(id));
   if (maker == makers_.end() || proto_.node(maker->second).op_type() != op) return false;

@@ -43,6 +43,8 @@ class GraphWriter {
   void define(ValueId id, const std::string& name) { names_[id] = name; }
   // A node with one result; its name.
   std::string add(const std::string& op, const Names& inputs, const ExportAttrs& attrs = {});
+  // The name of a further result of the node that made the first one.
+  std::string second_result(const std::string& first);
   std::string constant(const Literal& value);
   std::string numbers(const ir::Ints& values);  // i64 [n]
   std::string scalar(double value, DType dtype);

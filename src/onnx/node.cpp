@@ -176,6 +176,13 @@ std::vector<double> Node::numbers(std::string_view name) const {
                           : std::vector<double>();
 }
 
+std::vector<std::string> Node::texts(std::string_view name) const {
+  const pb::AttributeProto* found = find(name, pb::AttributeProto::STRINGS);
+  return found != nullptr
+             ? std::vector<std::string>(found->strings().begin(), found->strings().end())
+             : std::vector<std::string>();
+}
+
 const pb::TensorProto* Node::tensor_attribute(std::string_view name) const {
   const pb::AttributeProto* found = find(name, pb::AttributeProto::TENSOR);
   return found != nullptr ? &found->t() : nullptr;

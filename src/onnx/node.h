@@ -97,6 +97,7 @@ class Node {
   std::string attribute(std::string_view name, const std::string& otherwise) const;
   IntList integers(std::string_view name, const IntList& otherwise) const;
   std::vector<double> numbers(std::string_view name) const;
+  std::vector<std::string> texts(std::string_view name) const;
   const pb::TensorProto* tensor_attribute(std::string_view name) const;
   Literal read(const pb::TensorProto& tensor) const;
   // A list that older versions have as an attribute and newer ones as an input; empty if neither is

@@ -46,7 +46,7 @@ const OpTable& table() {
     std::vector<const OpDef*> ops(ir::leaf_ops().begin(), ir::leaf_ops().end());
     for (const auto family : {arithmetic_ops, activation_ops, reduce_ops, movement_ops, slicing_ops,
                               index_ops, contract_ops, conv_ops, pool_ops, norm_ops, attention_ops,
-                              random_ops, loss_ops, update_ops})
+                              random_ops, recurrent_ops, topk_ops, grid_ops, loss_ops, update_ops})
       for (const OpDef* op : family()) ops.push_back(op);
     return OpTable(std::move(ops));
   }();

@@ -55,6 +55,9 @@ std::vector<const ir::OpDef*> pool_ops();
 std::vector<const ir::OpDef*> norm_ops();
 std::vector<const ir::OpDef*> attention_ops();
 std::vector<const ir::OpDef*> random_ops();
+std::vector<const ir::OpDef*> recurrent_ops();
+std::vector<const ir::OpDef*> topk_ops();
+std::vector<const ir::OpDef*> grid_ops();
 std::vector<const ir::OpDef*> loss_ops();
 std::vector<const ir::OpDef*> update_ops();
 

@@ -149,10 +149,39 @@ pb::ModelProto pointwise() {
       .made({"y", "h", "a"});
 }
 
+// Loops over time, choice and sampling.
+pb::ModelProto recurrent() {
+  return ModelMaker("recurrent")
+      .input("x", {5, 2, 4})
+      .input("image", {1, 2, 4, 4})
+      .input("grid", {1, 3, 3, 2})
+      .weight("w", {2, 12, 4})
+      .weight("r", {2, 12, 3})
+      .weight("b", {2, 24})
+      .weight("gru.w", {1, 9, 4})
+      .weight("gru.r", {1, 9, 3})
+      .integers("lengths", {5, 5}, true)
+      .integers("k", {2})
+      .integers("mask", {0, 1, 0, 2})
+      .node("LSTM", {"x", "w", "r", "b", "lengths"}, {"y", "h", "c"})
+      .with("hidden_size", 3)
+      .with("direction", std::string("bidirectional"))
+      .node("GRU", {"x", "gru.w", "gru.r"}, {"z"})
+      .with("hidden_size", 3)
+      .with("linear_before_reset", 1)
+      .node("TopK", {"z", "k"}, {"values", "indices"})
+      .with("axis", -1)
+      .node("NonZero", {"mask"}, {"known"})
+      .node("RandomNormalLike", {"values"}, {"noise"})
+      .node("GridSample", {"image", "grid"}, {"sampled"})
+      .with("mode", std::string("bilinear"))
+      .made({"y", "c", "indices", "known", "noise", "sampled"});
+}
+
 }  // namespace
 
 std::vector<pb::ModelProto> onnx_models() {
-  return {network(), attention(), movement(), pointwise()};
+  return {network(), attention(), movement(), pointwise(), recurrent()};
 }
 
 }  // namespace pantala::tests

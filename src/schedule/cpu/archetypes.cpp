@@ -4,6 +4,7 @@
 #include "schedule/cpu/contract/contract.h"
 #include "schedule/cpu/conv/conv.h"
 #include "schedule/cpu/map/map.h"
+#include "schedule/cpu/recurrent/recurrent.h"
 #include "schedule/cpu/reduce/reduce.h"
 #include "schedule/cpu/serial/serial.h"
 
@@ -15,7 +16,9 @@ const ArchetypeTable& archetypes() {
                                                          &contract_archetype(),
                                                          &conv_archetype(),
                                                          &attention_archetype(),
+                                                         &recurrent_archetype(),
                                                          &search_archetype(),
+                                                         &top_archetype(),
                                                          &scan_archetype(),
                                                          &scatter_archetype(),
                                                      });

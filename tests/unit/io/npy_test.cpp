@@ -86,6 +86,26 @@ TEST_F(NpyTest, fortran_order_becomes_row_major) {
   EXPECT_THAT(values<std::uint8_t>(npy_head("|u1", "(2,)", true) + "\1\2"), ElementsAre(1, 2));
 }
 
+TEST_F(NpyTest, half_floats_are_read_as_f32_in_both_byte_orders) {
+  EXPECT_THAT(
+      values<float>(npy_head("<f2", "(4,)") + std::string("\x00\x3c\x00\xc0\x01\x00\xff\x7b", 8)),
+      ElementsAre(1.0F, -2.0F, 0x1p-24F, 65504.0F));
+  EXPECT_THAT(values<float>(npy_head(">f2", "(2,)") + std::string("\x3c\x00\x7c\x00", 4)),
+              ElementsAre(1.0F, INFINITY));
+}
+
+TEST_F(NpyTest, unsigned_integers_are_read_as_the_next_wider_type) {
+  EXPECT_THAT(values<std::int32_t>(npy_head("<u2", "(2,)") + std::string("\x01\x00\xff\xff", 4)),
+              ElementsAre(1, 65535));
+  EXPECT_THAT(values<std::int64_t>(npy_head(">u4", "(1,)") + "\xff\xff\xff\xfe"),
+              ElementsAre(4294967294));
+  EXPECT_THAT(values<std::int64_t>(npy_head("<u8", "(2,)") + little(7, 8) + little(INT64_MAX, 8)),
+              ElementsAre(7, INT64_MAX));
+  EXPECT_EQ(
+      refusal<UnsupportedError>(npy_head("<u8", "(1,)") + little(std::uint64_t{1} << 63, 8)),
+      path_ + ": an element is 9223372036854775808; u8 is read as i64, which ends below 2^63");
+}
+
 TEST_F(NpyTest, later_versions_and_other_spellings) {
   const std::string dictionary = "{\"shape\":(2,),\"fortran_order\":False,\"descr\":\"|u1\"}\n";
   for (const char version : {'\2', '\3'})
@@ -107,7 +127,7 @@ TEST_F(NpyTest, larger_than_a_chunk) {
 }
 
 TEST_F(NpyTest, refuses_what_it_does_not_read) {
-  for (const char* descr : {"<f2", "<u2", "<u4", "<u8", "<c8", "|S5", "<U3", "<M8[ns]", "<f16"})
+  for (const char* descr : {"<c8", "<i16", "<f12", "|S5", "<U3", "<M8[ns]", "<f16"})
     EXPECT_THAT(refusal<UnsupportedError>(npy_head(descr, "(1,)") + std::string(64, '\0')),
                 HasSubstr("can be read: convert with array.astype(...)"))
         << descr;

@@ -1,0 +1,47 @@
+// The faces of recurrent layers and of their gradients.
+#pragma once
+
+#include "ir/face.h"
+
+namespace pantala::op {
+
+struct RecurrentAttrs {
+  bool reverse = false;
+  static void fields(auto&& f, auto& a) {
+    f("reverse", a.reverse, "from the last step to the first");
+  }
+};
+
+struct Lstm : ir::Face<"lstm"> {
+  using Attrs = RecurrentAttrs;
+};
+
+struct LstmGrad : ir::Face<"lstm_grad"> {
+  using Attrs = RecurrentAttrs;
+};
+
+struct Gru : ir::Face<"gru"> {
+  using Attrs = RecurrentAttrs;
+};
+
+struct GruGrad : ir::Face<"gru_grad"> {
+  using Attrs = RecurrentAttrs;
+};
+
+struct RnnAttrs {
+  bool reverse = false, relu = false;
+  static void fields(auto&& f, auto& a) {
+    f("reverse", a.reverse, "from the last step to the first");
+    f("relu", a.relu, "relu in place of tanh");
+  }
+};
+
+struct Rnn : ir::Face<"rnn"> {
+  using Attrs = RnnAttrs;
+};
+
+struct RnnGrad : ir::Face<"rnn_grad"> {
+  using Attrs = RnnAttrs;
+};
+
+}  // namespace pantala::op

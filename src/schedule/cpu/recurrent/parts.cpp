@@ -1,0 +1,95 @@
+#include "schedule/cpu/recurrent/parts.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "schedule/cpu/contract/parts.h"
+
+namespace pantala::schedule::cpu {
+
+using kir::Var;
+
+namespace {
+
+constexpr std::int64_t kMostRows = 8;
+
+}  // namespace
+
+int gate_count(Cell cell) { return cell == Cell::lstm ? 4 : cell == Cell::gru ? 3 : 1; }
+
+// Half of the registers hold sums, but no more rows than each worker gets.
+RecurrentTiling choose_tiling(const RecurrentSpec& spec, const RecurrentSizes& sizes,
+                              const Target& target, int workers) {
+  RecurrentTiling tiling;
+  tiling.lanes = target.lanes(spec.dtype);
+  const std::int64_t share = (sizes.batch + workers - 1) / workers,
+                     fit = target.vector_registers / 2 / gate_count(spec.cell);
+  tiling.rows = static_cast<int>(std::bit_floor(
+      static_cast<std::uint64_t>(std::clamp<std::int64_t>(std::min(share, fit), 1, kMostRows))));
+  tiling.whole = sizes.hidden % tiling.lanes == 0;
+  tiling.room = scratch_size((sizes.hidden + tiling.lanes - 1) / tiling.lanes * tiling.lanes);
+  return tiling;
+}
+
+std::int64_t recurrent_items(const RecurrentSizes& sizes, const RecurrentTiling& tiling) {
+  return (sizes.batch + tiling.rows - 1) / tiling.rows;
+}
+
+std::vector<std::int64_t> recurrent_params(const RecurrentSizes& sizes, bool from_the_last) {
+  return {sizes.steps, sizes.batch, sizes.hidden, from_the_last ? sizes.steps - 1 : 0,
+          from_the_last ? -1 : 1};
+}
+
+void RecurrentWriter::open_item() {
+  steps = b.param("steps");
+  batch = b.param("batch");
+  hidden = b.param("hidden");
+  start = b.param("start");
+  direction = b.param("direction");
+  for (int row = 0; row < tiling.rows; ++row)
+    rows_.push_back(min(b.item() * tiling.rows + row, batch - 1));
+}
+
+void RecurrentWriter::each_step(const std::function<void(Var, Var)>& body) {
+  b.loop(b.i64(0), steps, b.i64(1), [&](Var number) { body(number, start + number * direction); });
+}
+
+void RecurrentWriter::each_vector(const std::function<void(Var)>& body) {
+  b.loop(b.i64(0), hidden, b.i64(tiling.lanes), body);
+}
+
+void RecurrentWriter::each_row(const std::function<void(int)>& body) const {
+  for (int row = 0; row < tiling.rows; ++row) body(row);
+}
+
+Var RecurrentWriter::mask(Var unit) {
+  return tiling.whole ? Var() : first_lanes(b, hidden - unit, tiling.lanes);
+}
+
+Var RecurrentWriter::load(kir::BufferId buffer, Var at, Var unit) {
+  return b.load(buffer, at, tiling.lanes, mask(unit));
+}
+
+void RecurrentWriter::store(kir::BufferId buffer, Var at, Var unit, Var value) {
+  b.store(buffer, at, value, mask(unit));
+}
+
+std::vector<Var> RecurrentWriter::products(kir::BufferId weight, Var unit,
+                                           const std::function<Var(int, int, Var)>& factor,
+                                           const std::function<Var(int, Var)>& weight_at) {
+  const Var within = mask(unit);
+  const std::vector<Var> zeros(static_cast<std::size_t>(tiling.rows * gates), number(0));
+  return b.loop(b.i64(0), hidden, b.i64(1), zeros, [&](Var k, std::span<const Var> carried) {
+    std::vector<Var> next(carried.begin(), carried.end());
+    for (int gate = 0; gate < gates; ++gate) {
+      const Var w = b.load(weight, weight_at(gate, k) + unit, tiling.lanes, within);
+      for (int row = 0; row < tiling.rows; ++row) {
+        Var& sum = next[static_cast<std::size_t>(row * gates + gate)];
+        sum = b.fma(b.splat(factor(row, gate, k), tiling.lanes), w, sum);
+      }
+    }
+    return next;
+  });
+}
+
+}  // namespace pantala::schedule::cpu

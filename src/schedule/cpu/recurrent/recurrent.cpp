@@ -1,0 +1,131 @@
+#include "schedule/cpu/recurrent/recurrent.h"
+
+#include <fmt/format.h>
+
+#include "ops/face.h"
+#include "ops/recurrent.h"
+#include "schedule/append.h"
+#include "schedule/building.h"
+#include "schedule/cpu/recurrent/kernel.h"
+
+namespace pantala::schedule::cpu {
+
+namespace {
+
+struct Walk {
+  Cell cell = Cell::lstm;
+  bool reverse = false, is_grad = false;
+};
+
+Walk walk_of(const ir::Node& node) {
+  if (ops::is<op::Rnn>(node) || ops::is<op::RnnGrad>(node)) {
+    const auto attrs = ir::attributes<op::RnnAttrs>(node);
+    return {attrs.relu ? Cell::rnn_relu : Cell::rnn_tanh, attrs.reverse,
+            ops::is<op::RnnGrad>(node)};
+  }
+  return {ops::is<op::Lstm>(node) || ops::is<op::LstmGrad>(node) ? Cell::lstm : Cell::gru,
+          ir::attributes<op::RecurrentAttrs>(node).reverse,
+          ops::is<op::LstmGrad>(node) || ops::is<op::GruGrad>(node)};
+}
+
+class Recurrence {
+ public:
+  Recurrence(Building& building, const Group& group)
+      : building_(building),
+        context_(building.context()),
+        id_(group.anchors[0]),
+        node_(context_.node(id_)),
+        walk_(walk_of(node_)),
+        outputs_(group.outputs) {
+    const Shape& states =
+        walk_.is_grad ? context_.type(node_.inputs[0]).shape : node_.results[0].shape;
+    sizes_ = {states[0], states[1], states[2]};
+    const bool is_lstm = walk_.cell == Cell::lstm, is_gru = walk_.cell == Cell::gru;
+    spec_ = {.cell = walk_.cell,
+             .dtype = node_.results[0].dtype,
+             .save_c = is_lstm && !walk_.is_grad && wanted(1),
+             .save_gates = !walk_.is_grad && ((is_lstm && wanted(2)) || (is_gru && wanted(1))),
+             .has_dc = walk_.is_grad && is_lstm && node_.inputs.size() > 5};
+  }
+
+  KernelDraft build() {
+    const RecurrentTiling tiling =
+        choose_tiling(spec_, sizes_, context_.target, context_.options.workers);
+    KernelDraft draft;
+    draft.name = fmt::format("{}.{}", node_.op->name, id_);
+    draft.kernel = walk_.is_grad ? build_recurrent_grad("recurrent_grad", spec_, tiling)
+                                 : build_recurrent("recurrent", spec_, tiling);
+    draft.set.items = recurrent_items(sizes_, tiling);
+    draft.set.buffers = buffers();
+    for (const std::int64_t value : recurrent_params(sizes_, walk_.reverse != walk_.is_grad))
+      draft.set.params.push_back(ParamValue::of(value));
+    draft.flops = 2.0 * gate_count(spec_.cell) * static_cast<double>(sizes_.steps) *
+                  static_cast<double>(sizes_.batch) * static_cast<double>(sizes_.hidden) *
+                  static_cast<double>(sizes_.hidden);
+    return draft;
+  }
+
+ private:
+  bool wanted(std::uint32_t r) const {
+    for (const GroupOutput& output : outputs_)
+      if (output.value == ValueId{id_, r}) return true;
+    return false;
+  }
+  // The buffer of a result; one that nobody reads gets memory all the same.
+  std::uint32_t result(std::uint32_t r) {
+    for (const GroupOutput& output : outputs_)
+      if (output.value == ValueId{id_, r}) return output.buffer;
+    return building_.add_scratch_tensor(fmt::format("unused.{}.{}", id_, r), node_.results[r].dtype,
+                                        node_.results[r].shape);
+  }
+  // All operands, then the results but for those that are left out.
+  std::vector<std::uint32_t> buffers() {
+    std::vector<std::uint32_t> all;
+    for (const ValueId input : node_.inputs) all.push_back(context_.buffer_of(input));
+    for (std::uint32_t r = 0; r < node_.results.size(); ++r)
+      if (walk_.is_grad || r == 0 || wanted(r)) all.push_back(result(r));
+    return all;
+  }
+
+  Building& building_;
+  const Context& context_;
+  std::uint32_t id_;
+  const ir::Node& node_;
+  const Walk walk_;
+  const std::vector<GroupOutput>& outputs_;
+  RecurrentSizes sizes_;
+  RecurrentSpec spec_;
+};
+
+bool must_store(const Context& context, std::uint32_t node, std::size_t operand,
+                const IsStored& is_stored) {
+  return !is_stored(context.node(node).inputs[operand]);
+}
+
+Reads reads_of_operands(const Context& context, const ValueInfo& info, std::uint32_t node) {
+  const ir::Node& n = context.node(node);
+  std::vector<ValueId> stored;
+  for (const ValueId input : n.inputs)
+    if (info.is_stored(input)) stored.push_back(input);
+  return reads_whole(n.results[0].shape, stored);
+}
+
+}  // namespace
+
+const Archetype& recurrent_archetype() {
+  static const Archetype row{
+      .name = "recurrent",
+      .ops = {&ops::def<op::Lstm>(), &ops::def<op::LstmGrad>(), &ops::def<op::Gru>(),
+              &ops::def<op::GruGrad>(), &ops::def<op::Rnn>(), &ops::def<op::RnnGrad>()},
+      .append = append_widened,
+      .must_store = must_store,
+      .reads = reads_of_operands,
+      .stores_once = true,
+      .row_major = true,
+      .build = [](Building& building,
+                  const Group& group) { return std::vector{Recurrence(building, group).build()}; },
+  };
+  return row;
+}
+
+}  // namespace pantala::schedule::cpu
