@@ -27,15 +27,17 @@ namespace fs = std::filesystem;
 
 struct ExportVerbOptions {
   std::string source, out, checkpoint = "last", weights;
-  std::int64_t batch = 1, opset = onnx::ExportOptions{}.opset;
+  std::int64_t batch = 0;  // 0: any
+  std::int64_t opset = onnx::ExportOptions{}.opset;
   bool json = false;
 };
 
 struct Exported {
-  Graph graph;
+  onnx::GraphOfBatch graph;
   Weights weights;
   std::string from;   // for the report
   std::string given;  // what its input must be
+  std::vector<std::pair<std::string, std::string>> metadata = {};
 };
 
 // Normalisation is the loader's part, not the model's.
@@ -44,6 +46,31 @@ std::string input_text(const run::DataFacts& facts) {
   const std::string scaled = facts.factor == 1 ? "x" : fmt::format("x * {:.6g}", facts.factor);
   if (facts.mean.empty()) return scaled;
   return fmt::format("({} - mean) / std, with the numbers of the run's data.json", scaled);
+}
+
+// What somebody who has the file alone must know of the data, as JSON.
+std::vector<std::pair<std::string, std::string>> metadata_of(const run::DataFacts& facts) {
+  using Json = nlohmann::ordered_json;
+  std::vector<std::pair<std::string, std::string>> list{
+      {"task", std::string(run::task_name(facts.task()))}};
+  if (!facts.names.empty()) list.emplace_back("classes", Json(facts.names).dump());
+  if (facts.factor != 1 || !facts.mean.empty())
+    list.emplace_back(
+        "normalization",
+        Json{{"factor", facts.factor}, {"mean", facts.mean}, {"std", facts.std}}.dump());
+  if (facts.columns.empty()) return list;
+  Json columns = Json::array();
+  for (const data::Column& column : facts.columns)
+    columns.push_back({{"name", column.name}, {"texts", column.texts}});
+  list.emplace_back("columns", columns.dump());
+  return list;
+}
+
+// Without the output that only metrics need.
+Graph own_outputs(const Graph& graph) {
+  std::vector<std::pair<std::string, Tensor>> outputs = graph.outputs();
+  std::erase_if(outputs, [](const auto& output) { return output.first == run::kByPosition; });
+  return graph.with_outputs(outputs);
 }
 
 Exported of_run(const ExportVerbOptions& options) {
@@ -55,10 +82,14 @@ Exported of_run(const ExportVerbOptions& options) {
   const train::AveragesInUse averages(trained.trainer.session(), trained.has_averages());
   const ModelFactory factory =
       run::model_factory(trained.config, run::model_shape(trained.config, trained.facts));
-  return {.graph = factory(options.batch, Phase::evaluation).graph,
+  return {.graph =
+              [factory](std::int64_t batch) {
+                return own_outputs(factory(batch, Phase::evaluation).graph);
+              },
           .weights = trained.trainer.session().weights(),
           .from = fmt::format("{}, {}", options.source, trained.checkpoint),
-          .given = input_text(trained.facts)};
+          .given = input_text(trained.facts),
+          .metadata = metadata_of(trained.facts)};
 }
 
 // Through a session: names are checked as always, and other float types are converted.
@@ -66,11 +97,13 @@ Exported of_preset(const ExportVerbOptions& options) {
   const zoo::Preset& preset = zoo::preset(options.source);
   if (options.weights.empty())
     throw TypeError(fmt::format("model {} needs --weights FILE.safetensors", preset.name));
-  Graph graph = preset.make({.batch = options.batch, .training = false}).graph;
-  Session session = build_inference_session(graph);
+  const auto graph = [preset](std::int64_t batch) {
+    return preset.make({.batch = batch, .training = false}).graph;
+  };
+  Session session = build_inference_session(graph(1));
   session.load_weights(Weights::open(options.weights));
   Weights weights = session.weights();
-  return {.graph = std::move(graph),
+  return {.graph = graph,
           .weights = std::move(weights),
           .from = fmt::format("{}, {}", preset.name, options.weights),
           .given = ""};
@@ -87,22 +120,38 @@ Exported open_source(const ExportVerbOptions& options) {
   return of_preset(options);
 }
 
+onnx::ExportedBatch write_file(const ExportVerbOptions& options, const Exported& exported) {
+  const onnx::ExportOptions how{.opset = options.opset, .metadata = exported.metadata};
+  if (options.batch == 0)
+    return onnx::export_model(exported.graph, exported.weights, options.out, how);
+  onnx::export_model(exported.graph(options.batch), exported.weights, options.out, how);
+  return {.symbolic = false};
+}
+
+std::string batch_text(const onnx::ExportedBatch& batch, std::int64_t asked) {
+  if (batch.symbolic) return "it takes batches of any size";
+  if (batch.reason.empty()) return fmt::format("it takes batches of {}", asked);
+  return fmt::format("it takes batches of 1: another size is not possible, {}", batch.reason);
+}
+
 int export_source(const ExportVerbOptions& options) {
   const Exported exported = open_source(options);
-  onnx::export_model(exported.graph, exported.weights, options.out, {.opset = options.opset});
+  const onnx::ExportedBatch batch = write_file(options, exported);
   const std::uintmax_t bytes = fs::file_size(options.out);
+  nlohmann::ordered_json size = std::max<std::int64_t>(options.batch, 1);
+  if (batch.symbolic) size = "any";
   if (options.json)
     fmt::print("{}\n", nlohmann::ordered_json{{"file", options.out},
                                               {"from", exported.from},
                                               {"input", exported.given},
                                               {"opset", options.opset},
-                                              {"batch", options.batch},
+                                              {"batch", size},
                                               {"bytes", bytes}}
                            .dump());
   else
     fmt::print(
-        "{}: {} bytes, operators of version {}, from {}; read again, it computes the same\n{}",
-        options.out, bytes, options.opset, exported.from,
+        "{}: {} bytes, operators of version {}, from {}; read again, it computes the same\n{}\n{}",
+        options.out, bytes, options.opset, exported.from, batch_text(batch, options.batch),
         exported.given.empty() ? "" : fmt::format("its input is {}\n", exported.given));
   return 0;
 }
@@ -119,9 +168,10 @@ Run export_verb(CLI::App& verb) {
       ->capture_default_str();
   verb.add_option("--weights", options->weights,
                   "Of a model: a safetensors file, its index, or a folder with one");
-  verb.add_option("--batch", options->batch, "Items that the model takes at once")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
-      ->capture_default_str();
+  verb.add_option("--batch", options->batch,
+                  "Items that the model takes at once; otherwise any number, a symbolic size "
+                  "'batch', if the model can be written so")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
   verb.add_option("--opset", options->opset, "The version of the ONNX operators")
       ->capture_default_str();
   verb.add_flag("--json", options->json, "Tell what was written as JSON");

@@ -5,10 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "pantala/graph.h"
@@ -30,6 +32,9 @@ struct ImportOptions {
   bool trainable = true;
   // Batch norm with the statistics of the batch (running ones become states), dropout active.
   bool training = false;
+  // Batch norm with running statistics, no dropout, also where the file asks for training. Neither
+  // of the two: as the file says.
+  bool evaluation = false;
 };
 
 struct Model {
@@ -37,6 +42,9 @@ struct Model {
   Weights weights;   // of its parameters and states
   std::string name;  // of the file's graph
   std::int64_t opset = 0;
+  // Of a model for training: what would not be trained as PyTorch trains the network that the file
+  // was made from, a line each.
+  std::vector<std::string> warnings = {};
 };
 // Constants and shapes are computed when the file is read; what is left is the graph. Nodes may
 // stand in any order, and external data lie beside the file (never outside of its folder). IoError,
@@ -70,6 +78,7 @@ struct Summary {
   std::vector<Value> inputs, outputs;             // inputs without those that are initialisers
   std::map<std::string, std::int64_t> operators;  // how many nodes of each
   std::vector<Tensor> tensors;                    // initialisers
+  std::vector<std::pair<std::string, std::string>> metadata;  // what the file says about itself
 };
 // IoError, or ParseError for what is no ONNX file.
 Summary summarize(const std::filesystem::path& path);
@@ -84,6 +93,8 @@ struct ExportOptions {
   // Weights of more bytes go beside the file, as external data NAME.onnx.data: a file of the format
   // cannot be larger than 2 GB.
   std::uint64_t max_inline_bytes = std::uint64_t{3} << 29;
+  // Names and texts that go with the file: names of classes, how inputs are normalised.
+  std::vector<std::pair<std::string, std::string>> metadata = {};
 };
 // Outputs of the graph, forward only; parameters and states become initialisers, as do all values
 // that depend on constants alone. Weights that no output needs are left out. UnsupportedError
@@ -91,5 +102,16 @@ struct ExportOptions {
 // file is written in one step.
 void export_model(const Graph& graph, const Weights& weights, const std::filesystem::path& path,
                   const ExportOptions& options = {});
+
+// The same of a model that can be made for any batch size: the file's inputs and outputs have the
+// symbolic size "batch" where the graphs of two sizes differ. Before the file gets its name it is
+// read for batches of 1 and 3 and compared with the graphs of these sizes.
+using GraphOfBatch = std::function<Graph(std::int64_t batch)>;
+struct ExportedBatch {
+  bool symbolic = true;
+  std::string reason = {};  // why it is not: the file is that of a batch of 1 then
+};
+ExportedBatch export_model(const GraphOfBatch& graph, const Weights& weights,
+                           const std::filesystem::path& path, const ExportOptions& options = {});
 
 }  // namespace pantala::onnx

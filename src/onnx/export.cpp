@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -14,6 +15,7 @@
 #include "io/file.h"
 #include "ir/leaves.h"
 #include "onnx/export_rules.h"
+#include "onnx/export_symbolic.h"
 #include "onnx/export_verify.h"
 #include "onnx/proto.h"
 #include "ops/expansion.h"
@@ -123,7 +125,8 @@ void check_weights(const Graph& graph, const Weights& weights) {
         fmt::format("export: the weights do not fit the graph:\n  {}", fmt::join(wrong, "\n  ")));
 }
 
-void write_leaves(const Graph& graph, const Weights& weights, GraphWriter& writer,
+// Without weights initialisers have no data.
+void write_leaves(const Graph& graph, const Weights* weights, GraphWriter& writer,
                   pb::GraphProto& proto) {
   for (const Leaf& leaf : graph.leaves()) {
     writer.define(leaf.value.id(), leaf.name);
@@ -138,7 +141,8 @@ void write_leaves(const Graph& graph, const Weights& weights, GraphWriter& write
       continue;
     }
     set_tensor(tensor, leaf.name, leaf.value.type());
-    const std::span<const std::byte> bytes = weights.bytes(leaf.name);
+    if (weights == nullptr) continue;
+    const std::span<const std::byte> bytes = weights->bytes(leaf.name);
     tensor.set_raw_data(bytes.data(), bytes.size());
   }
 }
@@ -170,7 +174,7 @@ void write_outputs(const Graph& graph, GraphWriter& writer, pb::GraphProto& prot
   }
 }
 
-pb::ModelProto make_model(const Graph& wanted, const Weights& weights, std::int64_t opset) {
+pb::ModelProto make_model(const Graph& wanted, const Weights* weights, std::int64_t opset) {
   const Graph graph = expanded(wanted, opset);
   pb::ModelProto model;
   model.set_ir_version(format_version(opset));
@@ -185,7 +189,7 @@ pb::ModelProto make_model(const Graph& wanted, const Weights& weights, std::int6
   for (const auto& [name, value] : graph.data()->outputs) taken.insert(name);
   GraphWriter writer(graph, proto, opset, std::move(taken));
   check_supported(graph, writer);
-  check_weights(graph, weights);
+  if (weights != nullptr) check_weights(graph, *weights);
   write_leaves(graph, weights, writer, proto);
   for (std::uint32_t id = 0; id < graph.data()->nodes().size(); ++id) {
     const NodeWriter node(writer, id);
@@ -264,8 +268,11 @@ class ScratchFolder {
   std::filesystem::path path_;
 };
 
-void write_with_external_data(pb::ModelProto& model, const Graph& wanted, const Weights& weights,
-                              const std::filesystem::path& path, bool verify) {
+// How a file is proven before it gets its name; empty: it is not.
+using Proof = std::function<void(const FileToVerify&)>;
+
+void write_with_external_data(pb::ModelProto& model, const std::filesystem::path& path,
+                              const Proof& proof) {
   const std::string location = path.filename().string() + ".data";
   const ScratchFolder scratch(path);
   {
@@ -274,7 +281,7 @@ void write_with_external_data(pb::ModelProto& model, const Graph& wanted, const 
     io::write_file(scratch.path() / location, views);
   }
   const std::string bytes = serialized(model);
-  if (verify) verify_export(wanted, weights, as_bytes(bytes), path.string(), scratch.path());
+  if (proof) proof({as_bytes(bytes), path.string(), scratch.path()});
   std::error_code error;
   std::filesystem::rename(scratch.path() / location, path.parent_path() / location, error);
   if (error)
@@ -283,21 +290,78 @@ void write_with_external_data(pb::ModelProto& model, const Graph& wanted, const 
   io::write_file(path, bytes);
 }
 
+void write(pb::ModelProto& model, const std::filesystem::path& path, const ExportOptions& options,
+           const Proof& proof) {
+  for (const auto& [key, value] : options.metadata) {
+    pb::StringStringEntryProto& entry = *model.add_metadata_props();
+    entry.set_key(key);
+    entry.set_value(value);
+  }
+  if (initializer_bytes(model.graph()) > options.max_inline_bytes)
+    return write_with_external_data(model, path, proof);
+  const std::string bytes = serialized(model);
+  model.Clear();
+  if (proof) proof({as_bytes(bytes), path.string(), {}});
+  io::write_file(path, bytes);
+}
+
+void check_opset(const ExportOptions& options) {
+  if (options.opset < kOldestWritten || options.opset > kNewestWritten)
+    throw TypeError(fmt::format("export: opset must be between {} and {}, got {}", kOldestWritten,
+                                kNewestWritten, options.opset));
+}
+
+// TypeError and UnsupportedError also where a model cannot be made for another batch.
+pb::ModelProto make_symbolic_model(const GraphOfBatch& graph, const Weights& weights,
+                                   const ExportOptions& options) {
+  const Graph one = with_wanted_outputs(graph(kOneBatch), options.outputs);
+  std::set<std::string> leaves;
+  for (const Leaf& leaf : one.leaves()) leaves.insert(leaf.name);
+  pb::ModelProto model = make_model(one, &weights, options.opset);
+  make_batch_symbolic(
+      model,
+      make_model(with_wanted_outputs(graph(kOtherBatch), options.outputs), nullptr, options.opset),
+      leaves);
+  return model;
+}
+
 }  // namespace
 
 void export_model(const Graph& graph, const Weights& weights, const std::filesystem::path& path,
                   const ExportOptions& options) {
-  if (options.opset < kOldestWritten || options.opset > kNewestWritten)
-    throw TypeError(fmt::format("export: opset must be between {} and {}, got {}", kOldestWritten,
-                                kNewestWritten, options.opset));
+  check_opset(options);
   const Graph wanted = with_wanted_outputs(graph, options.outputs);
-  pb::ModelProto model = make_model(wanted, weights, options.opset);
-  if (initializer_bytes(model.graph()) > options.max_inline_bytes)
-    return write_with_external_data(model, wanted, weights, path, options.verify);
-  const std::string bytes = serialized(model);
-  model.Clear();
-  if (options.verify) verify_export(wanted, weights, as_bytes(bytes), path.string(), {});
-  io::write_file(path, bytes);
+  pb::ModelProto model = make_model(wanted, &weights, options.opset);
+  Proof proof;
+  if (options.verify)
+    proof = [&](const FileToVerify& file) { verify_export(wanted, weights, file, {}); };
+  write(model, path, options, proof);
+}
+
+ExportedBatch export_model(const GraphOfBatch& graph, const Weights& weights,
+                           const std::filesystem::path& path, const ExportOptions& options) {
+  check_opset(options);
+  // What is wrong with the model itself is said of the graph as it is.
+  const Graph single = with_wanted_outputs(graph(1), options.outputs);
+  make_model(single, nullptr, options.opset);
+  check_weights(single, weights);
+  Proof proof;
+  if (options.verify)
+    proof = [&](const FileToVerify& file) {
+      for (const std::int64_t batch : {1, 3})
+        verify_export(with_wanted_outputs(graph(batch), options.outputs), weights, file,
+                      {{kBatchName, batch}});
+    };
+  std::string reason;
+  try {
+    pb::ModelProto model = make_symbolic_model(graph, weights, options);
+    write(model, path, options, proof);
+    return {};
+  } catch (const TypeError& error) {
+    reason = error.what();
+  } catch (const UnsupportedError& error) { reason = error.what(); }
+  export_model(single, weights, path, options);
+  return {.symbolic = false, .reason = std::move(reason)};
 }
 
 }  // namespace pantala::onnx

@@ -74,9 +74,9 @@ std::string difference(const Literal& expected, const Literal& got) {
 
 }  // namespace
 
-void verify_export(const Graph& graph, const Weights& weights, std::span<const std::byte> file,
-                   const std::string& name, const std::filesystem::path& folder) {
-  const Model model = import_model(file, name, {}, folder);
+void verify_export(const Graph& graph, const Weights& weights, const FileToVerify& file,
+                   const std::map<std::string, std::int64_t>& sizes) {
+  const Model model = import_model(file.bytes, file.name, {.sizes = sizes}, file.folder);
   Session expected = session_of(graph, weights), got = session_of(model.graph, model.weights);
   run_both(expected, got, model.graph.leaves(LeafKind::input));
   std::vector<std::string> wrong;
@@ -86,7 +86,7 @@ void verify_export(const Graph& graph, const Weights& weights, std::span<const s
   }
   if (!wrong.empty())
     throw InternalError(
-        fmt::format("{}: not written, it would not compute what the graph does:\n  {}", name,
+        fmt::format("{}: not written, it would not compute what the graph does:\n  {}", file.name,
                     fmt::join(wrong, "\n  ")));
 }
 

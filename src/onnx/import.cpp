@@ -12,9 +12,12 @@
 #include "base/text.h"
 #include "ir/graph_data.h"
 #include "onnx/adapters.h"
+#include "onnx/merged_weights.h"
 #include "onnx/model_inputs.h"
 #include "onnx/node.h"
 #include "onnx/proto.h"
+#include "onnx/signatures.h"
+#include "onnx/training_notes.h"
 #include "pantala/error.h"
 #include "pantala/interpreter.h"
 #include "pantala/onnx.h"
@@ -38,6 +41,10 @@ std::int64_t opset_of(const pb::ModelProto& model, const std::string& name) {
                   [](const pb::NodeProto& node) { return is_default_domain(node.domain()); });
   if (version < 1 && needed)
     throw TypeError(fmt::format("{}: it does not say the version of its operators", name));
+  if (version > kNewestOpset)
+    throw UnsupportedError(
+        fmt::format("{}: its operators are of version {}; versions {} to {} are read", name,
+                    version, kOldestOpset, kNewestOpset));
   return version;
 }
 
@@ -51,6 +58,11 @@ class Importer {
   }
 
   Model run() {
+    for (const pb::NodeProto& node : graph_.node())
+      context_.read_names.insert(node.input().begin(), node.input().end());
+    for (const pb::ValueInfoProto& output : graph_.output())
+      context_.read_names.insert(output.name());
+    if (context_.options.training) context_.warnings = training_notes(model_, context_.source);
     values_ = leaf_values(graph_, context_);
     for (const int index : order_of_evaluation()) translate(graph_.node(index), index);
     if (!unsupported_.empty())
@@ -58,7 +70,8 @@ class Importer {
                                          counted(unsupported_.size(), "node"),
                                          fmt::join(unsupported_, "\n  ")));
     name_outputs();
-    return {std::move(context_.graph), std::move(context_.weights), graph_.name(), context_.opset};
+    return {std::move(context_.graph), std::move(context_.weights), graph_.name(), context_.opset,
+            std::move(context_.warnings)};
   }
 
  private:
@@ -146,6 +159,7 @@ class Importer {
         throw UnsupportedError(is_default_domain(node.domain())
                                    ? "there is no such operator here"
                                    : fmt::format("operators of '{}' are not read", node.domain()));
+      check_signature(node);
       if (!known_inputs) return;  // the reason is listed already
       const ir::Provenance where{base_name(context_.source.name),
                                  static_cast<std::uint32_t>(index + 1), label_of(node)};
@@ -222,7 +236,7 @@ class Importer {
             const std::vector<std::string>& sources) {
     for (int k = 0; k < node.output_size(); ++k) {
       const std::string& name = node.output(k);
-      if (name.empty()) continue;
+      if (name.empty() || !context_.read_names.contains(name)) continue;
       const Node::Result& result = results[static_cast<std::size_t>(k)];
       ValuePtr value;
       if (const Tensor* tensor = std::get_if<Tensor>(&result)) {
@@ -258,16 +272,25 @@ class Importer {
 
 }  // namespace
 
+namespace {
+
+Model import(pb::ModelProto model, const TensorSource& source, const ImportOptions& options) {
+  if (options.training && options.evaluation)
+    throw TypeError(source.name + ": it is read for training or for evaluation, not for both");
+  if (options.trainable) separate_merged_weights(model, source);
+  return Importer(model, source, options).run();
+}
+
+}  // namespace
+
 Model import_model(const std::filesystem::path& path, const ImportOptions& options) {
-  const pb::ModelProto model = read_model(path);
   const std::filesystem::path folder = path.parent_path();
-  return Importer(model, {path.string(), folder.empty() ? "." : folder}, options).run();
+  return import(read_model(path), {path.string(), folder.empty() ? "." : folder}, options);
 }
 
 Model import_model(std::span<const std::byte> file, const std::string& name,
                    const ImportOptions& options, const std::filesystem::path& folder) {
-  const pb::ModelProto model = parse_model(file, name);
-  return Importer(model, {name, folder}, options).run();
+  return import(parse_model(file, name), {name, folder}, options);
 }
 
 }  // namespace pantala::onnx

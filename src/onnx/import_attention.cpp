@@ -1,6 +1,6 @@
-// Attention and rotary positions, operators of version 23 and later. Attention that the op of the
-// same name has is that op; any other (caps, windows, caches, results in between) is written with
-// products and a softmax.
+// Attention and rotary positions, operators of version 23 and later. Attention is the op of the
+// same name, with masks, caches and windows; what it lacks (caps, results in between, values of
+// another size) is written with products and a softmax.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -62,6 +62,11 @@ Parts read_parts(Node& node) {
   return p;
 }
 
+// Whether positions alone say it, counted from 0 on both sides: then the op does so itself.
+bool is_plainly_causal(const Node& node, const Parts& p) {
+  return p.causal && p.past == 0 && !node.has(6);
+}
+
 // Which keys a query sees by its position, [.., queries, keys]; an empty handle: all.
 Tensor seen_by_position(Node& node, const Parts& p) {
   const Shape shape{p.q.dim(2), p.k.dim(2)};
@@ -121,13 +126,29 @@ Tensor attend_by_parts(Node& node, const Parts& p) {
   return matmul(weights, for_queries(node, p.v, heads));
 }
 
+// The file's mask and what positions hide, in one; an empty handle: everything is seen.
+Tensor one_mask(Node& node, const Parts& p) {
+  const Tensor seen = is_plainly_causal(node, p) ? Tensor() : seen_by_position(node, p);
+  if (!node.has(3)) return seen;
+  Tensor mask = whole_mask(node.tensor(3), p.k.dim(2));
+  if (mask.dtype() != boolean) mask = cast(mask, p.q.dtype());
+  if (!seen.valid()) return mask;
+  return mask.dtype() == boolean ? logical_and(mask, seen)
+                                 : where(seen, mask, full_beside(mask, {}, kMasked));
+}
+
+Tensor attend_by_op(Node& node, const Parts& p) {
+  AttentionOptions options{.causal = is_plainly_causal(node, p), .scale = p.scale};
+  if (options.causal && p.left >= 0 && p.left < p.k.dim(2)) options.window = p.left + 1;
+  const Tensor mask = one_mask(node, p);
+  return attention(p.q, p.k, p.v, options, mask.valid() ? std::optional(mask) : std::nullopt);
+}
+
 void convert_attention(Node& node) {
   const Parts p = read_parts(node);
-  const bool plain = !node.has(3) && !node.has(6) && !node.wants(3) && p.left < 0 && p.right < 0 &&
-                     node.attribute("softcap", 0.0) == 0 && (!p.causal || p.past == 0) &&
+  const bool by_op = !node.wants(3) && node.attribute("softcap", 0.0) == 0 &&
                      p.q.dim(3) == p.v.dim(3) && p.scale > 0;
-  const Tensor y = plain ? attention(p.q, p.k, p.v, {.causal = p.causal, .scale = p.scale})
-                         : attend_by_parts(node, p);
+  const Tensor y = by_op ? attend_by_op(node, p) : attend_by_parts(node, p);
   node.give(node.rank(0) == 3 ? without_heads(y) : y);
   node.give(1, p.k);
   node.give(2, p.v);

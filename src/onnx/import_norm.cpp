@@ -58,31 +58,44 @@ void convert_training_batch_norm(Node& node, const Tensor& x, double eps) {
   node.give(2, node.tensor(4) * keep + reshape(variance, channels) * (1 - keep));
 }
 
+// Whether the file itself wants the batch's statistics.
+bool asks_for_training(const Node& node) {
+  if (node.opset() < 7) return node.attribute("is_test", std::int64_t{0}) == 0;
+  if (node.opset() < 14) return node.results() > 1;
+  return node.attribute("training_mode", std::int64_t{0}) != 0;
+}
+
 void convert_batch_norm(Node& node) {
   const Tensor x = node.tensor(0);
   const double eps = node.attribute("epsilon", 1e-5);
   if (x.rank() < 2) node.fail("x needs channels as axis 1, got " + x.type().str());
   if (node.attribute("spatial", std::int64_t{1}) == 0)
     node.unsupported("statistics per position (spatial = 0)");
-  const bool asked = node.opset() < 7 ? node.attribute("is_test", std::int64_t{0}) == 0
-                                      : node.attribute("training_mode", std::int64_t{0}) != 0;
-  if (asked) {
+  const ImportOptions& import = node.options();
+  const bool has_states = import.trainable && node.value(3)->is_state && node.value(4)->is_state &&
+                          node.dtype(3) == f32 && node.dtype(4) == f32;
+  if (import.training && !has_states)
+    node.warn(
+        "its running mean and variance are no f32 weights of the file: they do not follow the "
+        "training");
+  if (asks_for_training(node) && !import.evaluation && !(import.training && has_states)) {
     convert_training_batch_norm(node, x, eps);
     return;
   }
-  const Tensor weight = node.tensor(1), bias = node.tensor(2);
-  const bool has_states = node.value(3)->is_state && node.value(4)->is_state &&
-                          node.dtype(3) == f32 && node.dtype(4) == f32;
-  if (!node.options().training || !node.options().trainable || !has_states) {
-    node.give(batch_norm_eval(x, weight, bias, node.tensor(3), node.tensor(4), {.eps = eps}));
-    return;
+  const Tensor weight = node.tensor(1), bias = node.tensor(2), mean = node.tensor(3),
+               variance = node.tensor(4);
+  BatchNormResult result{.y = {}, .running_mean = mean, .running_var = variance};
+  if (import.training && has_states) {
+    const BatchNormOptions options{.momentum = 1 - node.attribute("momentum", 0.9), .eps = eps};
+    result = batch_norm_train(x, weight, bias, mean, variance, options);
+    node.graph().update(mean, result.running_mean);
+    node.graph().update(variance, result.running_var);
+  } else {
+    result.y = batch_norm_eval(x, weight, bias, mean, variance, {.eps = eps});
   }
-  const Tensor mean = node.own_state(3), variance = node.own_state(4);
-  const BatchNormOptions options{.momentum = 1 - node.attribute("momentum", 0.9), .eps = eps};
-  const BatchNormResult result = batch_norm_train(x, weight, bias, mean, variance, options);
-  node.graph().update(mean, result.running_mean);
-  node.graph().update(variance, result.running_var);
   node.give(result.y);
+  node.give(1, result.running_mean);
+  node.give(2, result.running_var);
 }
 
 // --- norms over trailing axes

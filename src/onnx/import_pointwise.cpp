@@ -2,6 +2,7 @@
 // number of inputs, on integers, or made of several ops.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -16,8 +17,19 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // --- arithmetic
 
+void refuse_zeros(const Node& node) {
+  if (is_float(node.dtype(1)) || !node.is_constant(1)) return;
+  const std::shared_ptr<const Literal> divisor = node.constant(1);
+  const auto zero = std::find(divisor->i().begin(), divisor->i().end(), 0);
+  if (zero != divisor->i().end())
+    node.fail(
+        fmt::format("element {} of its divisor {} is 0; integers are divided by other numbers only",
+                    zero - divisor->i().begin(), node.type(1).str()));
+}
+
 // Integers are divided in f64, which is exact up to 2^53, and rounded towards 0.
 void convert_div(Node& node) {
+  refuse_zeros(node);
   const Tensor a = node.tensor(0), b = node.tensor(1);
   node.give(is_float(a.dtype()) ? a / b : cast(cast(a, f64) / cast(b, f64), a.dtype()));
 }
@@ -39,6 +51,7 @@ void convert_pow(Node& node) {
 
 // With fmod the remainder has the sign of the dividend, without that of the divisor.
 void convert_mod(Node& node) {
+  refuse_zeros(node);
   const Tensor a = node.tensor(0), b = node.tensor(1);
   const Tensor rest = mod(a, b);
   if (node.attribute("fmod", std::int64_t{0}) != 0) {
@@ -212,7 +225,7 @@ void convert_dropout(Node& node) {
   const Tensor x = node.tensor(0);
   const bool inputs = node.opset() >= 12;
   // The file may ask for it by itself; outside of training it is the identity.
-  const bool asked = inputs && node.has(2) && node.integer(2) != 0;
+  const bool asked = inputs && node.has(2) && node.integer(2) != 0 && !node.options().evaluation;
   const double ratio = !inputs ? node.attribute("ratio", 0.5) : node.has(1) ? node.number(1) : 0.5;
   const bool active = (asked || node.options().training) && ratio > 0;
   if (active && node.wants(1)) node.unsupported("the mask of an active dropout is not available");

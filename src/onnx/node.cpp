@@ -68,20 +68,6 @@ Tensor Node::tensor(int input) {
   return input == 1 ? aligned(found) : found;
 }
 
-Tensor Node::own_state(int input) {
-  const Value& given = *value(input);
-  const Tensor state = tensor(input);
-  const auto& updates = graph_.data()->updates;
-  const auto taken = [&](const auto& update) { return update.first == state.id().node; };
-  if (std::none_of(updates.begin(), updates.end(), taken)) return state;
-  std::string name;
-  for (int k = 2; name.empty() || context_.weights.contains(name); ++k)
-    name = fmt::format("{}.{}", given.name, k);
-  const Tensor copy = graph_.state(name, given.type.shape, init::zeros(), given.type.dtype);
-  context_.weights.set(name, given.type, tensor_bytes(*given.weight, context_.source));
-  return copy;
-}
-
 Tensor Node::aligned(const Tensor& second) const {
   if (opset() >= 7 || attribute("broadcast", std::int64_t{0}) == 0 || !has_attribute("axis"))
     return second;
@@ -197,7 +183,10 @@ IntList Node::integers(int input, std::string_view name) const {
 }
 
 // --- results
-bool Node::wants(int result) const { return result < results() && !proto_.output(result).empty(); }
+bool Node::wants(int result) const {
+  return result < results() && !proto_.output(result).empty() &&
+         context_.read_names.contains(proto_.output(result));
+}
 
 void Node::give(int result, const Tensor& value) {
   if (!wants(result)) return;
@@ -229,6 +218,9 @@ void Node::spend_elements(std::int64_t count) {
   context_.elements_left -= count;
 }
 
+void Node::warn(const std::string& text) {
+  context_.warnings.push_back(fmt::format("{} '{}': {}", op(), label_of(proto_), text));
+}
 void Node::unsupported(const std::string& reason) const { throw UnsupportedError(reason); }
 void Node::fail(const std::string& reason) const { throw TypeError(reason); }
 

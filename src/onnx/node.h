@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <variant>
 #include <vector>
 
@@ -44,6 +45,8 @@ struct Context {
   // Elements that may still be computed while the file is read: a small file must not become huge
   // constants. What is beyond stays in the graph.
   std::int64_t elements_left = 0;
+  std::unordered_set<std::string> read_names = {};  // by nodes, or as outputs of the graph
+  std::vector<std::string> warnings = {};           // of what is not trained as PyTorch would
 
   // The value as a tensor of the graph.
   Tensor tensor(Value& value);
@@ -78,9 +81,6 @@ class Node {
   // shape.
   Tensor tensor(int input);
   std::vector<Tensor> tensors();
-  // A state that this node may update: a second one of the same first values if another node
-  // updates it already.
-  Tensor own_state(int input);
   // Whether the number is known and no parameter.
   bool is_constant(int input) const;
   // UnsupportedError, with the advice to bind it, for an input that is not known yet.
@@ -106,7 +106,7 @@ class Node {
 
   // --- results
   int results() const { return static_cast<int>(results_.size()); }
-  bool wants(int result) const;
+  bool wants(int result) const;  // whether anybody reads it
   void give(const Tensor& value) { give(0, value); }
   void give(int result, const Tensor& value);
   void give_constant(int result, Literal value);
@@ -121,6 +121,8 @@ class Node {
   // file.
   void spend_elements(std::int64_t count);
 
+  // For users who train the model.
+  void warn(const std::string& text);
   [[noreturn]] void unsupported(const std::string& reason) const;
   [[noreturn]] void fail(const std::string& reason) const;
 

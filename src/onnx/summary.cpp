@@ -69,6 +69,8 @@ Summary summarize(const std::filesystem::path& path) {
   if (!model.producer_version().empty()) summary.producer += " " + model.producer_version();
   for (const pb::OperatorSetIdProto& set : model.opset_import())
     if (is_default_domain(set.domain())) summary.opset = std::max(summary.opset, set.version());
+  for (const pb::StringStringEntryProto& entry : model.metadata_props())
+    summary.metadata.emplace_back(entry.key(), entry.value());
   std::set<std::string> initialised;
   for (const pb::TensorProto& tensor : graph.initializer()) {
     initialised.insert(tensor.name());

@@ -65,7 +65,8 @@ DataFacts make_facts(const RunConfig& config, const data::Dataset& train, zoo::T
   if (task == zoo::Task::regression) facts.targets = targets_of(train);
   if (train.labels->shape.rank() == 2 && task == zoo::Task::classification)
     facts.positions = train.labels->shape[1];
-  if (config.data.normalize == "none") return facts;
+  const auto& takes_integers = model_of(config).takes_integers;
+  if (config.data.normalize == "none" || (takes_integers && takes_integers(config))) return facts;
   if (config.data.normalize == "imagenet") {
     add_imagenet(train, facts);
   } else {

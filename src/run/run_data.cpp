@@ -40,10 +40,12 @@ std::uint64_t hash_of(const RunData& data) {
   return hash;
 }
 
-// Language models learn from tokens, and nothing else does.
+// Language models learn from tokens alone; of the others only some take them.
 void check_kind(const RunConfig& config, const std::string& text, const Source& source) {
-  const bool language = model_of(config).vocabulary > 0;
+  const ModelRow& row = model_of(config);
+  const bool language = row.vocabulary > 0;
   if (language == source.tokens.has_value()) return;
+  if (source.tokens && row.token_count && row.token_count(config) > 0) return;
   const std::string& model = is_from_file(config) ? config.model.from : config.model.name;
   throw TypeError(
       language ? fmt::format("model {} learns from tokens ({}), which {} are not", model,
@@ -102,8 +104,10 @@ LabelledSets open_labelled(const Source& source, const SourceRequest& request,
   LabelledSets result{source.open(request)};
   result.task = task_of(task, result.train);
   const ModelRow& model = model_of(config);
-  const std::int64_t positions =
-      model.positions ? model.positions(config, item_shape(result.train, config)) : 0;
+  const Shape positions = model.positions && result.task == zoo::Task::classification
+                              ? model.positions(config, item_shape(result.train, config),
+                                                result.train.label_form().shape)
+                              : Shape{};
   for (data::Dataset* set : {&result.train, result.test ? &*result.test : nullptr}) {
     if (!set) continue;
     if (set->size() == 0) throw TypeError(fmt::format("{}: there are no items", set->name));
@@ -111,7 +115,7 @@ LabelledSets open_labelled(const Source& source, const SourceRequest& request,
     if (result.task == zoo::Task::regression)
       *set = with_targets(*set);
     else
-      check_classes(*set, positions);
+      *set = with_checked_classes(*set, positions);
   }
   if (!result.test) return result;
   check_same_items(*result.test, config, item_shape(result.train, config));
@@ -205,7 +209,7 @@ ModelShape model_shape(const RunConfig& config, const DataFacts& facts) {
   return {.item = facts.tokens ? facts.item.vec() : model_of(config).item(config, facts.item),
           .task = facts.task(),
           .classes = facts.classes,
-          .by_position = facts.positions > 0,
+          .positions = facts.positions,
           .targets = facts.targets,
           .target_scale = {.mean = facts.target_mean, .deviation = facts.target_std}};
 }

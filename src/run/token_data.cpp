@@ -10,7 +10,9 @@ data::TokenOptions token_options(const TokenForm& form, const RunConfig& config,
                                  std::int64_t vocabulary) {
   if (vocabulary == 0) vocabulary = config.data.vocabulary;
   if (vocabulary == 0) vocabulary = form.vocabulary;
-  if (vocabulary == 0) vocabulary = model_of(config).vocabulary;
+  const ModelRow& model = model_of(config);
+  if (vocabulary == 0) vocabulary = model.vocabulary;
+  if (vocabulary == 0 && model.token_count) vocabulary = model.token_count(config);
   const std::string& type = config.data.token_type;
   const data::TokenType of_config = type == "u8"    ? data::TokenType::u8
                                     : type == "u16" ? data::TokenType::u16

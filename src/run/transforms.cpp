@@ -45,11 +45,26 @@ void add_window(const Shape& item, const Sides& sides, const RunConfig& config, 
   if (sides.crop > 0 && !training) steps.emplace_back(data::CenterCrop{sides.crop, sides.crop});
 }
 
+// What moves the positions of an item would have to move their labels too.
+void check_labels_stay(const RunConfig& config, const DataFacts& facts, const std::string& name) {
+  if (facts.positions == 0) return;
+  const auto& data = config.data;
+  const bool flips = facts.item.rank() > 2 && (data.crop_pad > 0 || data.flip);
+  if (flips || data.resize > 0 || data.crop > 0 || data.random_area > 0)
+    throw TypeError(fmt::format(
+        "{}: every position of an item has a label; data.resize, data.crop, data.random_area, "
+        "data.crop_pad and data.flip would move the positions alone",
+        name));
+}
+
 std::vector<data::Transform> transforms(const data::Dataset& dataset, const RunConfig& config,
                                         const DataFacts& facts, Use use) {
   if (facts.tokens) return {};
   std::vector<data::Transform> steps = geometry(dataset, config, use);
-  if (facts.factor != 1 || dataset.item_form().dtype != f32)
+  check_labels_stay(config, facts, dataset.name);
+  const auto& takes_integers = model_of(config).takes_integers;
+  const bool integers = takes_integers && takes_integers(config);
+  if (!integers && (facts.factor != 1 || dataset.item_form().dtype != f32))
     steps.emplace_back(data::Scale{facts.factor});
   if (use == Use::training && (config.data.crop_pad > 0 || config.data.flip)) {
     const int rank = facts.item.rank();

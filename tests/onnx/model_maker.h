@@ -1,6 +1,7 @@
 // Puts small ONNX models together, node by node; an attribute belongs to the node before it.
 #pragma once
 
+#include <google/protobuf/unknown_field_set.h>
 #include <onnx/onnx_pb.h>
 
 #include <cstdint>
@@ -50,6 +51,15 @@ class ModelMaker {
     tensor.mutable_raw_data()->resize(static_cast<std::size_t>(count) * sizeof(float), '\x3e');
     return *this;
   }
+  ModelMaker& weight(const std::string& name, const Sizes& sizes,
+                     const std::vector<float>& values) {
+    weight(name, sizes);
+    std::string& data = *model_.mutable_graph()
+                             ->mutable_initializer(model_.graph().initializer_size() - 1)
+                             ->mutable_raw_data();
+    std::memcpy(data.data(), values.data(), values.size() * sizeof(float));
+    return *this;
+  }
   ModelMaker& integers(const std::string& name, const Sizes& values, bool raw = false) {
     ::onnx::TensorProto& tensor = *model_.mutable_graph()->add_initializer();
     tensor.set_name(name);
@@ -90,6 +100,18 @@ class ModelMaker {
   }
   ModelMaker& with(const std::string& name, const std::string& value) {
     attribute(name, ::onnx::AttributeProto::STRING).set_s(value);
+    return *this;
+  }
+  // The layer that the node before belongs to, as PyTorch's newer exporter writes it: in a field
+  // that is newer than the schema.
+  ModelMaker& in_layer(const std::string& layer, const std::string& function = "f") {
+    ::onnx::StringStringEntryProto entry;
+    entry.set_key("pkg.torch.onnx.name_scopes");
+    entry.set_value("['', '" + layer + "', '" + function + "']");
+    ::onnx::GraphProto& graph = *model_.mutable_graph();
+    graph.mutable_node(graph.node_size() - 1)
+        ->mutable_unknown_fields()
+        ->AddLengthDelimited(9, entry.SerializeAsString());
     return *this;
   }
   ::onnx::ModelProto made(const Names& outputs) {

@@ -35,7 +35,8 @@ std::string as_text(const Summary& summary, const std::string& path) {
                   summary.producer.empty() ? "" : fmt::format(", made by {}", summary.producer),
                   counted(static_cast<std::size_t>(totals.nodes), "node"),
                   counted(summary.tensors.size(), "initialiser"), size_text(totals.bytes));
-  std::vector<std::vector<std::string>> values, operators, tensors;
+  std::vector<std::vector<std::string>> values, operators, tensors, metadata;
+  for (const auto& [key, value] : summary.metadata) metadata.push_back({key, value});
   for (const Summary::Value& value : summary.inputs)
     values.push_back({"input", value.name, value.str()});
   for (const Summary::Value& value : summary.outputs)
@@ -51,6 +52,7 @@ std::string as_text(const Summary& summary, const std::string& path) {
     text += table_text(columns, rows);
   };
   add({{"kind"}, {"name"}, {"type"}}, values);
+  add({{"metadata"}, {"text"}}, metadata);
   add({{"operator"}, {.title = "nodes", .is_number = true}}, operators);
   add({{"initialiser"}, {"dtype"}, {"shape"}, {.title = "bytes", .is_number = true}, {"file"}},
       tensors);
@@ -74,11 +76,14 @@ std::string as_json(const Summary& summary, const std::string& path) {
                        {"bytes", tensor.bytes}});
     if (!tensor.external.empty()) tensors.back()["file"] = tensor.external;
   }
+  Json metadata = Json::object();
+  for (const auto& [key, value] : summary.metadata) metadata[key] = value;
   const Json document = {{"kind", "onnx"},
                          {"path", path},
                          {"name", summary.name},
                          {"producer", summary.producer},
                          {"opset", summary.opset},
+                         {"metadata", metadata},
                          {"inputs", values_json(summary.inputs)},
                          {"outputs", values_json(summary.outputs)},
                          {"nodes", totals.nodes},

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "pantala/trainer.h"
@@ -21,20 +22,24 @@ namespace pantala::run {
 struct ModelShape {
   std::vector<std::int64_t> item;  // of one item, as the model takes it
   zoo::Task task = zoo::Task::classification;
-  std::int64_t classes = 0;  // of classification
-  bool by_position = false;  // every position of an item has a class of its own
-  std::int64_t targets = 0;  // of regression, as what follows
+  std::int64_t classes = 0;    // of classification
+  std::int64_t positions = 0;  // of an item, with a class each; 0: one class per item
+  std::int64_t targets = 0;    // of regression, as what follows
   zoo::TargetScale target_scale = {};
 };
 
 struct ModelRow {
   std::string name;             // a value of model.name
   std::int64_t vocabulary = 0;  // 0: it is no language model
+  // Of models that take tokens among other things: how many there are; 0: these are no items of it.
+  std::function<std::int64_t(const RunConfig&)> token_count = {};
+  // Whether items stay the whole numbers that they are; none: they become f32.
+  std::function<bool(const RunConfig&)> takes_integers = {};
   // How items of this shape must be reshaped for the model. TypeError if they do not fit.
   std::function<std::vector<std::int64_t>(const RunConfig&, const Shape& item)> item;
-  // How many positions such an item has, of models that learn a class for each, other than of
-  // tokens.
-  std::function<std::int64_t(const RunConfig&, const Shape& item)> positions = {};
+  // The positions of such an item, of models that learn a class for each, other than of tokens:
+  // what the labels of an item must be. No axes: it has one class. `labels` is what the data has.
+  std::function<Shape(const RunConfig&, const Shape& item, const Shape& labels)> positions = {};
   // TypeError if the model does not learn this; `data` is the name of the data.
   std::function<void(const RunConfig&, zoo::Task, const std::string& data)> check_task;
   std::function<TrainableGraph(const RunConfig&, const ModelShape&, std::int64_t batch, Phase)>
@@ -46,6 +51,10 @@ struct ModelFamily {
   std::function<bool(const zoo::Preset&)> holds;
   std::function<ModelRow(const zoo::Preset&)> row;
 };
+
+// A row of a prediction with a class for each position is [positions, classes]; where the model's
+// own output is in another order, the prediction is an output of this name beside it.
+inline constexpr std::string_view kByPosition = "by_position";
 
 // The config's model. TypeError with the nearest name.
 const ModelRow& model_of(const RunConfig& config);
@@ -59,7 +68,8 @@ const std::vector<std::string>& activation_names();
 
 // --- models from files (model.from)
 bool is_from_file(const RunConfig& config);
-// What the file has for the model's parameters and states, and more.
+// What the file has for the model's parameters and states, and more; a warning for all that is not
+// trained as PyTorch would.
 Weights file_model_weights(const RunConfig& config, const ModelShape& shape);
 // The model's name for titles and folders: that of the file or of the zoo.
 std::string model_title(const RunConfig& config);

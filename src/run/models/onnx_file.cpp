@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/log.h"
 #include "ir/graph_data.h"
 #include "pantala/error.h"
 #include "pantala/onnx.h"
@@ -31,13 +32,19 @@ onnx::Summary::Value items_input(const RunConfig& config) {
   return input;
 }
 
-onnx::Model read(const RunConfig& config, const ModelShape& shape, std::int64_t batch,
+onnx::Model read(const RunConfig& config, const std::vector<std::int64_t>& item, std::int64_t batch,
                  Phase phase) {
   std::vector<std::int64_t> sizes = {batch};
-  sizes.insert(sizes.end(), shape.item.begin(), shape.item.end());
+  sizes.insert(sizes.end(), item.begin(), item.end());
   return onnx::import_model(config.model.from, {.shapes = {{items_input(config).name, sizes}},
                                                 .any_batch = true,
-                                                .training = phase == Phase::training});
+                                                .training = phase == Phase::training,
+                                                .evaluation = phase == Phase::evaluation});
+}
+
+bool takes_integers(const RunConfig& config) {
+  const std::string dtype = items_input(config).dtype;
+  return dtype == dtype_name(i64) || dtype == dtype_name(i32) || dtype == dtype_name(u8);
 }
 
 // The output that is learnt: by its usual name, or the first one.
@@ -96,37 +103,140 @@ void check_file_model_task(const RunConfig& config, zoo::Task task, const std::s
                                 numbers ? "model.task=classification" : "model.task=regression"));
 }
 
+// --- classes by position
+
+// How logits tell the classes of an item: [batch, classes, ...] or [batch, ..., classes].
+struct ClassLayout {
+  bool last = false;
+  Shape positions;  // no axes: the item has one class
+  std::int64_t classes = 0;
+};
+// All that the shape can mean, what is usual first: [batch, sequence, classes] of language models,
+// [batch, classes, height, width] of images. Rows of positions may have lost the axis of the batch.
+std::vector<ClassLayout> class_layouts(const Shape& logits, std::int64_t batch) {
+  if (logits.rank() < 2 || logits[0] % batch != 0) return {};
+  std::vector<std::int64_t> inner(logits.begin() + 1, logits.end());
+  if (logits[0] != batch && logits.rank() == 2) inner.insert(inner.begin(), logits[0] / batch);
+  const std::int64_t first = inner.front(), last = inner.back();
+  if (inner.size() == 1) return {{.positions = {}, .classes = first}};
+  const ClassLayout behind{.last = true,
+                           .positions = Shape(std::vector(inner.begin(), inner.end() - 1)),
+                           .classes = last};
+  if (logits.rank() == 2) return {behind};
+  const ClassLayout before{.positions = Shape(std::vector(inner.begin() + 1, inner.end())),
+                           .classes = first};
+  return inner.size() == 2 ? std::vector{behind, before} : std::vector{before, behind};
+}
+
+// The output that would be learnt for such items, in the training's own batch size.
+Shape learnt_shape(const RunConfig& config, const std::vector<std::int64_t>& item) {
+  const Graph graph = read(config, item, config.batch_size, Phase::training).graph;
+  return graph.output(learnt_output(graph, "logits")).shape();
+}
+
+Shape file_model_positions(const RunConfig& config, const Shape& item, const Shape& labels) {
+  const std::vector<ClassLayout> layouts =
+      class_layouts(learnt_shape(config, file_model_item(config, item)), config.batch_size);
+  for (const ClassLayout& layout : layouts)
+    if (layout.positions == labels) return layout.positions;
+  return layouts.empty() ? Shape{} : layouts[0].positions;
+}
+
+// As many as there are numbers for each position.
+std::int64_t file_model_tokens(const RunConfig& config) {
+  const onnx::Summary::Value input = items_input(config);
+  if (!takes_integers(config) || input.axes->size() != 2) return 0;
+  const std::vector<ClassLayout> layouts = class_layouts(
+      learnt_shape(config, file_model_item(config, {config.data.sequence})), config.batch_size);
+  return layouts.empty() || layouts[0].positions.rank() == 0 ? 0 : layouts[0].classes;
+}
+
+// Which of the layouts has as many positions as the data's labels.
+ClassLayout layout_of(const RunConfig& config, const ModelShape& shape, const std::string& name,
+                      const Tensor& output, std::int64_t batch) {
+  for (const ClassLayout& layout : class_layouts(output.shape(), batch)) {
+    const std::int64_t positions = layout.positions.rank() == 0 ? 0 : layout.positions.numel();
+    if (positions == shape.positions && layout.classes >= shape.classes) return layout;
+  }
+  refuse_output(
+      config, name, output,
+      shape.positions == 0
+          ? fmt::format("[{}, {} or more], a number per class of the data,", batch, shape.classes)
+          : fmt::format("[{}, {}, {} or more] or [{}, {} or more, {}], a number per class "
+                        "of the data for each position (or the positions by their axes),",
+                        batch, shape.positions, shape.classes, batch, shape.classes,
+                        shape.positions));
+}
+
+// [batch, positions, classes]
+Tensor by_position(const Tensor& output, const ClassLayout& layout, std::int64_t batch) {
+  const std::int64_t positions = layout.positions.numel();
+  if (layout.last) return reshape(output, {batch, positions, layout.classes});
+  return permute(reshape(output, {batch, layout.classes, positions}), {0, 2, 1});
+}
+
+// --- graphs
+
 // Labels and loss are added; what is learnt has the name that the zoo's models have for it.
+TrainableGraph make_number_model(const RunConfig& config, const ModelShape& shape,
+                                 std::int64_t batch, Graph graph) {
+  const Tensor input = graph.leaves(LeafKind::input).at(0).value;
+  const std::string name = learnt_output(graph, "prediction");
+  const Tensor output = graph.output(name);
+  if (output.shape() != Shape{batch, shape.targets})
+    refuse_output(config, name, output, Type{f32, {batch, shape.targets}}.str());
+  const Tensor labels = graph.input("labels", output.shape());
+  const Tensor loss = number_loss(graph, output, labels, shape.target_scale);
+  return {std::move(graph).with_outputs({{"prediction", output}, {"loss", loss}}), input, labels,
+          loss, output};
+}
+
+TrainableGraph make_class_model(const RunConfig& config, const ModelShape& shape,
+                                std::int64_t batch, Graph graph) {
+  const Tensor input = graph.leaves(LeafKind::input).at(0).value;
+  const std::string name = learnt_output(graph, "logits");
+  const Tensor output = graph.output(name);
+  const ClassLayout layout = layout_of(config, shape, name, output, batch);
+  if (shape.positions == 0) {
+    const Tensor labels = graph.input("labels", {batch}, i64), loss = cross_entropy(output, labels);
+    return {std::move(graph).with_outputs({{"logits", output}, {"loss", loss}}), input, labels,
+            loss, output};
+  }
+  const Tensor rows = by_position(output, layout, batch);
+  const Tensor labels = graph.input("labels", {batch, shape.positions}, i64);
+  const std::int64_t count = batch * shape.positions;
+  const Tensor loss =
+      layout.last
+          ? cross_entropy(reshape(rows, {count, layout.classes}), reshape(labels, {count}))
+          : cross_entropy(reshape(output, {batch, layout.classes, shape.positions}), labels);
+  std::vector<std::pair<std::string, Tensor>> outputs{{"logits", output}, {"loss", loss}};
+  if (rows.id() != output.id()) outputs.emplace_back(kByPosition, rows);
+  return {std::move(graph).with_outputs(outputs), input, labels, loss, rows};
+}
+
 TrainableGraph make_file_model(const RunConfig& config, const ModelShape& shape, std::int64_t batch,
                                Phase phase) {
-  Graph graph = read(config, shape, batch, phase).graph;
-  const Tensor input = graph.leaves(LeafKind::input).at(0).value;
-  const bool numbers = shape.task == zoo::Task::regression;
-  const std::string usual = numbers ? "prediction" : "logits", name = learnt_output(graph, usual);
-  const Tensor output = graph.output(name);
-  if (numbers && output.shape() != Shape{batch, shape.targets})
-    refuse_output(config, name, output, Type{f32, {batch, shape.targets}}.str());
-  if (!numbers && (output.rank() != 2 || output.dim(0) != batch || output.dim(1) < shape.classes))
-    refuse_output(
-        config, name, output,
-        fmt::format("[{}, {} or more], a number per class of the data,", batch, shape.classes));
-  const Tensor labels =
-      numbers ? graph.input("labels", output.shape()) : graph.input("labels", {batch}, i64);
-  const Tensor loss = numbers ? number_loss(graph, output, labels, shape.target_scale)
-                              : cross_entropy(output, labels);
-  return {std::move(graph).with_outputs({{usual, output}, {"loss", loss}}), input, labels, loss,
-          output};
+  Graph graph = read(config, shape.item, batch, phase).graph;
+  return shape.task == zoo::Task::regression
+             ? make_number_model(config, shape, batch, std::move(graph))
+             : make_class_model(config, shape, batch, std::move(graph));
 }
 
 }  // namespace
 
 Weights file_model_weights(const RunConfig& config, const ModelShape& shape) {
-  return read(config, shape, config.batch_size, Phase::training).weights;
+  onnx::Model model = read(config, shape.item, config.batch_size, Phase::training);
+  for (const std::string& warning : model.warnings)
+    logging::warning("{}: {}", config.model.from, warning);
+  return std::move(model.weights);
 }
 
 ModelRow onnx_file_model() {
   return {.name = "",
+          .token_count = file_model_tokens,
+          .takes_integers = takes_integers,
           .item = file_model_item,
+          .positions = file_model_positions,
           .check_task = check_file_model_task,
           .make = make_file_model};
 }

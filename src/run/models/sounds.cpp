@@ -34,8 +34,8 @@ ModelFamily sound_models() {
                 .item = [preset](const RunConfig&,
                                  const Shape& item) { return sound_item(preset, item); },
                 .positions =
-                    [preset](const RunConfig&, const Shape& item) {
-                      return preset.positions(Shape(sound_item(preset, item)));
+                    [preset](const RunConfig&, const Shape& item, const Shape&) {
+                      return Shape{preset.positions(Shape(sound_item(preset, item)))};
                     },
                 .check_task = check_learns_classes,
                 .make = [preset](const RunConfig&, const ModelShape& shape, std::int64_t batch,

@@ -27,14 +27,14 @@ std::string label_type(const data::Dataset& set) {
 }
 
 // "whole numbers, one per item"
-std::string classes_rule(std::int64_t positions) {
-  if (positions == 0)
+std::string classes_rule(const Shape& positions) {
+  if (positions.rank() == 0)
     return "classes are whole numbers, one per item, or names (model.task = \"regression\" learns "
            "numbers)";
   return fmt::format(
       "this model learns a class for each of the {} positions of an item: whole numbers [items, "
       "{}]",
-      positions, positions);
+      positions.numel(), fmt::join(positions.vec(), ", "));
 }
 
 // "item 3", "item 3, position 7"
@@ -62,25 +62,30 @@ zoo::Task task_of(const std::string& wanted, const data::Dataset& train) {
   return numbers ? zoo::Task::regression : zoo::Task::classification;
 }
 
-void check_classes(const data::Dataset& set, std::int64_t positions) {
+data::Dataset with_checked_classes(const data::Dataset& set, const Shape& positions) {
   const data::Array& labels = *set.labels;
-  const Shape wanted = positions == 0 ? Shape{set.size()} : Shape{set.size(), positions};
-  if (labels.shape != wanted || !is_integer(labels.dtype()))
+  const std::int64_t count = positions.rank() == 0 ? 0 : positions.numel();
+  if (labels.shape != positions.insert(0, set.size()) || !is_integer(labels.dtype()))
     throw TypeError(fmt::format("{}: the labels are {}; {}", set.name, label_type(set),
                                 classes_rule(positions)));
   const std::vector<std::int64_t> numbers = label_numbers(labels);
   for (std::size_t k = 0; k < numbers.size(); ++k) {
     if (numbers[k] >= 0 && numbers[k] < kMaxClasses) continue;
-    if (positions > 0 && numbers[k] == kIgnoredLabel) continue;
+    if (count > 0 && numbers[k] == kIgnoredLabel) continue;
     throw TypeError(fmt::format("{}: the label of {} is {}; classes are numbered from 0 to {} ({})",
-                                set.name, label_place(k, positions), numbers[k], kMaxClasses - 1,
-                                positions == 0 ? "model.task = \"regression\" learns numbers"
-                                               : "-100: nothing is learnt there"));
+                                set.name, label_place(k, count), numbers[k], kMaxClasses - 1,
+                                count == 0 ? "model.task = \"regression\" learns numbers"
+                                           : "-100: nothing is learnt there"));
   }
-  if (positions > 0) check_every_item_counts(set, numbers, positions);
+  if (count > 0) check_every_item_counts(set, numbers, count);
   for (const std::string& name : set.classes)
     if (!is_utf8(name))
       throw TypeError(fmt::format("{}: the name of a class is not text in UTF-8", set.name));
+  if (positions.rank() < 2) return set;
+  data::Dataset result = set;
+  result.labels = std::make_shared<const data::Array>(
+      data::Array{.shape = {set.size(), count}, .values = labels.values});
+  return result;
 }
 
 void check_classes_below(const data::Dataset& set, std::int64_t classes) {

@@ -17,9 +17,9 @@ inline constexpr std::int64_t kIgnoredLabel = -100;
 // `wanted` is a value of model.task.
 zoo::Task task_of(const std::string& wanted, const data::Dataset& train);
 
-// Classes are whole numbers from 0, one per item or, unless `positions` is 0, one for each position
-// of an item. TypeError.
-void check_classes(const data::Dataset& set, std::int64_t positions);
+// Classes are whole numbers from 0, one per item or one for each of the positions of an item, which
+// come back in one row: [items, positions]. TypeError.
+data::Dataset with_checked_classes(const data::Dataset& set, const Shape& positions);
 // TypeError for a class from `classes` on.
 void check_classes_below(const data::Dataset& set, std::int64_t classes);
 // How many classes there are: one more than the largest label, or as many as have names.

@@ -1,0 +1,262 @@
+#include "onnx/merged_weights.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "onnx/model_inputs.h"
+#include "pantala/error.h"
+
+namespace pantala::onnx {
+
+namespace {
+
+// Elements that separated weights may have, for each that the file's weights have, and for none.
+constexpr std::int64_t kMostCopies = 64, kFreeCopies = 1 << 20;
+constexpr std::int64_t kMostElements = std::int64_t{1} << 50;
+
+// What an input of an operator is to its layer, in PyTorch's word for it.
+struct Role {
+  std::string_view op;
+  int input;
+  std::string_view name;
+  bool is_state = false;
+  // It may be anything else as well: only where the layer is known, and another than the weight's.
+  bool needs_layer = false;
+};
+constexpr Role kRoles[] = {
+    {"BatchNormalization", 1, "weight"},
+    {"BatchNormalization", 2, "bias"},
+    {"BatchNormalization", 3, "running_mean", true},
+    {"BatchNormalization", 4, "running_var", true},
+    {"LayerNormalization", 1, "weight"},
+    {"LayerNormalization", 2, "bias"},
+    {"GroupNormalization", 1, "weight"},
+    {"GroupNormalization", 2, "bias"},
+    {"InstanceNormalization", 1, "weight"},
+    {"InstanceNormalization", 2, "bias"},
+    {"RMSNormalization", 1, "weight"},
+    {"Conv", 2, "bias"},
+    {"ConvTranspose", 2, "bias"},
+    {"Gemm", 2, "bias"},
+    {"Add", 0, "bias", false, true},
+    {"Add", 1, "bias", false, true},
+    {"Mul", 0, "weight", false, true},
+    {"Mul", 1, "weight", false, true},
+};
+const Role* role_of(const pb::NodeProto& node, int input) {
+  const auto found = std::find_if(std::begin(kRoles), std::end(kRoles), [&](const Role& role) {
+    return role.input == input && role.op == node.op_type();
+  });
+  return found != std::end(kRoles) && is_default_domain(node.domain()) ? &*found : nullptr;
+}
+
+bool is_identity(const pb::NodeProto& node) {
+  return node.op_type() == "Identity" && is_default_domain(node.domain()) &&
+         node.input_size() == 1 && node.output_size() == 1;
+}
+
+std::int64_t elements_of(const pb::TensorProto& tensor) {
+  std::int64_t count = 1;
+  for (const std::int64_t size : tensor.dims())
+    if (size < 0 || __builtin_mul_overflow(count, size, &count)) return 0;
+  return count;
+}
+
+class Separation {
+ public:
+  Separation(pb::ModelProto& model, const TensorSource& source)
+      : model_(model), graph_(*model.mutable_graph()), source_(source) {}
+
+  void run() {
+    find_names();
+    name_identities();
+    find_uses();
+    for (const auto& [name, uses] : uses_) separate(name, uses);
+  }
+
+ private:
+  // An input of a node that reads a weight, directly or through an Identity.
+  struct Use {
+    int node, input;
+  };
+  using Groups = std::vector<std::pair<std::string, std::vector<Use>>>;  // by their names
+
+  const pb::TensorProto& tensor(const std::string& name) const {
+    return graph_.initializer(weights_.at(name));
+  }
+
+  void find_names() {
+    for (int k = 0; k < graph_.initializer_size(); ++k) {
+      const pb::TensorProto& tensor = graph_.initializer(k);
+      taken_.insert(tensor.name());
+      const std::optional<DType> dtype = dtype_of(tensor.data_type());
+      if (!dtype || !is_float(*dtype) || tensor.dims_size() == 0) continue;
+      weights_.emplace(tensor.name(), k);
+      elements_left_ = std::min(
+          kMostElements, elements_left_ + kMostCopies * std::min(elements_of(tensor),
+                                                                 kMostElements / kMostCopies));
+    }
+    for (const pb::ValueInfoProto& output : graph_.output()) outputs_.insert(output.name());
+    for (const pb::ValueInfoProto& input : graph_.input()) taken_.insert(input.name());
+    for (const pb::NodeProto& node : graph_.node())
+      for (const std::string& output : node.output()) taken_.insert(output);
+  }
+
+  // The weight that a name stands for; "": none.
+  std::string weight_behind(const std::string& name) const {
+    if (weights_.contains(name)) return name;
+    const auto alias = aliases_.find(name);
+    return alias != aliases_.end() ? alias->second : "";
+  }
+
+  void add_copy(const std::string& weight, const std::string& name) {
+    const std::int64_t elements = elements_of(tensor(weight));
+    if (elements > elements_left_)
+      throw UnsupportedError(
+          fmt::format("{}: so many layers share '{}' that a weight for each would be far larger "
+                      "than the file",
+                      source_.name, weight));
+    elements_left_ -= elements;
+    pb::TensorProto copy = tensor(weight);
+    copy.set_name(name);
+    weights_.emplace(name, graph_.initializer_size());
+    taken_.insert(name);
+    *graph_.add_initializer() = std::move(copy);
+  }
+
+  // An Identity of a weight under the name of a parameter is that parameter.
+  void name_identities() {
+    int kept = 0;
+    for (int k = 0; k < graph_.node_size(); ++k) {
+      const pb::NodeProto& node = graph_.node(k);
+      const std::string weight = is_identity(node) ? weight_behind(node.input(0)) : "";
+      if (!weight.empty()) {
+        const std::string& name = node.output(0);
+        if (is_parameter_name(name, model_) && !outputs_.contains(name) &&
+            !weights_.contains(name)) {
+          add_copy(weight, name);
+          continue;
+        }
+        aliases_.emplace(name, weight);
+      }
+      graph_.mutable_node()->SwapElements(kept++, k);
+    }
+    graph_.mutable_node()->DeleteSubrange(kept, graph_.node_size() - kept);
+  }
+
+  void find_uses() {
+    for (int k = 0; k < graph_.node_size(); ++k) {
+      const pb::NodeProto& node = graph_.node(k);
+      if (is_identity(node) && aliases_.contains(node.output(0)) &&
+          !outputs_.contains(node.output(0)))
+        continue;  // its readers are
+      for (int input = 0; input < node.input_size(); ++input)
+        if (const std::string weight = weight_behind(node.input(input)); !weight.empty())
+          uses_[weight].push_back({k, input});
+    }
+  }
+
+  // Weights that training begins with are zeros or ones; others are equal because they are one.
+  bool all_equal(const std::string& weight) const {
+    const std::vector<std::byte> bytes = tensor_bytes(tensor(weight), source_);
+    const auto size =
+        static_cast<std::size_t>(dtype_bytes(tensor_type(tensor(weight), source_).dtype));
+    return bytes.size() > size &&
+           std::memcmp(bytes.data(), bytes.data() + size, bytes.size() - size) == 0;
+  }
+
+  // The name of the weight that this use is of; "": the tensor's own, however many use it.
+  std::string name_of(const std::string& weight, const Use& use) const {
+    const pb::NodeProto& node = graph_.node(use.node);
+    const Role* role = role_of(node, use.input);
+    if (role == nullptr) return "";
+    const std::string layer = scope_of(node).layer;
+    const bool own_layer = weight.starts_with(layer + ".");
+    if (role->needs_layer && (layer.empty() || own_layer || tensor(weight).dims_size() != 1))
+      return "";
+    // Without a layer it is a weight of this node.
+    return layer.empty() ? fmt::format("\n{}:{}", use.node, use.input)
+                         : fmt::format("{}.{}", layer, role->name);
+  }
+  bool is_state(const Use& use) const {
+    const Role* role = role_of(graph_.node(use.node), use.input);
+    return role != nullptr && role->is_state;
+  }
+
+  Groups groups_of(const std::string& weight, const std::vector<Use>& uses) const {
+    std::vector<std::string> names;
+    for (const Use& use : uses) names.push_back(name_of(weight, use));
+    const auto may_be_merged = [&](std::size_t k) {
+      return !names[k].empty() && !is_state(uses[k]);
+    };
+    bool shared = false;
+    for (std::size_t k = 0; k < uses.size() && uses.size() > 1; ++k)
+      shared = shared || may_be_merged(k);
+    const bool equal = shared && all_equal(weight);
+    Groups groups;
+    std::map<std::string, std::size_t> places;
+    for (std::size_t k = 0; k < uses.size(); ++k) {
+      const std::string name = may_be_merged(k) && !equal ? "" : names[k];
+      const auto [place, is_new] = places.emplace(name, groups.size());
+      if (is_new) groups.push_back({name, {}});
+      groups[place->second].second.push_back(uses[k]);
+    }
+    return groups;
+  }
+
+  // Which group the tensor itself is for: the one of any use, of its own name, or the first.
+  static std::size_t owner_of(const std::string& weight, const Groups& groups) {
+    for (const std::string& wanted : {std::string(), weight})
+      for (std::size_t k = 0; k < groups.size(); ++k)
+        if (groups[k].first == wanted) return k;
+    return 0;
+  }
+
+  std::string free_name(const std::string& weight, const std::string& wanted) const {
+    if (!wanted.starts_with('\n') && !taken_.contains(wanted)) return wanted;
+    std::string name;
+    for (int k = 2; name.empty() || taken_.contains(name); ++k)
+      name = fmt::format("{}.{}", weight, k);
+    return name;
+  }
+
+  void separate(const std::string& weight, const std::vector<Use>& uses) {
+    const Groups groups = groups_of(weight, uses);
+    const std::size_t owner = owner_of(weight, groups);
+    for (std::size_t k = 0; k < groups.size(); ++k) {
+      const auto& [wanted, members] = groups[k];
+      std::string name = weight;
+      if (k != owner) {
+        name = free_name(weight, wanted);
+        add_copy(weight, name);
+      } else if (wanted.empty()) {
+        continue;
+      }
+      for (const Use& use : members)
+        *graph_.mutable_node(use.node)->mutable_input(use.input) = name;
+    }
+  }
+
+  const pb::ModelProto& model_;
+  pb::GraphProto& graph_;
+  const TensorSource& source_;
+  std::map<std::string, int> weights_;          // their places among the initialisers
+  std::map<std::string, std::string> aliases_;  // results of Identity: the weight behind them
+  std::set<std::string> taken_, outputs_;
+  std::map<std::string, std::vector<Use>> uses_;
+  std::int64_t elements_left_ = kFreeCopies;
+};
+
+}  // namespace
+
+void separate_merged_weights(pb::ModelProto& model, const TensorSource& source) {
+  Separation(model, source).run();
+}
+
+}  // namespace pantala::onnx

@@ -1,0 +1,198 @@
+#include "onnx/training_notes.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+
+#include "base/hash.h"
+#include "onnx/merged_weights.h"
+#include "onnx/model_inputs.h"
+#include "onnx/node.h"
+
+namespace pantala::onnx {
+
+namespace {
+
+constexpr std::size_t kMostNames = 3;
+
+// "'a', 'b', 'c' and 4 more"
+std::string listed(const std::vector<std::string>& names) {
+  const std::vector<std::string> shown(
+      names.begin(),
+      names.begin() + static_cast<std::ptrdiff_t>(std::min(names.size(), kMostNames)));
+  const std::string text = fmt::format("'{}'", fmt::join(shown, "', '"));
+  return names.size() <= kMostNames
+             ? text
+             : fmt::format("{} and {} more", text, names.size() - kMostNames);
+}
+
+bool is_one_of(const pb::NodeProto& node, std::initializer_list<std::string_view> ops) {
+  return is_default_domain(node.domain()) &&
+         std::find(ops.begin(), ops.end(), node.op_type()) != ops.end();
+}
+
+class Notes {
+ public:
+  Notes(const pb::ModelProto& model, const TensorSource& source)
+      : model_(model), graph_(model.graph()), source_(source) {
+    for (const pb::NodeProto& node : graph_.node())
+      read_.insert(node.input().begin(), node.input().end());
+  }
+
+  std::vector<std::string> run() {
+    folded_norms();
+    single_numbers();
+    constant_weights();
+    copies_of_tied_weights();
+    merged_copies();
+    return std::move(lines_);
+  }
+
+ private:
+  // The older exporter gives the weight a name of its own, the newer one tells whose node it was.
+  void folded_norms() {
+    std::vector<std::string> found;
+    for (const pb::NodeProto& node : graph_.node()) {
+      if (!is_one_of(node, {"Conv", "ConvTranspose", "Gemm"}) || node.input_size() < 2) continue;
+      if (node.input(1).starts_with("onnx::Conv") ||
+          scope_of(node).function.find("batch_norm") != std::string::npos)
+        found.push_back(label_of(node));
+    }
+    if (!found.empty())
+      lines_.push_back(
+          fmt::format("the exporter folded batch norm into {}: it is trained without that norm "
+                      "(docs/onnx.md says how to export for training)",
+                      listed(found)));
+  }
+
+  void single_numbers() {
+    std::vector<std::string> found;
+    for (const pb::TensorProto& tensor : graph_.initializer()) {
+      const std::optional<DType> dtype = dtype_of(tensor.data_type());
+      if (tensor.dims_size() == 0 && dtype && is_float(*dtype) && read_.contains(tensor.name()) &&
+          is_parameter_name(tensor.name(), model_))
+        found.push_back(tensor.name());
+    }
+    if (!found.empty())
+      lines_.push_back(fmt::format(
+          "{}: single numbers are not trained (a parameter of shape [1] is)", listed(found)));
+  }
+
+  void constant_weights() {
+    std::set<std::string> constants;
+    for (const pb::NodeProto& node : graph_.node())
+      if (is_one_of(node, {"Constant"}))
+        for (const pb::AttributeProto& attribute : node.attribute())
+          if (attribute.name() == "value" && attribute.t().dims_size() > 1 &&
+              node.output_size() > 0)
+            constants.insert(node.output(0));
+    std::vector<std::string> found;
+    for (const pb::NodeProto& node : graph_.node())
+      if (is_one_of(node, {"Conv", "ConvTranspose", "Gemm", "MatMul"}) && node.input_size() > 1 &&
+          constants.contains(node.input(1)))
+        found.push_back(label_of(node));
+    if (!found.empty())
+      lines_.push_back(fmt::format(
+          "the weights of {} are constants of the graph, no initialisers: they are not trained",
+          listed(found)));
+  }
+
+  struct Matrix {
+    std::vector<std::byte> bytes;
+    std::size_t rows, columns, size;  // of an element
+
+    const std::byte* at(std::size_t row, std::size_t column) const {
+      return &bytes[(row * columns + column) * size];
+    }
+    bool varies() const {
+      return bytes.size() > size &&
+             std::memcmp(bytes.data(), bytes.data() + size, bytes.size() - size) != 0;
+    }
+    // The same for every order of the elements.
+    std::uint64_t content() const {
+      std::uint64_t sum = 0;
+      for (std::size_t k = 0; k < bytes.size(); k += size)
+        sum += fnv1a(std::string_view(reinterpret_cast<const char*>(&bytes[k]), size));
+      return sum;
+    }
+    bool is_transposed(const Matrix& other) const {
+      for (std::size_t r = 0; r < rows; ++r)
+        for (std::size_t c = 0; c < columns; ++c)
+          if (std::memcmp(at(r, c), other.at(c, r), size) != 0) return false;
+      return true;
+    }
+  };
+  // None for what is no weight, or the same number everywhere.
+  std::optional<Matrix> matrix_of(const pb::TensorProto& tensor) const {
+    const std::optional<DType> dtype = dtype_of(tensor.data_type());
+    if (tensor.dims_size() != 2 || !dtype || !is_float(*dtype) || !read_.contains(tensor.name()))
+      return {};
+    Matrix matrix{.bytes = tensor_bytes(tensor, source_),
+                  .rows = static_cast<std::size_t>(tensor.dims(0)),
+                  .columns = static_cast<std::size_t>(tensor.dims(1)),
+                  .size = static_cast<std::size_t>(dtype_bytes(*dtype))};
+    return matrix.varies() ? std::optional(std::move(matrix)) : std::nullopt;
+  }
+
+  // A weight that two layers share is one parameter; what the exporter computed of it is another.
+  void copies_of_tied_weights() {
+    using Key = std::tuple<int, std::size_t, std::size_t, std::uint64_t>;
+    std::map<Key, const pb::TensorProto*> computed;
+    for (const pb::TensorProto& tensor : graph_.initializer())
+      if (!is_parameter_name(tensor.name(), model_))
+        if (const std::optional<Matrix> matrix = matrix_of(tensor))
+          computed.emplace(
+              Key{tensor.data_type(), matrix->columns, matrix->rows, matrix->content()}, &tensor);
+    if (computed.empty()) return;
+    for (const pb::TensorProto& tensor : graph_.initializer()) {
+      if (!is_parameter_name(tensor.name(), model_)) continue;
+      const std::optional<Matrix> matrix = matrix_of(tensor);
+      if (!matrix) continue;
+      const auto found =
+          computed.find(Key{tensor.data_type(), matrix->rows, matrix->columns, matrix->content()});
+      if (found != computed.end() && matrix->is_transposed(*matrix_of(*found->second)))
+        lines_.push_back(
+            fmt::format("'{}' is '{}', transposed by the exporter: the two are tied in the "
+                        "network, and are trained apart here",
+                        found->second->name(), tensor.name()));
+    }
+  }
+
+  // What the older exporter computed of weights, and merged: of one layer that is used twice, or of
+  // two that were equal.
+  void merged_copies() {
+    std::set<std::string> initialisers;
+    for (const pb::TensorProto& tensor : graph_.initializer())
+      if (tensor.dims_size() > 0) initialisers.insert(tensor.name());
+    std::vector<std::string> found;
+    for (const pb::NodeProto& node : graph_.node())
+      if (is_one_of(node, {"Identity"}) && node.input_size() == 1 && node.output_size() == 1 &&
+          node.output(0).starts_with("onnx::") && initialisers.contains(node.input(0)))
+        found.push_back(node.output(0));
+    if (!found.empty())
+      lines_.push_back(fmt::format(
+          "{} were equal to other weights when the file was written, and are trained as "
+          "one with these (docs/onnx.md says how to export for training)",
+          listed(found)));
+  }
+
+  const pb::ModelProto& model_;
+  const pb::GraphProto& graph_;
+  const TensorSource& source_;
+  std::set<std::string> read_;
+  std::vector<std::string> lines_;
+};
+
+}  // namespace
+
+std::vector<std::string> training_notes(const pb::ModelProto& model, const TensorSource& source) {
+  return Notes(model, source).run();
+}
+
+}  // namespace pantala::onnx

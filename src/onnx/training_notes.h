@@ -1,0 +1,15 @@
+// What a file lacks to be trained as PyTorch would train the network that it was made from.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "onnx/proto.h"
+
+namespace pantala::onnx {
+
+// A line for each kind of thing, with the names of the first ones. Merged weights are separate
+// already.
+std::vector<std::string> training_notes(const pb::ModelProto& model, const TensorSource& source);
+
+}  // namespace pantala::onnx

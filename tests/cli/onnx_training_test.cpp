@@ -1,0 +1,184 @@
+// pantala train --from with tokens, and with labels by position and by pixel.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/training.h"
+#include "pantala/data.h"
+#include "pantala/onnx.h"
+#include "pantala/ops.h"
+#include "pantala/session.h"
+#include "support/data_files.h"
+
+namespace pantala::tests {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+constexpr std::int64_t kItems = 32, kLength = 6, kSide = 4;
+
+class TrainFromOnnx : public TrainingTest {
+ protected:
+  std::string exported(const std::string& name, const onnx::GraphOfBatch& graph) const {
+    const Weights weights = build_inference_session(graph(1), {}, {.seed = 1}).weights();
+    EXPECT_TRUE(onnx::export_model(graph, weights, file(name), {.verify = false}).symbolic);
+    return file(name);
+  }
+  // Of each token the logits of the next one; with `pooled` one class for all of them.
+  std::string token_model(std::int64_t vocabulary, bool pooled = false) const {
+    return exported("tokens.onnx", [=](std::int64_t batch) {
+      Graph g;
+      const Tensor t = g.input("tokens", {batch, kLength}, i64);
+      const Tensor table = g.parameter("emb.weight", {vocabulary, 8}, init::normal(0, 0.5)),
+                   head = g.parameter("head.weight", {8, vocabulary}, init::normal(0, 0.5));
+      const Tensor h = take(table, t, 0);
+      g.output("logits", matmul(pooled ? mean(h, {1}) : h, head));
+      return g;
+    });
+  }
+  std::string npz(data::Array x, data::Array y) const {
+    data::write_npy(file("x.npy"), x);
+    data::write_npy(file("y.npy"), y);
+    put_file(file("data.npz"), zip({{.name = "x.npy", .content = bytes("x.npy")},
+                                    {.name = "y.npy", .content = bytes("y.npy")}}));
+    return "npz:" + file("data.npz");
+  }
+  static std::vector<std::int64_t> counted(std::int64_t count, std::int64_t below) {
+    std::vector<std::int64_t> list;
+    for (std::int64_t k = 0; k < count; ++k) list.push_back((k * k + k / 5) % below);
+    return list;
+  }
+  Outcome train_from(const std::string& model, const std::string& data,
+                     std::vector<std::string> more = {}) const {
+    std::vector<std::string> words = {"train", "--from",    model,          "--data",    data,
+                                      "--out", file("run"), "--batch-size", "8",         "--epochs",
+                                      "8",     "--lr",      "0.05",         "--threads", "1"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_pantala(words);
+  }
+  json evaluation() const { return json::parse(bytes("run/result.json")).at("evaluation"); }
+};
+
+TEST_F(TrainFromOnnx, text_feeds_an_input_of_tokens) {
+  std::string text;
+  for (int k = 0; k < 120; ++k) text += "abcd";
+  put_file(file("text.txt"), text);
+  const Outcome outcome = train_from(token_model(256), "text:" + file("text.txt"),
+                                     {"--set", "data.sequence=6", "--set", "optimizer.name=adam"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_GT(evaluation().at("accuracy").get<double>(), 0.9);
+  EXPECT_LT(evaluation().at("perplexity").get<double>(), 20);
+  const Outcome tried =
+      run_pantala({"eval", file("run"), "--data", "text:" + file("text.txt"), "--json"});
+  EXPECT_EQ(tried.exit_code, 0) << tried.err;
+  const Outcome again = run_pantala({"export", file("run"), "--out", file("again.onnx"), "--json"});
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_EQ(json::parse(again.out).at("batch"), "any");
+  EXPECT_EQ(onnx::summarize(file("again.onnx")).outputs[0].str(), "f32[batch,6,256]");
+}
+
+TEST_F(TrainFromOnnx, the_vocabulary_of_a_token_file_is_the_models) {
+  std::string tokens;
+  for (int k = 0; k < 400; ++k) tokens += little(static_cast<std::uint64_t>(k % 7), 2);
+  put_file(file("tokens.bin"), tokens);
+  const std::string model = token_model(12);
+  EXPECT_EQ(
+      train_from(model, "tokens:" + file("tokens.bin"), {"--set", "data.sequence=6"}).exit_code, 0);
+  put_file(file("tokens.bin"), tokens + little(12, 2) + tokens);
+  const Outcome outcome =
+      train_from(model, "tokens:" + file("tokens.bin"), {"--set", "data.sequence=6", "--restart"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("12"));
+}
+
+TEST_F(TrainFromOnnx, tokens_of_arrays_have_a_class_for_each_item_or_position) {
+  const data::Array x{.shape = {kItems, kLength}, .values = counted(kItems * kLength, 5)};
+  std::vector<std::int64_t> firsts;
+  for (std::int64_t k = 0; k < kItems; ++k)
+    firsts.push_back(
+        std::get<std::vector<std::int64_t>>(x.values)[static_cast<std::size_t>(k * kLength)]);
+  Outcome outcome = train_from(token_model(5, true), npz(x, {.shape = {kItems}, .values = firsts}));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_FALSE(evaluation().contains("perplexity"));
+  // The class of a position is its token.
+  outcome = train_from(token_model(5), npz(x, x), {"--restart", "--set", "optimizer.name=adam"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(evaluation().at("accuracy"), 1.0);
+}
+
+TEST_F(TrainFromOnnx, pixels_have_classes) {
+  // A pixel's class is 1 where it is bright.
+  std::vector<float> images;
+  std::vector<std::int64_t> classes;
+  for (const std::int64_t bright : counted(kItems * kSide * kSide, 2)) {
+    images.push_back(bright != 0 ? 200.0F : 10.0F);
+    classes.push_back(bright);
+  }
+  classes[5] = -100;  // nothing is learnt there
+  const std::string model = exported("pixels.onnx", [](std::int64_t batch) {
+    Graph g;
+    const Tensor x = g.input("image", {batch, 1, kSide, kSide});
+    const Tensor w = g.parameter("conv.weight", {3, 1, 1, 1}, init::normal());
+    g.output("logits", conv2d(x, w));
+    return g;
+  });
+  const data::Array x{.shape = {kItems, 1, kSide, kSide}, .values = images};
+  Outcome outcome = train_from(model, npz(x, {.shape = {kItems, kSide, kSide}, .values = classes}));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_GT(evaluation().at("accuracy").get<double>(), 0.95);
+  const Outcome asked = run_pantala(
+      {"predict", file("run"), "--data", "npz:" + file("data.npz"), "--csv", "--limit", "1"});
+  ASSERT_EQ(asked.exit_code, 0) << asked.err;
+  EXPECT_THAT(asked.out, HasSubstr("item,position,class"));
+  EXPECT_EQ(std::count(asked.out.begin(), asked.out.end(), '\n'), 1 + kSide * kSide);
+  const Outcome again = run_pantala({"export", file("run"), "--out", file("again.onnx")});
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  const onnx::Summary summary = onnx::summarize(file("again.onnx"));
+  ASSERT_EQ(summary.outputs.size(), 1U);
+  EXPECT_EQ(summary.outputs[0].str(), "f32[batch,3,4,4]");
+  EXPECT_EQ(summary.metadata.at(1).first, "normalization");
+
+  outcome =
+      train_from(model, npz(x, {.shape = {kItems, kSide}, .values = counted(kItems * kSide, 2)}),
+                 {"--restart"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("this model learns a class for each of the 16 positions of an "
+                                     "item: whole numbers [items, 4, 4]"));
+  outcome = train_from(model, npz(x, {.shape = {kItems, kSide, kSide}, .values = classes}),
+                       {"--restart", "--set", "data.flip=true"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("every position of an item has a label"));
+}
+
+TEST_F(TrainFromOnnx, what_is_not_trained_as_in_pytorch_is_said_before_the_first_step) {
+  const std::string model = exported("scaled.onnx", [](std::int64_t batch) {
+    Graph g;
+    const Tensor x = g.input("x", {batch, 4});
+    g.output("logits", matmul(x, g.parameter("fc.weight", {4, 3}, init::normal())) *
+                           g.parameter("fc.scale", {}, init::constant(1)));
+    return g;
+  });
+  const Outcome outcome = train_from(model, points());
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("'fc.scale': single numbers are not trained"));
+}
+
+TEST_F(TrainFromOnnx, names_of_classes_and_normalisation_go_with_the_exported_file) {
+  ASSERT_EQ(run_pantala(train("run")).exit_code, 0);
+  const Outcome outcome = run_pantala({"export", file("run"), "--out", file("m.onnx")});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("it takes batches of any size"));
+  const Outcome shown = run_pantala({"inspect", file("m.onnx"), "--json"});
+  const json metadata = json::parse(shown.out).at("metadata");
+  EXPECT_EQ(metadata.at("task"), "classification");
+  EXPECT_EQ(json::parse(metadata.at("classes").get<std::string>()).size(), 3U);
+  const json normalised = json::parse(metadata.at("normalization").get<std::string>()),
+             facts = json::parse(bytes("run/data.json"));
+  EXPECT_EQ(normalised.at("mean"), facts.at("mean"));
+  EXPECT_EQ(normalised.at("std"), facts.at("std"));
+}
+
+}  // namespace
+}  // namespace pantala::tests

@@ -1,0 +1,310 @@
+// Weights that an exporter merged because they were equal are separate again; tied ones stay tied.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "onnx/model_maker.h"
+#include "pantala/error.h"
+#include "pantala/onnx.h"
+#include "pantala/ops.h"
+#include "pantala/optim.h"
+#include "pantala/session.h"
+#include "support/errors.h"
+
+namespace pantala::tests {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+onnx::Model import(const ::onnx::ModelProto& model, const onnx::ImportOptions& options = {}) {
+  const std::string file = model.SerializeAsString();
+  return onnx::import_model(std::as_bytes(std::span(file)), "m.onnx", options);
+}
+
+std::vector<std::string> names(const Graph& graph, LeafKind kind) {
+  std::vector<std::string> all;
+  for (const Leaf& leaf : graph.leaves(kind))
+    if (!leaf.name.starts_with("rng.")) all.push_back(leaf.name);
+  return all;
+}
+
+std::vector<float> counted_weights(int step) {
+  std::vector<float> values;
+  for (int i = 0; i < 3; ++i)
+    for (int j = 0; j < 3; ++j)
+      values.push_back(0.1F * static_cast<float>((i * step + j * 5) % 7) - 0.3F);
+  return values;
+}
+
+// What the two norms of a network read, and the layers that its nodes tell.
+struct Norms {
+  Names first, second;
+  bool tells_layers = false;
+};
+const Names kOwnFirst{"bn1.weight", "bn1.bias", "bn1.running_mean", "bn1.running_var"};
+const Names kOwnSecond{"bn2.weight", "bn2.bias", "bn2.running_mean", "bn2.running_var"};
+// All ones are one tensor, and all zeros.
+const Names kMerged{"bn1.weight", "bn1.bias", "bn1.bias", "bn1.weight"};
+
+// Linear, batch norm, ReLU, linear, batch norm, as they are before the first step.
+ModelMaker begin() {
+  ModelMaker maker("norms");
+  return maker.input("x", {4, 3})
+      .weight("fc1.weight", {3, 3}, counted_weights(3))
+      .weight("fc2.weight", {3, 3}, counted_weights(4))
+      .weight("bn1.weight", {3}, {1, 1, 1})
+      .weight("bn1.bias", {3}, {0, 0, 0});
+}
+::onnx::ModelProto finished(ModelMaker& maker, const Norms& norms) {
+  const auto norm = [&](const std::string& layer, const std::string& x, Names weights,
+                        const std::string& y) {
+    weights.insert(weights.begin(), x);
+    maker.node("BatchNormalization", weights, {y});
+    if (norms.tells_layers) maker.in_layer(layer);
+  };
+  maker.node("Gemm", {"x", "fc1.weight"}, {"f"}).with("transB", 1);
+  norm("bn1", "f", norms.first, "n");
+  maker.node("Relu", {"n"}, {"r"}).node("Gemm", {"r", "fc2.weight"}, {"g"}).with("transB", 1);
+  norm("bn2", "g", norms.second, "logits");
+  return maker.made({"logits"});
+}
+
+// As PyTorch's older exporter writes it: an Identity for each name but the first.
+::onnx::ModelProto merged_by_identity() {
+  ModelMaker maker = begin();
+  for (const char* name : {"bn2.running_var", "bn2.weight", "bn1.running_var"})
+    maker.node("Identity", {"bn1.weight"}, {name});
+  for (const char* name : {"bn2.running_mean", "bn2.bias", "bn1.running_mean"})
+    maker.node("Identity", {"bn1.bias"}, {name});
+  return finished(maker, {kOwnFirst, kOwnSecond});
+}
+// As the newer one does: the nodes read the merged tensors, and tell their layers.
+::onnx::ModelProto merged_in_place() {
+  ModelMaker maker = begin();
+  return finished(maker, {kMerged, kMerged, true});
+}
+
+Session session_of(const onnx::Model& model) {
+  Graph graph = model.graph;
+  const Tensor loss = cross_entropy(graph.output("logits"), graph.input("labels", {4}, i64));
+  Session session = build_session(graph, loss, {.threads = 1, .optimizer = optim::sgd(0.1)});
+  session.load_weights(model.weights);
+  std::vector<double> x;
+  for (int i = 0; i < 4; ++i)
+    for (int j = 0; j < 3; ++j) x.push_back((i * 7 + j * 3) % 5 - 2);
+  session.set_input("x", Literal::floats({4, 3}, x));
+  session.set_input("labels", Literal::ints({4}, {0, 1, 2, 0}));
+  return session;
+}
+
+void expect_near(const Literal& got, const std::vector<double>& expected) {
+  for (std::size_t k = 0; k < expected.size(); ++k) EXPECT_NEAR(got.f()[k], expected[k], 2e-5) << k;
+}
+
+// Losses, parameters and statistics of PyTorch 2.15: the same network in train(), SGD at a rate of
+// 0.1, three steps.
+void expect_trained_as_in_pytorch(const onnx::Model& model) {
+  Session session = session_of(model);
+  for (const double loss : {1.836079117, 1.277734637, 0.952872446}) {
+    session.step();
+    EXPECT_NEAR(session.loss(), loss, 2e-5);
+  }
+  expect_near(session.parameter("bn1.weight"), {0.967873894, 0.983373694, 1.047459556});
+  expect_near(session.parameter("bn2.weight"), {0.858825844, 0.984743116, 1.006168711});
+  expect_near(session.parameter("bn2.bias"), {0.061172537, -0.039882589, -0.021289948});
+  expect_near(session.state("bn1.running_mean"), {0.033737839, -0.05399532, 0.000157496});
+  expect_near(session.state("bn1.running_var"), {0.87200192, 0.827698286, 0.812172259});
+  expect_near(session.state("bn2.running_var"), {0.756974181, 0.764074805, 0.761478802});
+}
+
+TEST(MergedWeights, a_fresh_network_is_trained_as_in_pytorch) {
+  for (const ::onnx::ModelProto& file : {merged_by_identity(), merged_in_place()}) {
+    const onnx::Model model = import(file, {.training = true});
+    EXPECT_THAT(names(model.graph, LeafKind::parameter),
+                UnorderedElementsAre("fc1.weight", "fc2.weight", "bn1.weight", "bn1.bias",
+                                     "bn2.weight", "bn2.bias"));
+    EXPECT_THAT(model.warnings, IsEmpty());
+    expect_trained_as_in_pytorch(model);
+    // Evaluation has the same leaves.
+    const onnx::Model evaluation = import(file, {.evaluation = true});
+    EXPECT_EQ(evaluation.weights.names(), model.weights.names());
+  }
+}
+
+TEST(MergedWeights, without_layers_every_norm_has_its_own) {
+  ModelMaker maker = begin();
+  const onnx::Model model = import(finished(maker, {kMerged, kMerged}), {.training = true});
+  EXPECT_EQ(names(model.graph, LeafKind::parameter).size(), 6U);
+  EXPECT_EQ(names(model.graph, LeafKind::state).size(), 4U);
+  Session session = session_of(model);
+  session.step();
+  EXPECT_NEAR(session.loss(), 1.836079117, 2e-5);
+  session.step();
+  EXPECT_NEAR(session.loss(), 1.277734637, 2e-5);
+}
+
+TEST(MergedWeights, copied_layers_are_separate_whatever_their_values) {
+  const onnx::Model model = import(ModelMaker("clones")
+                                       .input("x", {2, 3})
+                                       .weight("layers.0.weight", {3, 3}, counted_weights(3))
+                                       .node("Identity", {"layers.0.weight"}, {"layers.1.weight"})
+                                       .node("MatMul", {"x", "layers.0.weight"}, {"a"})
+                                       .node("MatMul", {"a", "layers.1.weight"}, {"y"})
+                                       .made({"y"}));
+  EXPECT_THAT(names(model.graph, LeafKind::parameter),
+              UnorderedElementsAre("layers.0.weight", "layers.1.weight"));
+  EXPECT_EQ(model.weights.read("layers.0.weight"), model.weights.read("layers.1.weight"));
+}
+
+TEST(MergedWeights, tied_weights_stay_tied) {
+  ModelMaker maker("tied");
+  maker.input("t", {2}, ::onnx::TensorProto::INT64)
+      .weight("emb.weight", {3, 3}, counted_weights(3))
+      .weight("norm.weight", {3}, {1, 2, 3})
+      .weight("norm.bias", {3}, {0, 1, 0})
+      .node("Gather", {"emb.weight", "t"}, {"h"})
+      .node("LayerNormalization", {"h", "norm.weight", "norm.bias"}, {"n"})
+      .in_layer("norm")
+      .node("LayerNormalization", {"n", "norm.weight", "norm.bias"}, {"m"})
+      .in_layer("other")
+      .node("Identity", {"emb.weight"}, {"/head/Identity_output_0"})
+      .node("Gemm", {"m", "/head/Identity_output_0"}, {"y"})
+      .with("transB", 1)
+      .in_layer("head");
+  const onnx::Model model = import(maker.made({"y"}));
+  EXPECT_THAT(names(model.graph, LeafKind::parameter),
+              UnorderedElementsAre("emb.weight", "norm.weight", "norm.bias"));
+}
+
+// A norm that is called twice tells the same layer both times.
+TEST(MergedWeights, a_layer_that_is_used_twice_has_one_set_of_weights) {
+  ModelMaker maker("twice");
+  maker.input("x", {4, 3}).weight("n.weight", {3}, {1, 1, 1}).weight("n.bias", {3}, {0, 0, 0});
+  maker.node("LayerNormalization", {"x", "n.weight", "n.bias"}, {"a"}).in_layer("n");
+  maker.node("LayerNormalization", {"a", "n.weight", "n.bias"}, {"b"}).in_layer("n");
+  maker.node("LayerNormalization", {"b", "n.weight", "n.bias"}, {"y"}).in_layer("m");
+  EXPECT_THAT(names(import(maker.made({"y"})).graph, LeafKind::parameter),
+              UnorderedElementsAre("n.weight", "n.bias", "m.weight", "m.bias"));
+}
+
+TEST(MergedWeights, a_small_file_does_not_become_a_huge_one) {
+  ModelMaker maker("hostile");
+  maker.input("x", {2, 1 << 14}).weight("w.weight", {1 << 14});
+  std::string x = "x";
+  for (int k = 0; k < 200; ++k) {
+    const std::string name = "layer" + std::to_string(k);
+    maker.node("Identity", {"w.weight"}, {name + ".weight"});
+    maker.node("Mul", {x, name + ".weight"}, {name});
+    x = name;
+  }
+  EXPECT_THAT(message_of<UnsupportedError>([&] { import(maker.made({x})); }),
+              HasSubstr("so many layers share 'w.weight'"));
+}
+
+// --- training forms
+
+::onnx::ModelProto training_export(std::int64_t opset) {
+  ModelMaker maker("training", opset);
+  maker.input("x", {4, 3});
+  for (const std::string& name : kOwnFirst) maker.weight(name, {3}, {1, 1, 1});
+  Names inputs = kOwnFirst, outputs = {"n", "mean", "var"};
+  if (opset < 14) outputs.insert(outputs.end(), {"saved_mean", "saved_var"});
+  inputs.insert(inputs.begin(), "x");
+  maker.node("BatchNormalization", inputs, outputs);
+  if (opset >= 14) maker.with("training_mode", 1);
+  maker.node("Dropout", {"n"}, {"logits", "mask"});
+  return maker.made({"logits"});
+}
+
+TEST(MergedWeights, exports_in_training_mode_have_running_statistics) {
+  for (const std::int64_t opset : {12, 17}) {
+    const onnx::Model training = import(training_export(opset), {.training = true});
+    EXPECT_THAT(names(training.graph, LeafKind::state),
+                UnorderedElementsAre("bn1.running_mean", "bn1.running_var"));
+    EXPECT_THAT(training.warnings, IsEmpty());
+    Session session = session_of(training);
+    session.step();
+    // 0.9 * 1 + 0.1 * (the mean of the batch).
+    expect_near(session.state("bn1.running_mean"), {0.875, 0.925, 0.85});
+    // Evaluation of the same file takes what was learnt.
+    const onnx::Model evaluation = import(training_export(opset), {.evaluation = true});
+    Session tried = build_inference_session(evaluation.graph);
+    tried.load_weights(training.weights);
+    tried.set_input("x", Literal::floats({4, 3}, std::vector<double>(12, 1.0)));
+    tried.step();
+    expect_near(tried.output("logits"), {1, 1, 1});
+  }
+  EXPECT_THAT(message_of<TypeError>(
+                  [] { import(training_export(17), {.training = true, .evaluation = true}); }),
+              HasSubstr("for training or for evaluation, not for both"));
+}
+
+// --- what is said before the first step
+
+std::vector<std::string> warnings(const ::onnx::ModelProto& model) {
+  return import(model, {.training = true}).warnings;
+}
+
+TEST(TrainingNotes, folded_batch_norm_is_named) {
+  const auto conv = [](const std::string& weight) {
+    ModelMaker maker("folded");
+    maker.input("x", {1, 1, 2, 2}).weight(weight, {1, 1, 1, 1});
+    maker.node("Conv", {"x", weight}, {"y"});
+    return maker;
+  };
+  EXPECT_THAT(warnings(conv("onnx::Conv_26").made({"y"})),
+              ElementsAre(HasSubstr("folded batch norm into 'Conv_y'")));
+  EXPECT_THAT(
+      warnings(
+          conv("conv1.weight").in_layer("bn1", "_native_batch_norm_legit_no_training").made({"y"})),
+      ElementsAre(HasSubstr("folded batch norm into 'Conv_y'")));
+  EXPECT_THAT(warnings(conv("conv1.weight").in_layer("conv1", "conv2d").made({"y"})), IsEmpty());
+}
+
+TEST(TrainingNotes, what_is_not_trained_is_named) {
+  ModelMaker maker("notes");
+  maker.input("x", {2, 3})
+      .weight("head.scale", {})
+      .weight("head.weight", {2, 3}, {1, 2, 3, 4, 5, 6});
+  maker.weight("val_7", {3, 2}, {1, 4, 2, 5, 3, 6});
+  maker.node("MatMul", {"x", "val_7"}, {"a"}).node("MatMul", {"a", "head.weight"}, {"b"});
+  maker.node("Mul", {"b", "head.scale"}, {"c"});
+  for (const std::string& name : kOwnFirst) maker.weight(name, {3});
+  maker.node("Exp", {"bn1.running_var"}, {"var"});
+  maker.node("BatchNormalization", {"c", "bn1.weight", "bn1.bias", "bn1.running_mean", "var"},
+             {"y"});
+  EXPECT_THAT(warnings(maker.made({"y"})),
+              ElementsAre(HasSubstr("'head.scale': single numbers are not trained"),
+                          HasSubstr("'val_7' is 'head.weight', transposed by the exporter"),
+                          HasSubstr("BatchNormalization 'BatchNormalization_y': its running mean "
+                                    "and variance are no f32 weights")));
+}
+
+TEST(TrainingNotes, merged_weights_that_cannot_be_told_from_tied_ones_are_named) {
+  ModelMaker maker("computed");
+  maker.input("x", {2, 3}).weight("onnx::MatMul_5", {3, 3}, counted_weights(3));
+  maker.node("Identity", {"onnx::MatMul_5"}, {"onnx::MatMul_6"});
+  maker.node("MatMul", {"x", "onnx::MatMul_5"}, {"a"});
+  maker.node("MatMul", {"a", "onnx::MatMul_6"}, {"y"});
+  EXPECT_THAT(warnings(maker.made({"y"})),
+              ElementsAre(HasSubstr("'onnx::MatMul_6' were equal to other weights")));
+}
+
+TEST(TrainingNotes, weights_in_constant_nodes_are_named) {
+  ModelMaker maker("constant");
+  maker.input("x", {2, 3}).node("Constant", {}, {"w"});
+  ::onnx::ModelProto model = maker.node("MatMul", {"x", "w"}, {"y"}).made({"y"});
+  ::onnx::AttributeProto& value = *model.mutable_graph()->mutable_node(0)->add_attribute();
+  value.set_name("value");
+  value.set_type(::onnx::AttributeProto::TENSOR);
+  value.mutable_t()->set_data_type(::onnx::TensorProto::FLOAT);
+  value.mutable_t()->add_dims(3);
+  value.mutable_t()->add_dims(1);
+  for (int k = 0; k < 3; ++k) value.mutable_t()->add_float_data(1);
+  EXPECT_THAT(warnings(model), ElementsAre(HasSubstr("the weights of 'MatMul_y' are constants")));
+}
+
+}  // namespace
+}  // namespace pantala::tests
