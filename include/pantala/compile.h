@@ -24,11 +24,20 @@ struct CompileOptions {
   int threads = 0;             // 0: as many as the process may use
   bool optimize = true;        // false: a kernel per op and no rewriting, for debugging
   NonFiniteGuard non_finite = NonFiniteGuard::loss;
+  // The outputs of the graph that are wanted, by name; empty: all. Inputs that nothing wanted needs
+  // are none of the plan's, so that a graph with a loss gives its other outputs without labels. A
+  // training step has its loss in any case. TypeError with the nearest name for one that is none.
+  std::vector<std::string> outputs = {};
   // Values that can be read after a step beside the outputs.
   std::vector<std::pair<std::string, Tensor>> observe = {};
   bool observe_gradients = false;  // all gradients, as Session::gradient()
   // Training: micro-batches per update; more than 1 makes an `accumulate` and an `apply` plan.
   std::int64_t accumulation_steps = 1;
+  // What the update takes of the micro-batches: the mean of their gradients, weighted by the
+  // weights of the losses (their items), or without division by the sum of the weights, the
+  // weighted sum: the gradient of the sum of the losses of all items, as GradientAccumulator gives
+  // it. Clipping comes after it. The loss that is reported is the mean in any case.
+  bool normalize = true;
   // The two plans also for one micro-batch per update, so that gradients can be read and changed
   // between them.
   bool split_update = false;

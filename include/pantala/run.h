@@ -29,6 +29,7 @@ struct RunConfig {
   std::int64_t seed = 0;
   std::int64_t epochs = 5, max_steps = 0;
   std::int64_t batch_size = 64, accumulate = 1;
+  bool accumulate_normalize = true;
   std::string device = "cpu";
   std::int64_t threads = 0;
   std::string non_finite = "error";

@@ -173,10 +173,11 @@ class Session {
   void set_state(std::string_view name, const HostElements& values);
 
   // Of the last step; TypeError naming the option that keeps it. As long as a split update has not
-  // been applied the gradient is the mean over what was accumulated, and needs no option.
+  // been applied the gradient is the mean over what was accumulated, and needs no option; the sum
+  // for a session compiled with normalize = false.
   Literal gradient(std::string_view parameter) const;
-  // Sets this mean, before clipping and update; it is kept as a sum over the items, so what is read
-  // back is rounded once. Floats of any dtype are taken. TypeError if nothing is accumulated,
+  // Sets this gradient, before clipping and update; it is kept as a sum over the items, so what is
+  // read back is rounded once. Floats of any dtype are taken. TypeError if nothing is accumulated,
   // ValueError if its weight is 0.
   void set_gradient(std::string_view parameter, const Literal& value);
   Literal observed(std::string_view name) const;

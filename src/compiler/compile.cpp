@@ -18,6 +18,7 @@ Compilation Compilation::plain(const Graph& graph, const CompileOptions& options
   refuse(options.observe_gradients, "observe_gradients");
   refuse(options.accumulation_steps != 1, "accumulation_steps");
   refuse(options.split_update, "split_update");
+  refuse(!options.normalize, "normalize = false");
   return {graph, {}, options};
 }
 

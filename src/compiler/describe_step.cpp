@@ -4,8 +4,29 @@
 
 #include "ir/graph_data.h"
 #include "ops/host_scalars.h"
+#include "plan/step_names.h"
 
 namespace pantala::compiler {
+
+namespace {
+
+// What an input takes part in.
+void note_readers(const Graph& graph, plan::CompiledLeaf& input) {
+  const auto& nodes = graph.data()->nodes();
+  std::vector<bool> reached(nodes.size());
+  const std::uint32_t first = graph.leaf(input.name).id().node;
+  reached[first] = true;
+  for (std::uint32_t id = first + 1; id < nodes.size(); ++id)
+    reached[id] = std::ranges::any_of(nodes[id].inputs,
+                                      [&](const ValueId& value) { return reached[value.node]; });
+  for (const auto& [name, value] : graph.outputs())
+    if (reached[value.id().node] && name != plan::kFiniteOutput) input.needed_by.push_back(name);
+  const auto updates = graph.updates();
+  input.feeds_updates = std::ranges::any_of(
+      updates, [&](const auto& update) { return reached[update.second.id().node]; });
+}
+
+}  // namespace
 
 // What no kernel touches lives on the host if it may.
 std::vector<plan::CompiledLeaf> describe_leaves(const Graph& graph, const plan::Plan& plan) {
@@ -19,6 +40,7 @@ std::vector<plan::CompiledLeaf> describe_leaves(const Graph& graph, const plan::
     const Tensor value = graph.leaf(leaf.name);
     leaf.updated =
         std::ranges::any_of(updates, [&](const auto& update) { return update.first == value; });
+    if (leaf.kind == LeafKind::input) note_readers(graph, leaf);
   }
   return leaves;
 }

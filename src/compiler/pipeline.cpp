@@ -18,8 +18,25 @@ namespace pantala::compiler {
 using plan::CompiledStep;
 using schedule::Program;
 
+namespace {
+
+// The graph with the outputs that are wanted.
+Graph wanted(const Graph& graph, const std::vector<std::string>& names) {
+  if (names.empty()) return graph;
+  std::vector<std::pair<std::string, Tensor>> outputs;
+  for (const std::string& name : names) {
+    if (std::ranges::find(outputs, name, [](const auto& one) { return one.first; }) !=
+        outputs.end())
+      throw TypeError(fmt::format("the output '{}' is asked for twice", name));
+    outputs.emplace_back(name, graph.output(name));
+  }
+  return graph.with_outputs(outputs);
+}
+
+}  // namespace
+
 LossGraph loss_graph(const Compilation& from) {
-  LossGraph given{from.graph, {}};
+  LossGraph given{wanted(from.graph, from.options.outputs), {}};
   const auto here = [&](const Tensor& t, const std::string& what) {
     if (!from.graph.has(t))
       throw TypeError(fmt::format("compile: {} is not a value of the graph", what));
@@ -90,6 +107,7 @@ CompiledPlan::Data describe_plan(const std::vector<StepGraph>& steps, const Comp
   data.threads = threads;
   data.non_finite = steps.at(0).guard;
   data.accumulation_steps = options.accumulation_steps;
+  data.normalize = options.normalize;
   data.optimizer = options.optimizer;
   for (const optim::ParameterGroup& group : options.training.groups)
     data.group_patterns.push_back(group.pattern);

@@ -49,10 +49,13 @@ std::string key_text(const Graph& graph, const Tensor& loss, const CompileOption
       fmt::format("plan file {} plan {}\nbuild {}\nllvm {}\n", plan::kPlanFileVersion,
                   plan::kPlanVersion, build_id(), llvm_version());
   text += fmt::format(
-      "device {} threads {} optimize {} guard {} accumulate {} split {} gradients {}\n",
+      "device {} threads {} optimize {} guard {} accumulate {} mean {} split {} gradients {}\n",
       lower.device, lower.threads, options.optimize, static_cast<int>(options.non_finite),
-      options.accumulation_steps, splits_update(options), options.observe_gradients);
+      options.accumulation_steps, options.normalize, splits_update(options),
+      options.observe_gradients);
   text += target_text(lower) + optimizer_text(options.optimizer) + training_text(options.training);
+  for (const std::string& name : options.outputs)
+    text += fmt::format("output {}\n", in_quotes(name));
   for (const auto& [name, value] : options.observe)
     text += fmt::format("observe {} {}\n", in_quotes(name), value_text(value));
   return text + fmt::format("loss {}\n", value_text(loss)) + to_text(graph);

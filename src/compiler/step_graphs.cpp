@@ -105,7 +105,8 @@ StepGraph apply_step(const TrainingGraph& training, const CompileOptions& option
   for (std::size_t k = 0; k < parameters.size(); ++k) {
     if (training.parameters[k].frozen()) continue;
     const Tensor& sum = *next++;
-    parameters[k].gradient = cast(sum / cast(weight, sum.dtype()), parameters[k].value.dtype());
+    const Tensor wanted = options.normalize ? sum / cast(weight, sum.dtype()) : sum;
+    parameters[k].gradient = cast(wanted, parameters[k].value.dtype());
   }
   const Tensor total = reshape(sums.loss, {});
   const Tensor loss = total / cast(weight, total.dtype());

@@ -3,9 +3,9 @@
 //
 // `accumulate` runs once a micro-batch: it adds the gradients of the *sum* of the losses to states
 // `accum.grad.<parameter>`, the sum itself to `accum.loss` and the weight by which it would be
-// divided to `accum.weight`. `apply` runs once an update: it divides by the summed weight, clips,
-// applies the optimizer and gives the mean loss. So every item counts the same, however they were
-// split.
+// divided to `accum.weight`. `apply` runs once an update: it divides by the summed weight (unless
+// the sum is wanted: CompileOptions::normalize), clips, applies the optimizer and gives the mean
+// loss. So every item counts the same, however they were split.
 //
 // Whoever runs them sets the scalar `accum.first`: 1 before the first micro-batch of an update,
 // which then overwrites what the states hold, 0 before the others. A micro-batch that the guard
@@ -32,7 +32,7 @@ struct StepGraph {
 
 // Whether there are `accumulate` and `apply` instead of `step`.
 inline bool splits_update(const CompileOptions& options) {
-  return options.split_update || options.accumulation_steps > 1;
+  return options.split_update || options.accumulation_steps > 1 || !options.normalize;
 }
 
 // A graph with a loss that is one of its values.

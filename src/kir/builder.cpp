@@ -214,6 +214,9 @@ void Builder::report(Var condition, std::int64_t code) {
   emit({.op = Op::report, .args = usable(Op::report, {condition}), .index = code},
        std::vector<VType>{});
 }
+void Builder::report(Var condition, Var code) {
+  emit({.op = Op::report, .args = usable(Op::report, {condition, code})}, std::vector<VType>{});
+}
 void Builder::barrier() { emit({.op = Op::barrier}, std::vector<VType>{}); }
 
 Block Builder::nested(Op op, const std::vector<VType>& params,

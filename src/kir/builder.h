@@ -77,6 +77,7 @@ class Builder {
   void store_strided(BufferId buffer, Var at, Var stride, Var value, Var mask = {});
   void prefetch(BufferId buffer, Var at);
   void report(Var condition, std::int64_t code);
+  void report(Var condition, Var code);
 
   // Structure. The body gets the index and the carried values and returns their next ones.
   using LoopBody = std::function<std::vector<Var>(Var index, std::span<const Var> carried)>;

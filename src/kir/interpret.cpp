@@ -116,7 +116,7 @@ class Machine {
       case Op::prefetch:
         return;
       case Op::report:
-        if (flag(inst.args[0])) status_ = inst.index;
+        if (flag(inst.args[0])) status_ = inst.args.size() > 1 ? scalar(inst.args[1]) : inst.index;
         return;
       case Op::loop:
         return loop(inst);

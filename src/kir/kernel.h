@@ -112,7 +112,7 @@ enum class Op : std::uint8_t {
   store_strided,  // [at, stride, value]
   prefetch,       // [at]: a hint, may be out of bounds
   // [condition], a scalar; index: the code (not 0) that the status word becomes if the condition
-  // holds; any of several reports may win.
+  // holds; any of several reports may win. Or [condition, code], an i64 scalar: then index is 0.
   report,
   // structure
   loop,     // [begin, end, step, carried...] -> final carried; block params: [index, carried...]

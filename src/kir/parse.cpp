@@ -192,7 +192,8 @@ class Parser {
         inst.args = {value()}, word("lane"), inst.index = integer();
         return;
       case Op::report:
-        inst.args = {value()}, word("code"), inst.index = integer();
+        inst.args = values();
+        if (inst.args.size() == 1) word("code"), inst.index = integer();
         return;
       case Op::loop:
         return loop(inst, types, depth);

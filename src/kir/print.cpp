@@ -68,7 +68,8 @@ class Printer {
       case Op::extract:
         return fmt::format(" {} lane {}", list(inst.args), inst.index);
       case Op::report:
-        return fmt::format(" {} code {}", list(inst.args), inst.index);
+        return inst.args.size() > 1 ? fmt::format(" {}", list(inst.args))
+                                    : fmt::format(" {} code {}", list(inst.args), inst.index);
       case Op::load:
       case Op::load_strided:
       case Op::gather:

@@ -300,9 +300,12 @@ class Rules {
     return expect_arg(0, kIndex, "the position");
   }
   std::string report() const {
-    if (std::string wrong = arity(1, 0); !wrong.empty()) return wrong;
-    if (inst_.index == 0) return "code 0 means that all is well";
-    return expect_arg(0, kCondition, "the condition");
+    const bool computed = inst_.args.size() == 2;
+    if (std::string wrong = arity(computed ? 2 : 1, 0); !wrong.empty()) return wrong;
+    if (!computed && inst_.index == 0) return "code 0 means that all is well";
+    if (computed && inst_.index != 0) return "it has two codes";
+    const std::string wrong = computed ? expect_arg(1, kIndex, "the code") : "";
+    return wrong.empty() ? expect_arg(0, kCondition, "the condition") : wrong;
   }
 
   std::string yields(const Block& block) const {

@@ -27,7 +27,8 @@ namespace {
 std::vector<std::string> names_of(const CompiledPlan::Data& data, LeafKind kind) {
   std::vector<std::string> names;
   for (const CompiledLeaf& leaf : data.leaves)
-    if (leaf.kind == kind) names.push_back(leaf.name);
+    if (leaf.kind == kind && (kind != LeafKind::input || leaf.is_needed()))
+      names.push_back(leaf.name);
   return names;
 }
 }  // namespace
@@ -94,6 +95,10 @@ void gather_leaves(CompiledPlan::Data& data) {
                                         known->type.str(), leaf.type.str()));
       known->on_host = known->on_host && leaf.on_host;
       known->updated = known->updated || leaf.updated;
+      known->feeds_updates = known->feeds_updates || leaf.feeds_updates;
+      for (const std::string& output : leaf.needed_by)
+        if (std::ranges::find(known->needed_by, output) == known->needed_by.end())
+          known->needed_by.push_back(output);
     }
 }
 

@@ -20,6 +20,7 @@ struct CompiledPlan::Data {
   int threads = 1;  // that the steps were scheduled for
   NonFiniteGuard non_finite = NonFiniteGuard::none;
   std::int64_t accumulation_steps = 1;
+  bool normalize = true;  // what is accumulated becomes a mean
   std::optional<optim::Optimizer> optimizer;
   std::vector<std::string> group_patterns = {};  // of the parameter groups, in their order
   bool has_loss = false;

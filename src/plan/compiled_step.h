@@ -23,6 +23,10 @@ struct CompiledLeaf {
   Initializer init = {};  // of a parameter or state; the value of a scalar as a constant
   bool on_host = false;   // a counter or a hyper-parameter: its value lives in the host program
   bool updated = false;   // the step changes it
+  // Of an input: the outputs that it takes part in, and whether an update does.
+  std::vector<std::string> needed_by = {};
+  bool feeds_updates = false;
+  bool is_needed() const { return !needed_by.empty() || feeds_updates; }
   friend bool operator==(const CompiledLeaf&, const CompiledLeaf&) = default;
 };
 

@@ -70,7 +70,8 @@ class Cursor {
 
 Json encode_leaves(const std::vector<CompiledLeaf>& leaves) {
   Graph graph;
-  Json on_host = Json::array(), updated = Json::array();
+  Json on_host = Json::array(), updated = Json::array(), needed_by = Json::array(),
+       feeds_updates = Json::array();
   for (const CompiledLeaf& leaf : leaves) {
     const auto& [dtype, shape] = leaf.type;
     if (leaf.kind == LeafKind::input) graph.input(leaf.name, shape, dtype);
@@ -79,8 +80,14 @@ Json encode_leaves(const std::vector<CompiledLeaf>& leaves) {
     if (leaf.kind == LeafKind::scalar) graph.scalar(leaf.name, leaf.init.a);
     on_host.push_back(leaf.on_host);
     updated.push_back(leaf.updated);
+    needed_by.push_back(leaf.needed_by);
+    feeds_updates.push_back(leaf.feeds_updates);
   }
-  return {{"graph", to_text(graph)}, {"on_host", on_host}, {"updated", updated}};
+  return {{"graph", to_text(graph)},
+          {"on_host", on_host},
+          {"updated", updated},
+          {"needed_by", needed_by},
+          {"feeds_updates", feeds_updates}};
 }
 
 std::vector<CompiledLeaf> decode_leaves(const Json& document, std::string_view file) {
@@ -89,6 +96,8 @@ std::vector<CompiledLeaf> decode_leaves(const Json& document, std::string_view f
   for (std::size_t k = 0; k < leaves.size(); ++k) {
     leaves[k].on_host = document.at("on_host").at(k);
     leaves[k].updated = document.at("updated").at(k);
+    document.at("needed_by").at(k).get_to(leaves[k].needed_by);
+    leaves[k].feeds_updates = document.at("feeds_updates").at(k);
   }
   return leaves;
 }
@@ -160,6 +169,7 @@ Json encode_all(const CompiledPlan::Data& data) {
           {"threads", data.threads},
           {"non_finite", static_cast<int>(data.non_finite)},
           {"accumulation_steps", data.accumulation_steps},
+          {"normalize", data.normalize},
           {"optimizer", encode_optimizer(data.optimizer)},
           {"group_patterns", data.group_patterns},
           {"has_loss", data.has_loss},
@@ -175,6 +185,7 @@ void decode_all(const Json& document, Cursor& plans, std::string_view file,
     plans.fail(fmt::format("there is no guard {}", guard));
   data.non_finite = static_cast<NonFiniteGuard>(guard);
   document.at("accumulation_steps").get_to(data.accumulation_steps);
+  document.at("normalize").get_to(data.normalize);
   data.optimizer = decode_optimizer(document.at("optimizer"));
   document.at("group_patterns").get_to(data.group_patterns);
   document.at("has_loss").get_to(data.has_loss);

@@ -111,6 +111,8 @@ std::vector<Key> top_keys() {
       whole("batch_size", RUN_FIELD(batch_size), 1, 1048576, "Items a step"),
       whole("accumulate", RUN_FIELD(accumulate), 1, 1048576,
             "Batches whose gradients make one update of the weights"),
+      yes_no("accumulate_normalize", RUN_FIELD(accumulate_normalize),
+             "An update takes the mean of the gradients over all items; false: their sum"),
       choice("device", RUN_FIELD(device), device::device_names(),
              "What computes; kir is the slow interpreter of kernels that checks everything",
              Effect::running),

@@ -43,6 +43,7 @@ CompileOptions compile_options(const RunConfig& config) {
   options.device = config.device;
   options.threads = compute_threads(config);
   options.accumulation_steps = config.accumulate;
+  options.normalize = config.accumulate_normalize;
   if (config.clip.norm > 0) options.training.clip.norm = config.clip.norm;
   if (config.clip.value > 0) options.training.clip.value = config.clip.value;
   if (config.ema.decay > 0) options.training.ema_decay = config.ema.decay;

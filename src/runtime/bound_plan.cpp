@@ -136,7 +136,7 @@ PortBlock::Item* BoundPlan::find_input(std::string_view name) {
   return nullptr;
 }
 
-const plan::CompiledLeaf& BoundPlan::unread_input(std::string_view name) const {
+const plan::CompiledLeaf& BoundPlan::declared_input(std::string_view name) const {
   for (const plan::CompiledLeaf& leaf : compiled_->leaves)
     if (leaf.kind == LeafKind::input && leaf.name == name) return leaf;
   throw TypeError(fmt::format("plan '{}' has no input named '{}'{}", name_, name,
@@ -147,7 +147,7 @@ template <class Values, class Check>
 void BoundPlan::write_input(std::string_view name, const Values& values, const Check& check) {
   PortBlock::Item* const found = find_input(name);
   if (!found) {
-    const plan::CompiledLeaf& leaf = unread_input(name);
+    const plan::CompiledLeaf& leaf = declared_input(name);
     return check(Receiver{"input", leaf.name}, values, leaf.type, {});
   }
   PortBlock::Item& item = *found;
@@ -172,12 +172,45 @@ void BoundPlan::set_input(std::string_view name, const Literal& value) {
   write_input(name, value, check_literal);
 }
 
+namespace {
+
+// "'a', 'b' and 3 more".
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr std::size_t kMost = 3;
+  std::vector<std::string> quoted;
+  for (std::size_t k = 0; k < std::min(names.size(), kMost); ++k)
+    quoted.push_back(fmt::format("'{}'", names[k]));
+  const std::string text = fmt::format("{}", fmt::join(quoted, ", "));
+  return names.size() > kMost ? fmt::format("{} and {} more", text, names.size() - kMost) : text;
+}
+
+// " (for 'loss' and the updates)".
+std::string purpose(const plan::CompiledLeaf& input) {
+  std::vector<std::string> parts;
+  if (!input.needed_by.empty()) parts.push_back(some_of(input.needed_by));
+  if (input.feeds_updates) parts.emplace_back("the updates");
+  return parts.empty() ? "" : fmt::format(" (for {})", fmt::join(parts, " and "));
+}
+
+}  // namespace
+
 void BoundPlan::refuse_run() const {
-  std::vector<std::string> missing;
-  for (const PortBlock::Item& item : inputs_.items())
-    if (!item.is_set) missing.push_back(fmt::format("'{}' {}", item.name, item.type.str()));
-  throw TypeError(fmt::format("plan '{}' cannot run: {} without a value: {}", name_,
-                              counted(missing.size(), "input"), fmt::join(missing, ", ")));
+  std::vector<std::string> missing, others = output_names();
+  std::erase(others, plan::kFiniteOutput);
+  for (const PortBlock::Item& item : inputs_.items()) {
+    if (item.is_set) continue;
+    const plan::CompiledLeaf& leaf = declared_input(item.name);
+    missing.push_back(fmt::format("'{}' {}{}", item.name, item.type.str(), purpose(leaf)));
+    std::erase_if(others, [&](const std::string& output) {
+      return !leaf.is_needed() || std::ranges::count(leaf.needed_by, output) > 0;
+    });
+  }
+  const std::string rest =
+      others.empty()
+          ? ""
+          : fmt::format("; {} can be had without (CompileOptions::outputs)", some_of(others));
+  throw TypeError(fmt::format("plan '{}' cannot run: {} without a value: {}{}", name_,
+                              counted(missing.size(), "input"), fmt::join(missing, ", "), rest));
 }
 
 void BoundPlan::report_status(std::int32_t code) const {

@@ -25,10 +25,10 @@ struct InferenceStep {
   CompileOptions options;
 };
 InferenceStep inference_step(const Graph& graph, const CompileOptions& options) {
-  if (options.optimizer || options.accumulation_steps != 1 || options.split_update ||
-      options.observe_gradients)
+  if (options.optimizer || options.accumulation_steps != 1 || !options.normalize ||
+      options.split_update || options.observe_gradients)
     throw TypeError(
-        "build_inference_session: optimizer, accumulation_steps, split_update and "
+        "build_inference_session: optimizer, accumulation_steps, normalize, split_update and "
         "observe_gradients are options of training");
   if (graph.outputs().empty())
     throw TypeError("build_inference_session: the graph has no output; name one with output()");

@@ -236,7 +236,7 @@ void in_parts(DType dtype, std::span<const std::byte> bytes, Action&& action) {
   for (std::size_t done = 0; done < bytes.size() / size; done += kPart) {
     const std::size_t count = std::min(kPart, bytes.size() / size - done);
     action(done, ir::from_bytes({dtype, {static_cast<std::int64_t>(count)}},
-                                 bytes.subspan(done * size, count * size)));
+                                bytes.subspan(done * size, count * size)));
   }
 }
 

@@ -1,4 +1,4 @@
-// Gradients between the two halves of a split update: what was accumulated, as a mean.
+// Gradients between the two halves of a split update: what was accumulated, as a mean or as it is.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -18,7 +18,9 @@ const Store::Entry& SessionData::accumulator_of(std::string_view parameter) cons
   return *sum;
 }
 
+// By which the sums are divided.
 double SessionData::accumulated_weight() const {
+  if (!main_data_->normalize) return 1;
   return store_.read(store_.get(plan::kAccumulatedWeight, LeafKind::state, "state")).at(0);
 }
 

@@ -53,6 +53,7 @@ class Comparison {
     compare("its steps are", roles(main_), roles(plan_));
     compare("non_finite is", guard_name(main_.non_finite), guard_name(plan_.non_finite));
     compare("accumulation_steps is", main_.accumulation_steps, plan_.accumulation_steps);
+    compare("normalize is", main_.normalize, plan_.normalize);
     if (!same_optimizer(main_, plan_))
       compare("the optimizer is", optimizer_text(main_), optimizer_text(plan_));
     compare("the parameter groups are", fmt::format("[{}]", fmt::join(main_.group_patterns, ", ")),

@@ -31,7 +31,8 @@ bool ArchetypeTable::keeps(const ir::OpDef& op) const { return is_leaf(op) || fi
 
 Reads reads_of(const ValueInfo& info, ValueId value, const Shape& shape) {
   const Domain domain{shape.vec()};
-  return {domain, trace(info, domain, {value}, loop_indices(shape.rank())).accesses};
+  Footprint found = trace(info, domain, {value}, loop_indices(shape.rank()));
+  return {domain, std::move(found.accesses), found.size, std::move(found.conditional)};
 }
 
 Reads reads_of_operand(const Context& context, const ValueInfo& info, std::uint32_t node) {
@@ -40,7 +41,7 @@ Reads reads_of_operand(const Context& context, const ValueInfo& info, std::uint3
 }
 
 Reads reads_whole(const Shape& domain, const std::vector<ValueId>& values) {
-  Reads reads{{domain.vec()}, {}};
+  Reads reads{{domain.vec()}, {}, values.size()};
   for (const ValueId value : values) reads.accesses.push_back({value, {}, {}});
   return reads;
 }

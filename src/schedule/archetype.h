@@ -28,6 +28,8 @@ struct KernelDraft;
 struct Reads {
   Domain domain;
   std::vector<Access> accesses;
+  std::size_t size = 0;                   // of the code: values that are computed or loaded
+  std::vector<ValueId> conditional = {};  // as in a Footprint
 };
 
 // The elements of a value, by loops over its axes.

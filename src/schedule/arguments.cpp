@@ -104,12 +104,14 @@ DeclaredAccess Arguments::access(kir::Builder& b, std::uint32_t buffer, const Af
   return declared;
 }
 
-Arguments::Declared Arguments::declare(kir::Builder& b, const Footprint& footprint,
-                                       const std::function<std::uint32_t(ValueId)>& buffer_of) {
+Declared Arguments::declare(kir::Builder& b, const Footprint& footprint,
+                            const std::function<std::uint32_t(ValueId)>& buffer_of) {
   Declared all;
   for (const Access& a : footprint.accesses)
     all.accesses.push_back(access(b, buffer_of(a.value), a.flat, a.offset_strides));
   for (const ValueId value : footprint.uniforms) all.uniforms.push_back(uniform(b, value));
+  for (const NodeNumber& n : footprint.numbers)
+    all.numbers.push_back(integer(b, "number", n.number));
   return all;
 }
 

@@ -37,10 +37,6 @@ class Arguments {
   // shared where all are equal.
   DeclaredAccess access(kir::Builder& b, std::uint32_t buffer, const Affine& flat,
                         const std::vector<std::int64_t>& offset_strides = {});
-  struct Declared {
-    std::vector<DeclaredAccess> accesses;
-    std::vector<kir::Var> uniforms;
-  };
   // `buffer_of` gives the buffer of a stored value.
   Declared declare(kir::Builder& b, const Footprint& footprint,
                    const std::function<std::uint32_t(ValueId)>& buffer_of);

@@ -90,6 +90,7 @@ Program Building::run() {
   program.graph = std::move(decisions.graph);
   program.buffers = std::move(decisions.buffers);
   program.messages = std::move(decisions.messages);
+  program.emitted = decisions.emitted;
   program.uniforms = std::move(uniforms_);
   return program;
 }

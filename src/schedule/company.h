@@ -22,6 +22,8 @@ class Company {
   // All that its members make, with no place yet.
   const std::vector<GroupOutput>& outputs() const { return outputs_; }
 
+  // Whether a member makes the value.
+  bool makes(ValueId value) const;
   // Whether a read is of something that a member makes.
   bool reads_inside(const Access& read) const;
   // Whether a value is read at the very element that is computed: of as many elements, the one with
@@ -32,9 +34,12 @@ class Company {
   bool is_one_map() const;
   // Whether all others are computed from the anchor's result, element by element.
   bool is_epilogue() const;
+  // Whether one kernel for all would be of a size that is reasonable, whoever computes it.
+  bool is_small() const;
 
  private:
   bool reads_members_in_place(const Piece& piece) const;
+  bool repeats_little() const;
 
   const Context& context_;
   const Pieces& pieces_;

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "ir/leaves.h"
 #include "ir/bytes.h"
+#include "ir/leaves.h"
 #include "ops/arithmetic.h"
 #include "ops/face.h"
 #include "ops/host_scalars.h"
@@ -49,6 +49,7 @@ Context::Context(Decisions decisions, const Machine& machine, const ScheduleOpti
       decisions_(std::move(decisions)),
       graph_(decisions_.graph.data().get()) {
   info_.graph = graph_;
+  info_.emitted = &decisions_.emitted;
   info_.is_stored = [this](ValueId id) { return is_stored(id); };
   info_.is_host = [this](ValueId id) { return is_host(id); };
   info_.strides = [this](ValueId id) {
@@ -135,8 +136,24 @@ std::optional<Context::Replaced> Context::replaced_number(ValueId id, std::int64
   return Replaced{choice.inputs[2], static_cast<std::int64_t>(*number)};
 }
 
+// Whether all numbers of a constant lie in [0, limit).
+bool Context::constant_in_range(std::uint32_t id, std::int64_t limit) {
+  if (const std::optional<double> splat = ir::splat_value(node(id)))
+    return *splat >= 0 && *splat < static_cast<double>(limit);
+  if (node(id).op != &ir::data_op() || !is_integer(node(id).results[0].dtype)) return false;
+  auto known = constant_numbers_.find(id);
+  if (known == constant_numbers_.end()) {
+    const ir::LiteralPtr values = ir::attributes<op::Data>(node(id)).values;
+    const std::span<const std::int64_t> numbers = values->i();
+    const auto [low, high] = std::minmax_element(numbers.begin(), numbers.end());
+    known = constant_numbers_.emplace(id, numbers.empty() ? Interval{0, -1} : Interval{*low, *high})
+                .first;
+  }
+  return known->second.low >= 0 && known->second.high < limit;
+}
+
 // Inputs are checked when they are set: their limit is noted. What the graph makes itself is
-// checked by the kernels.
+// checked by the kernels, unless it is known.
 bool Context::in_range(ValueId index, std::int64_t limit) {
   if (is_host(index)) return false;
   index = numbers_of(index);
@@ -145,6 +162,7 @@ bool Context::in_range(ValueId index, std::int64_t limit) {
     index = numbers_of(replaced->value);
     exempt = replaced->number;
   }
+  if (constant_in_range(index.node, limit)) return true;
   if (ir::leaf_kind(*node(index.node).op) != LeafKind::input || !is_integer(type(index).dtype))
     return false;
   ProgramBuffer& b = decisions_.buffers[buffer_of(index)];

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -60,6 +61,7 @@ class Context {
  private:
   void add_leaves();
   bool in_range(ValueId index, std::int64_t limit);
+  bool constant_in_range(std::uint32_t id, std::int64_t limit);
   struct Replaced {
     ValueId value;
     std::int64_t number;
@@ -75,6 +77,7 @@ class Context {
   const std::set<ValueId>* planned_ = nullptr;
   mutable std::set<ValueId> making_;  // by the kernel that is being built: they cannot be read yet
   ValueInfo info_;
+  std::map<std::uint32_t, Interval> constant_numbers_;  // of integer data, once it was asked for
 };
 
 // While a kernel is built or judged, what it makes is computed and not loaded.

@@ -36,6 +36,7 @@ struct Decisions {
   std::map<ValueId, std::uint32_t> places = {};  // stored values and their buffers
   std::vector<StatusMessage> messages = {};      // of indices that kernels check
   std::vector<Group> groups = {};                // in an order in which they can be run
+  std::uint64_t emitted = 0;                     // elements that the emitter was asked for
 };
 
 }  // namespace pantala::schedule

@@ -2,6 +2,7 @@
 // conditions, and reading at indices that come from memory.
 #include <unordered_map>
 
+#include "ir/leaves.h"
 #include "ops/arithmetic.h"
 #include "ops/face.h"
 #include "ops/index.h"
@@ -172,14 +173,28 @@ Emitter::MemoryIndex Emitter::memory_index(std::uint32_t node, ValueId index, co
   Var bad = eq(inside, like(inside, 0));
   bad = both(bad, bad.lanes() > 1 ? both(scalar_mask_, lane_mask_) : mask_of_any());
   b_.report(bad.lanes() > 1 ? b_.reduce(kir::Op::reduce_max, bad) : bad,
-            info_.report_code(node, limit));
+            node_number(node, info_.report_code(node, limit)));
   return {n, inside};
 }
 
-Var Emitter::checked_index(std::uint32_t node, ValueId index, const Indices& at,
-                           std::int64_t limit) {
+std::optional<std::int64_t> Emitter::known_number(ValueId id) const {
+  const ir::Node* node = &info_.graph->node(id.node);
+  while (is_movement(*node->op)) node = &info_.graph->node(node->inputs[0].node);
+  if (!is_integer(node->results[0].dtype)) return std::nullopt;
+  if (const std::optional<double> number = ir::splat_value(*node))
+    return static_cast<std::int64_t>(*number);
+  if (node->op != &ir::data_op() || node->results[0].shape.numel() != 1) return std::nullopt;
+  const ir::LiteralPtr values = ir::attributes<op::Data>(*node).values;
+  return values->i()[0];
+}
+
+Index Emitter::checked_index(std::uint32_t node, ValueId index, const Indices& at,
+                             std::int64_t limit) {
+  // A choice that the graph itself makes is a slice.
+  if (const auto known = known_number(index); known && *known >= 0 && *known < limit)
+    return Index::of(*known);
   const MemoryIndex found = memory_index(node, index, at, limit);
-  return found.inside.valid() ? min(max(found.number, 0), limit - 1) : found.number;
+  return Index(found.inside.valid() ? min(max(found.number, 0), limit - 1) : found.number);
 }
 
 // There is nothing to read: every index is out of range.
@@ -201,7 +216,7 @@ Var Emitter::take(ValueId id, const ir::Node& node, const Indices& at) {
   const Indices which(at.begin() + axis, at.begin() + axis + chosen.rank());
   if (in[static_cast<int>(axis)] == 0) return of_empty_axis(id, node.inputs[1], which);
   Indices source(at.begin(), at.begin() + axis);
-  source.emplace_back(checked_index(id.node, node.inputs[1], which, in[static_cast<int>(axis)]));
+  source.push_back(checked_index(id.node, node.inputs[1], which, in[static_cast<int>(axis)]));
   source.insert(source.end(), at.begin() + axis + chosen.rank(), at.end());
   return value(node.inputs[0], source);
 }
@@ -211,17 +226,16 @@ Var Emitter::gather(ValueId id, const ir::Node& node, const Indices& at) {
   if (info_.graph->type(node.inputs[0]).shape[static_cast<int>(axis)] == 0)
     return of_empty_axis(id, node.inputs[1], at);
   Indices source = at;
-  source[axis] =
-      Index(checked_index(id.node, node.inputs[1], at,
-                          info_.graph->type(node.inputs[0]).shape[static_cast<int>(axis)]));
+  source[axis] = checked_index(id.node, node.inputs[1], at,
+                               info_.graph->type(node.inputs[0]).shape[static_cast<int>(axis)]);
   return value(node.inputs[0], source);
 }
 
 Var Emitter::one_hot(ValueId id, const ir::Node& node, const Indices& at) {
   const Indices which(at.begin(), at.end() - 1);
-  const Var n =
+  const Index n =
       checked_index(id.node, node.inputs[0], which, ir::attributes<op::OneHot>(node).classes);
-  return converted(b_.cast(eq(number(at.back()), n), DType::i64), node.results[0].dtype);
+  return converted(b_.cast(eq(number(at.back()), number(n)), DType::i64), node.results[0].dtype);
 }
 
 Var Emitter::dynamic_slice(ValueId id, const ir::Node& node, const Indices& at) {
@@ -230,7 +244,7 @@ Var Emitter::dynamic_slice(ValueId id, const ir::Node& node, const Indices& at) 
   const std::int64_t size = info_.graph->type(node.inputs[0]).shape[static_cast<int>(axis)];
   const std::int64_t places = size - attrs.size + 1;
   Indices source = at;
-  source[axis] = at[axis] + Index(checked_index(id.node, node.inputs[1], {}, places));
+  source[axis] = at[axis] + checked_index(id.node, node.inputs[1], {}, places);
   return value(node.inputs[0], source);
 }
 
@@ -238,13 +252,13 @@ Var Emitter::update_slice(ValueId id, const ir::Node& node, const Indices& at) {
   const auto axis = static_cast<std::size_t>(ir::attributes<op::UpdateSlice>(node).axis);
   const std::int64_t size = node.results[0].shape[static_cast<int>(axis)],
                      window = info_.graph->type(node.inputs[1]).shape[static_cast<int>(axis)];
-  const Var start = checked_index(id.node, node.inputs[2], {}, size - window + 1);
+  const Index start = checked_index(id.node, node.inputs[2], {}, size - window + 1);
   if (info_.window == id) {
-    window_start_ = start;
+    window_start_ = number(start);
     return value(node.inputs[1], at);
   }
   Indices source = at;
-  source[axis] = at[axis] + Index(start) * -1;
+  source[axis] = at[axis] + start * -1;
   const Var old = value(node.inputs[0], at);
   if (window == 0) return old;
   const Var inside = within(source[axis], 0, window);
@@ -252,10 +266,11 @@ Var Emitter::update_slice(ValueId id, const ir::Node& node, const Indices& at) {
   return inside.valid() ? b_.select(inside, fresh, old) : fresh;
 }
 
-Var Emitter::random_bits(ValueId, const ir::Node& node, const Indices& at) {
+Var Emitter::random_bits(ValueId id, const ir::Node& node, const Indices& at) {
   const Var seed = value(node.inputs[0], {}), draw = value(node.inputs[1], {});
   if (trace_) trace_->cost += scalar_op_cost(*node.op);
-  return emit_random_bits(b_, seed, draw, ir::attributes<op::RandomBits>(node).stream,
+  return emit_random_bits(b_, seed, draw,
+                          node_number(id.node, ir::attributes<op::RandomBits>(node).stream),
                           number(flatten(at, node.results[0].shape.strides())));
 }
 

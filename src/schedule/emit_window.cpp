@@ -2,6 +2,7 @@
 // windows hold an input. Small windows are written out, large ones are loops.
 #include <algorithm>
 
+#include "ops/face.h"
 #include "ops/pool.h"
 #include "schedule/emitter.h"
 #include "schedule/scalar_ops.h"
@@ -37,6 +38,27 @@ struct Emitter::Pool {
     return (kernel[k] + stride[k] - 1) / stride[k];
   }
 };
+
+std::int64_t elements_read(const ir::GraphData& graph, const ir::Node& node, std::size_t operand) {
+  if (is_scalar_op(*node.op)) {
+    // All operands are asked for the same element: the code of equal ones is shared.
+    const auto at = node.inputs.begin() + static_cast<std::ptrdiff_t>(operand);
+    return std::find(node.inputs.begin(), at, *at) == at ? 1 : 0;
+  }
+  if (!is_window(*node.op)) return 1;
+  const auto windows = [&](const op::PoolAttrs& window) {
+    const Emitter::Pool pool(window, node.results[0].shape);
+    return pool.windows(0) * pool.windows(1);
+  };
+  const auto positions = [&](const op::PoolAttrs& window) {
+    return Emitter::Pool(window, graph.type(node.inputs[0]).shape).positions();
+  };
+  if (ops::is<op::MaxPool2d>(node)) return positions(ir::attributes<op::MaxPool2d>(node));
+  if (ops::is<op::AvgPool2d>(node)) return positions(ir::attributes<op::AvgPool2d>(node).window);
+  return ops::is<op::MaxPool2dGrad>(node)
+             ? windows(ir::attributes<op::MaxPool2dGrad>(node).window)
+             : windows(ir::attributes<op::AvgPool2dGrad>(node).pool.window);
+}
 
 // Calls code(row, column, carried) for rows x columns positions in order; the carried values go
 // from one to the next.

@@ -39,15 +39,13 @@ bool Footprint::reads(ValueId value) const {
 }
 
 Emitter::Emitter(kir::Builder& builder, const ValueInfo& info, Domain domain,
-                 const Footprint& footprint, std::vector<DeclaredAccess> declared,
-                 std::vector<Var> uniforms)
+                 const Footprint& footprint, Declared declared)
     : b_(builder),
       info_(info),
       domain_(std::move(domain)),
       footprint_(footprint),
       declared_(std::move(declared)),
-      uniforms_(std::move(uniforms)),
-      hoisted_(declared_.size()) {}
+      hoisted_(declared_.accesses.size()) {}
 
 Emitter::Emitter(kir::Builder& builder, const ValueInfo& info, Domain domain, Footprint* footprint)
     : b_(builder), info_(info), domain_(std::move(domain)), trace_(footprint) {}
@@ -59,7 +57,8 @@ void Emitter::enter(const Site& site) {
     if (LoopId(d) != site.lane_loop &&
         site.loops[d].value() != site_.loops[static_cast<std::size_t>(d)].value())
       same_outer = false;
-  if (!same_outer || site.lane_loop != site_.lane_loop) hoisted_.assign(declared_.size(), {});
+  if (!same_outer || site.lane_loop != site_.lane_loop)
+    hoisted_.assign(declared_.accesses.size(), {});
   site_ = site;
   lane_mask_ = site.mask;
   scalar_mask_ = {};
@@ -67,7 +66,8 @@ void Emitter::enter(const Site& site) {
 
 void Emitter::hoist_addresses(const Site& site) {
   enter(site);
-  for (std::size_t k = 0; k < declared_.size(); ++k) hoisted_[k] = outer_address(declared_[k]);
+  for (std::size_t k = 0; k < hoisted_.size(); ++k)
+    hoisted_[k] = outer_address(declared_.accesses[k]);
 }
 
 Var Emitter::outer_address(const DeclaredAccess& access) {
@@ -121,6 +121,8 @@ void Emitter::remember(ValueId id, const Indices& at, Var value) {
 
 Var Emitter::compute(ValueId id, const Indices& at) {
   const ir::Node& node = info_.graph->node(id.node);
+  if (info_.emitted) ++*info_.emitted;
+  if (trace_) ++trace_->size;
   if (const std::optional<double> splat = ir::splat_value(node)) return leaf_constant(node);
   if (info_.is_host(id)) return uniform(id);
   if (info_.is_stored(id)) return load(id, at);
@@ -160,9 +162,20 @@ Var Emitter::uniform(ValueId id) {
                           : b_.constant(kir::VType{held, 1}, std::int64_t{0});
   }
   if (it == list.end()) throw InternalError("schedule: a uniform was not traced");
-  const Var param = uniforms_[static_cast<std::size_t>(it - list.begin())];
+  const Var param = declared_.uniforms[static_cast<std::size_t>(it - list.begin())];
   // The host computes in double.
   return emit_fit(b_, param.dtype() == held ? param : b_.cast(param, held), dtype);
+}
+
+Var Emitter::node_number(std::uint32_t node, std::int64_t number) {
+  std::vector<NodeNumber>& list = trace_ ? trace_->numbers : footprint_.numbers;
+  const auto it = std::find(list.begin(), list.end(), NodeNumber{node, number});
+  if (trace_) {
+    if (it == list.end()) list.push_back({node, number});
+    return b_.i64(number);
+  }
+  if (it == list.end()) throw InternalError("schedule: a number was not traced");
+  return declared_.numbers[static_cast<std::size_t>(it - list.begin())];
 }
 
 std::size_t Emitter::find_access(const Access& access) {
@@ -188,10 +201,11 @@ Var Emitter::load(ValueId id, const Indices& at) {
   const DType dtype = kir::register_dtype(info_.graph->type(id).dtype);
   if (trace_) {
     trace_->cost += 1;
+    if (scalar_mask_.valid() || lane_mask_.valid()) trace_->conditional.push_back(id);
     return is_float(dtype) ? b_.constant(kir::VType{dtype, 1}, 0.0)
                            : b_.constant(kir::VType{dtype, 1}, std::int64_t{0});
   }
-  const DeclaredAccess& declared = declared_[index];
+  const DeclaredAccess& declared = declared_.accesses[index];
   return load_at(declared, hoisted_[index].valid() ? hoisted_[index] : outer_address(declared),
                  offsets);
 }
@@ -300,18 +314,31 @@ Var Emitter::under(Var condition, const std::function<Var()>& code) {
   return result;
 }
 
-Footprint trace(const ValueInfo& info, const Domain& domain, const std::vector<ValueId>& values,
-                const Indices& at, const std::function<bool(ValueId)>& provided) {
+namespace {
+
+// What some code reads that is emitted by `code` into a kernel that is thrown away.
+Footprint traced(const ValueInfo& info, const Domain& domain,
+                 const std::function<void(Emitter&)>& code) {
   Footprint footprint;
   kir::Builder builder("trace");
-  ValueInfo outside = info;
-  if (provided) outside.is_stored = [&](ValueId id) { return info.is_stored(id) || provided(id); };
-  Emitter emitter(builder, outside, domain, &footprint);
+  Emitter emitter(builder, info, domain, &footprint);
   Site site;
   for (int d = 0; d < domain.rank(); ++d)
     site.loops[static_cast<std::size_t>(d)] = builder.param(fmt::format("loop{}", d));
   emitter.enter(site);
-  for (const ValueId id : values) emitter.value(id, at);
+  code(emitter);
+  return footprint;
+}
+
+}  // namespace
+
+Footprint trace(const ValueInfo& info, const Domain& domain, const std::vector<ValueId>& values,
+                const Indices& at, const std::function<bool(ValueId)>& provided) {
+  ValueInfo outside = info;
+  if (provided) outside.is_stored = [&](ValueId id) { return info.is_stored(id) || provided(id); };
+  Footprint footprint = traced(outside, domain, [&](Emitter& emitter) {
+    for (const ValueId id : values) emitter.value(id, at);
+  });
   if (!provided) return footprint;
   for (const Access& access : footprint.accesses)
     if (provided(access.value) && std::find(footprint.provided.begin(), footprint.provided.end(),
@@ -319,6 +346,12 @@ Footprint trace(const ValueInfo& info, const Domain& domain, const std::vector<V
       footprint.provided.push_back(access.value);
   std::erase_if(footprint.accesses, [&](const Access& access) { return provided(access.value); });
   return footprint;
+}
+
+Footprint trace_memory_index(const ValueInfo& info, const Domain& domain, std::uint32_t node,
+                             ValueId index, const Indices& at, std::int64_t limit) {
+  return traced(info, domain,
+                [&](Emitter& emitter) { emitter.memory_index(node, index, at, limit); });
 }
 
 }  // namespace pantala::schedule

@@ -36,6 +36,8 @@ struct ValueInfo {
   std::function<std::int64_t(std::uint32_t node, std::int64_t limit)> report_code;
   // An update_slice of which nothing but the update is asked for: its indices are the update's.
   std::optional<ValueId> window = {};
+  // Counts the elements that code was asked for: what scheduling takes grows with it.
+  std::uint64_t* emitted = nullptr;
 };
 
 // A way in which a stored value is read: element at `flat`, plus offset * strides for indices that
@@ -47,13 +49,26 @@ struct Access {
   friend bool operator==(const Access&, const Access&) = default;
 };
 
+// A number that belongs to a node and not to the structure of its code: a parameter of the kernel,
+// so that layers share it.
+struct NodeNumber {
+  std::uint32_t node = 0;
+  std::int64_t number = 0;
+  friend bool operator==(const NodeNumber&, const NodeNumber&) = default;
+};
+
 // All that a piece of code reads.
 struct Footprint {
   std::vector<Access> accesses;              // distinct, in order of occurrence
   std::vector<ValueId> uniforms;             // host values, distinct
+  std::vector<NodeNumber> numbers;           // distinct
   std::vector<ValueId> provided;             // values that the kernel computes otherwise, distinct
   std::array<bool, kMaxLoops> counted = {};  // loops whose index is used as a number
   double cost = 0;                           // per element, in additions
+  std::size_t size = 0;                      // values that there is code for
+  // Values that are read where only some of the elements need them, once for each such read: their
+  // code cannot be shared with that of others.
+  std::vector<ValueId> conditional;
 
   bool reads(ValueId value) const;
 };
@@ -75,12 +90,17 @@ struct DeclaredAccess {
   std::vector<kir::Var> offset_strides;
 };
 
+// What stands for the entries of a footprint in a kernel, in order.
+struct Declared {
+  std::vector<DeclaredAccess> accesses = {};
+  std::vector<kir::Var> uniforms = {}, numbers = {};
+};
+
 class Emitter {
  public:
-  // For a real kernel: what `declared` and `uniforms` hold stands for the footprint's entries, in
-  // order.
+  // For a real kernel.
   Emitter(kir::Builder& builder, const ValueInfo& info, Domain domain, const Footprint& footprint,
-          std::vector<DeclaredAccess> declared, std::vector<kir::Var> uniforms);
+          Declared declared);
   // For a trace: loads give zeros, `footprint` is filled.
   Emitter(kir::Builder& builder, const ValueInfo& info, Domain domain, Footprint* footprint);
 
@@ -125,6 +145,7 @@ class Emitter {
   kir::Var pointwise(const ir::Node& node, const Indices& at);
   kir::Var load(ValueId id, const Indices& at);
   kir::Var uniform(ValueId id);
+  kir::Var node_number(std::uint32_t node, std::int64_t number);
   kir::Var leaf_constant(const ir::Node& node) const;
   // The address but for the lanes' loop.
   kir::Var outer_address(const DeclaredAccess& access);
@@ -146,6 +167,8 @@ class Emitter {
   friend bool is_elemental(const ir::OpDef& op);
   friend bool is_movement(const ir::OpDef& op);
   friend bool is_window(const ir::OpDef& op);
+  friend std::int64_t elements_read(const ir::GraphData& graph, const ir::Node& node,
+                                    std::size_t operand);
 
   // Movement (emit_movement.cpp).
   kir::Var reshape(ValueId id, const ir::Node& node, const Indices& at);
@@ -167,7 +190,9 @@ class Emitter {
   kir::Var random_bits(ValueId id, const ir::Node& node, const Indices& at);
   kir::Var converted(kir::Var n, DType dtype);
   // The same, moved into [0, limit).
-  kir::Var checked_index(std::uint32_t node, ValueId index, const Indices& at, std::int64_t limit);
+  Index checked_index(std::uint32_t node, ValueId index, const Indices& at, std::int64_t limit);
+  // The number that all elements of a value have, if that is known.
+  std::optional<std::int64_t> known_number(ValueId id) const;
 
   // Windows (emit_window.cpp).
   struct Pool;
@@ -204,8 +229,7 @@ class Emitter {
   Domain domain_;
   Footprint* trace_ = nullptr;
   Footprint footprint_;
-  std::vector<DeclaredAccess> declared_;
-  std::vector<kir::Var> uniforms_;
+  Declared declared_;
   Site site_;
   std::vector<kir::Var> hoisted_;  // per access; invalid: not yet
   kir::Var scalar_mask_, lane_mask_, window_start_;
@@ -219,10 +243,15 @@ bool is_elemental(const ir::OpDef& op);
 bool is_movement(const ir::OpDef& op);
 // Ops whose element is made of a window of their input: pools.
 bool is_window(const ir::OpDef& op);
+// How many elements of an operand the code of one element of the node may ask for.
+std::int64_t elements_read(const ir::GraphData& graph, const ir::Node& node, std::size_t operand);
 
 // What the elements of `values` at `at` read, in `lanes` lanes along `lane_loop`. Values for which
 // `provided` holds are not entered.
 Footprint trace(const ValueInfo& info, const Domain& domain, const std::vector<ValueId>& values,
                 const Indices& at, const std::function<bool(ValueId)>& provided = {});
+// What Emitter::memory_index() reads.
+Footprint trace_memory_index(const ValueInfo& info, const Domain& domain, std::uint32_t node,
+                             ValueId index, const Indices& at, std::int64_t limit);
 
 }  // namespace pantala::schedule

@@ -1,6 +1,7 @@
 #include "schedule/fusion.h"
 
 #include <algorithm>
+#include <map>
 
 #include "schedule/company.h"
 
@@ -18,9 +19,12 @@ class Fusion {
       : context_(context), pieces_(pieces), readers_(pieces.list.size()) {
     for (const PieceId id : pieces.list.ids()) group_of_.push_back(members_.push_back({id}));
     for (const PieceId id : pieces.list.ids())
-      for (const Access& read : pieces[id].reads)
+      for (const Access& read : pieces[id].reads) {
+        if (pieces[id].is_anchor && pieces[id].archetype->shares_kernel)
+          kin_[read.value].push_back(id);
         if (const PieceId maker = pieces.maker(read.value); maker.valid())
           readers_[maker].push_back(id);
+      }
   }
 
   Members run() {
@@ -59,19 +63,12 @@ class Fusion {
 
   // Groups of earlier anchors of the same archetype that read something that this one reads.
   void add_kin(PieceId id, std::vector<GroupId>& candidates) const {
-    for (const PieceId other : pieces_.list.ids()) {
-      if (other == id) break;
-      if (pieces_[other].archetype == pieces_[id].archetype &&
-          share_a_read(pieces_[id], pieces_[other]))
-        candidates.push_back(group_of_[other]);
-    }
-  }
-
-  static bool share_a_read(const Piece& a, const Piece& b) {
-    return std::any_of(a.reads.begin(), a.reads.end(), [&](const Access& x) {
-      return std::any_of(b.reads.begin(), b.reads.end(),
-                         [&](const Access& y) { return x.value == y.value; });
-    });
+    for (const Access& read : pieces_[id].reads)
+      for (const PieceId other : kin_.at(read.value)) {
+        if (other == id) break;
+        if (pieces_[other].archetype == pieces_[id].archetype)
+          candidates.push_back(group_of_[other]);
+      }
   }
 
   void merge(GroupId into, GroupId from) {
@@ -116,7 +113,8 @@ class Fusion {
     std::sort(all.begin(), all.end());
     const Company company(context_, pieces_, std::move(all));
     const Archetype* archetype = company.archetype();
-    return archetype != nullptr && archetype->can_join != nullptr && archetype->can_join(company);
+    return archetype != nullptr && archetype->can_join != nullptr && company.is_small() &&
+           archetype->can_join(company);
   }
 
   const Context& context_;
@@ -124,6 +122,7 @@ class Fusion {
   IdVector<GroupId, std::vector<PieceId>> members_;  // empty: merged into another
   IdVector<PieceId, GroupId> group_of_;
   IdVector<PieceId, std::vector<PieceId>> readers_;  // one entry a read
+  std::map<ValueId, std::vector<PieceId>> kin_;      // anchors that might share a kernel, by a read
 };
 
 }  // namespace

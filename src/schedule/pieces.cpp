@@ -14,6 +14,12 @@ namespace {
 // Recomputing a value that several kernels read is worth it only if it costs no more than this, in
 // additions.
 constexpr double kRecomputed = 5;
+// Code for several elements of a value, or for one element at several places, is written out each
+// time if it has no more values than this. Otherwise the value is stored: what is repeated would
+// multiply from level to level.
+constexpr double kMostRepeated = 32;
+// No code is larger than this, in values.
+constexpr double kMostCode = 1024;
 
 class Finder {
  public:
@@ -22,6 +28,8 @@ class Finder {
     stored_.assign(graph_.nodes().size(), false);
     users_.resize(graph_.nodes().size());
     cost_.assign(graph_.nodes().size(), 0);
+    size_.assign(graph_.nodes().size(), 1);
+    times_read_.assign(graph_.nodes().size(), 0);
   }
 
   Pieces run() {
@@ -42,8 +50,7 @@ class Finder {
 
   void find_users() {
     for (std::uint32_t id = 0; id < graph_.nodes().size(); ++id)
-      if (!skip(id))
-        for (const ValueId input : graph_.node(id).inputs) users_[input.node].push_back(id);
+      if (!skip(id)) add_user(id);
     for (const auto& [name, value] : graph_.outputs) results_.insert(value.node);
     for (const auto& [leaf, value] : graph_.updates) results_.insert(value.node);
     for (auto& list : users_) {
@@ -51,6 +58,43 @@ class Finder {
       list.erase(std::unique(list.begin(), list.end()), list.end());
     }
   }
+
+  void add_user(std::uint32_t id) {
+    const ir::Node& n = graph_.node(id);
+    for (std::size_t k = 0; k < n.inputs.size(); ++k) {
+      users_[n.inputs[k].node].push_back(id);
+      times_read_[n.inputs[k].node] += elements_read(graph_, n, k);
+    }
+  }
+
+  // The values that the code of one element computes or loads, if nothing of it is shared.
+  double code_size(const ir::Node& n) const {
+    double size = 1;
+    for (std::size_t k = 0; k < n.inputs.size(); ++k) {
+      const std::uint32_t input = n.inputs[k].node;
+      size += static_cast<double>(elements_read(graph_, n, k)) *
+              (skip(input) || stored_[input] ? 1 : size_[input]);
+    }
+    return size;
+  }
+
+  // Stores a value, or what it is moved from if that is no larger: then the moves cost nothing.
+  void store_smallest(std::uint32_t id) {
+    std::vector<std::uint32_t> moved;  // from the value to what is stored
+    std::size_t chosen = 0;
+    for (std::uint32_t at = id;; at = graph_.node(at).inputs[0].node) {
+      moved.push_back(at);
+      if (numel(at) <= numel(moved[chosen])) chosen = moved.size() - 1;
+      const ir::Node& n = graph_.node(at);
+      if (!is_movement(*n.op) || skip(n.inputs[0].node) || stored_[n.inputs[0].node]) break;
+    }
+    stored_[moved[chosen]] = true;
+    for (std::size_t k = chosen; k-- > 0;) {
+      size_[moved[k]] = static_cast<double>(chosen - k + 1);
+      cost_[moved[k]] = 1;
+    }
+  }
+  std::int64_t numel(std::uint32_t id) const { return graph_.node(id).results[0].shape.numel(); }
 
   void decide(std::uint32_t id) {
     if (skip(id)) return;
@@ -67,6 +111,9 @@ class Finder {
         cost += stored_[input.node] || is_leaf(*graph_.node(input.node).op) ? 1 : cost_[input.node];
     cost_[id] = cost;
     stored_[id] = users_[id].size() > 1 && cost > kRecomputed && !is_movement(*n.op);
+    size_[id] = code_size(n);
+    const bool repeats = times_read_[id] > 1 && size_[id] > kMostRepeated;
+    if (!stored_[id] && (repeats || size_[id] > kMostCode)) store_smallest(id);
   }
 
   // What is written into a part of a tensor would be computed, and thrown away, for all of it.
@@ -108,7 +155,8 @@ class Finder {
     const Archetype& archetype = archetype_of(n);
     Reads reads = archetype.reads(c_, info, id);
     pieces_.of_node[id] = pieces_.list.push_back(
-        {id, &archetype, is_anchor(n), std::move(reads.domain), std::move(reads.accesses)});
+        {id, &archetype, is_anchor(n), std::move(reads.domain), std::move(reads.accesses),
+         reads.size, std::move(reads.conditional)});
   }
 
   const Context& c_;
@@ -118,6 +166,8 @@ class Finder {
   std::vector<std::vector<std::uint32_t>> users_;
   std::set<std::uint32_t> results_;
   std::vector<double> cost_;
+  std::vector<double> size_;              // of the code of an element that is not stored
+  std::vector<std::int64_t> times_read_;  // elements that the code of its readers asks for
 };
 
 }  // namespace

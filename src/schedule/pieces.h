@@ -17,6 +17,8 @@ struct Piece {
   bool is_anchor = false;     // or computed element by element
   Domain domain;              // of its code: the result's shape, for reductions that of the operand
   std::vector<Access> reads;  // of values that other pieces or leaves hold, as if stored row-major
+  std::size_t size = 0;       // of its code: values that are computed or loaded
+  std::vector<ValueId> conditional;  // reads under a condition, as in a Footprint
 };
 using PieceId = Id<Piece>;
 

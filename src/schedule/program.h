@@ -85,6 +85,8 @@ struct Program {
   // scalars).
   std::vector<std::pair<std::string, ValueId>> host_outputs;
   std::vector<std::pair<std::string, ValueId>> host_updates;  // leaf, new value
+  // Elements that the emitter was asked for, to decide and to build: how much work it was.
+  std::uint64_t emitted = 0;
 };
 
 }  // namespace pantala::schedule

@@ -43,8 +43,9 @@ kir::Var emit_fit(kir::Builder& b, kir::Var value, DType dtype);
 double scalar_op_cost(const ir::OpDef& op);
 
 // Elements of the op random_bits, as i32: the bits that base/philox.h defines. `seed` and `draw`
-// are i64 scalars, `element` the row-major numbers of the elements (i64, not negative, any lanes).
-kir::Var emit_random_bits(kir::Builder& b, kir::Var seed, kir::Var draw, std::int64_t stream,
+// and `stream` are i64 scalars, `element` the row-major numbers of the elements (i64, not negative,
+// any lanes).
+kir::Var emit_random_bits(kir::Builder& b, kir::Var seed, kir::Var draw, kir::Var stream,
                           kir::Var element);
 
 }  // namespace pantala::schedule

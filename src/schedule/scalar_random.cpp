@@ -55,16 +55,18 @@ void check(const char* name, Var v, bool may_be_vector) {
 
 }  // namespace
 
-Var emit_random_bits(Builder& b, Var seed, Var draw, std::int64_t stream, Var element) {
+Var emit_random_bits(Builder& b, Var seed, Var draw, Var stream, Var element) {
   check("the seed", seed, false);
   check("the draw", draw, false);
+  check("the stream", stream, false);
   check("the element", element, true);
   const Var block = b.binary(Op::shr, element, like(element, 2));
   // mix64(0) is 0, so blocks below 2^32 leave the draw as it is without being told apart.
   const Var mixed = exclusive_or(draw, mix(shift_right(block, 32)));
   const Var first = low_half(block);
-  const Counter c = philox({first, like(first, word(stream)), low_half(mixed), high_half(mixed)},
-                           low_half(seed), high_half(seed));
+  const Counter c =
+      philox({first, splat_like(low_half(stream), first), low_half(mixed), high_half(mixed)},
+             low_half(seed), high_half(seed));
   const auto bit_of_element = [&](std::int64_t bit) {
     const Var low = low_half(element);
     return ne(b.binary(Op::bit_and, low, like(low, bit)), like(low, 0));

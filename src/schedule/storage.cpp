@@ -16,6 +16,7 @@ struct Draft {
   Group group;
   std::vector<Access> reads = {};  // of what other groups and leaves hold
   std::set<Id<Draft>> after = {};  // groups that must run before it
+  std::vector<PieceId> pieces = {};
 };
 using DraftId = Id<Draft>;
 
@@ -52,6 +53,7 @@ class Assignment {
       }
       draft.reads.insert(draft.reads.end(), piece.reads.begin(), piece.reads.end());
     }
+    draft.pieces = list;
     const DraftId id = groups_.push_back(std::move(draft));
     for (const PieceId piece : list) group_of_[piece] = id;
   }
@@ -115,9 +117,8 @@ class Assignment {
   // Whether the group reads the leaf only at the element for which it writes the new value.
   bool reads_in_place(DraftId g, ValueId leaf, ValueId value) const {
     const Shape& shape = c_.type(value).shape;
-    for (const PieceId id : pieces_.list.ids()) {
+    for (const PieceId id : groups_[g].pieces) {
       const Piece& piece = pieces_[id];
-      if (group_of_[id] != g) continue;
       for (const Access& read : piece.reads) {
         if (read.value != leaf) continue;
         if (piece.is_anchor || piece.domain.sizes != shape.vec() || !read.offset_strides.empty() ||

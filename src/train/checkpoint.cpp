@@ -46,6 +46,7 @@ Json config_summary(const TrainConfig& config, const train::Plans& plans) {
           {"plateau", config.plateau ? Plateau(1, *config.plateau).str() : ""},
           {"batch_size", plans.batch_size()},
           {"accumulation_steps", plans.session().accumulation_steps()},
+          {"normalize", plans.session().compiled().data()->normalize},
           {"guard", guard_name(plans.session().compiled().data()->non_finite)}};
 }
 

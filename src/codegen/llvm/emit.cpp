@@ -248,8 +248,9 @@ class Emitter {
     ir_.CreateCondBr(arg(inst, 0), failed, after,
                      llvm::MDBuilder(context_).createUnlikelyBranchWeights());
     ir_.SetInsertPoint(failed);
-    ir_.CreateAlignedStore(ir_.getInt32(static_cast<std::uint32_t>(inst.index)),
-                           function_->getArg(5), llvm::Align(4))
+    llvm::Value* code = inst.args.size() > 1 ? ir_.CreateTrunc(arg(inst, 1), ir_.getInt32Ty())
+                                             : ir_.getInt32(static_cast<std::uint32_t>(inst.index));
+    ir_.CreateAlignedStore(code, function_->getArg(5), llvm::Align(4))
         ->setAtomic(llvm::AtomicOrdering::Monotonic);
     ir_.CreateBr(after);
     ir_.SetInsertPoint(after);

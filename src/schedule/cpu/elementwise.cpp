@@ -74,14 +74,9 @@ std::vector<DeclaredAccess> declare_writes(kir::Builder& b, const ElementwiseBod
 
 Emitter make_emitter(kir::Builder& b, const Context& context, const ElementwiseBody& body,
                      Arguments& arguments) {
-  Arguments::Declared declared =
+  Declared declared =
       arguments.declare(b, body.footprint, [&](ValueId id) { return context.buffer_of(id); });
-  return {b,
-          body.info,
-          body.domain,
-          body.footprint,
-          std::move(declared.accesses),
-          std::move(declared.uniforms)};
+  return {b, body.info, body.domain, body.footprint, std::move(declared)};
 }
 
 }  // namespace

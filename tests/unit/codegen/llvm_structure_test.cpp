@@ -111,6 +111,17 @@ TEST(LlvmStructure, reports_set_the_status_only_if_they_hold) {
   expect_same_on_all_targets(kernel, buffers, {ir::Number::of(5)}, 3);
 }
 
+TEST(LlvmStructure, a_report_may_have_a_code_that_is_computed) {
+  Builder b("report");
+  const BufferId index = b.buffer("index", DType::i64, Access::read);
+  const Var limit = b.param("limit"), code = b.param("code");
+  b.report(le(limit, b.load(index, b.item())), code);
+  const kir::Kernel kernel = b.finish();
+  const std::vector<Array> buffers{array_of<std::int64_t>(DType::i64, {1, 5, 2})};
+  for (const int limit_of : {5, 6})
+    expect_same_on_all_targets(kernel, buffers, {ir::Number::of(limit_of), ir::Number::of(17)}, 3);
+}
+
 TEST(LlvmStructure, loops_over_threads_run_in_order_between_barriers) {
   Builder b("threads");
   const BufferId to = b.buffer("to", DType::i64, Access::write);

@@ -65,6 +65,7 @@ TEST_F(KirBuilder, rejects_operands_of_wrong_types) {
   EXPECT_INTERNAL_ERROR(b.constant({i32, 1}, std::int64_t{1} << 40), "is not a number of i32");
   EXPECT_INTERNAL_ERROR(b.report(n, 1), "report: the condition is i64, not bool");
   EXPECT_INTERNAL_ERROR(b.report(lt(n, 1), 0), "report: code 0 means that all is well");
+  EXPECT_INTERNAL_ERROR(b.report(lt(n, 1), x), "report: the code is f32, not i64");
 }
 
 TEST_F(KirBuilder, rejects_wrong_access) {

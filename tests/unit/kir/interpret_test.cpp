@@ -198,6 +198,15 @@ TEST(KirControl, loops_exchange_carried_values_and_reports_set_the_status) {
   EXPECT_THAT(out, ElementsAre(0, -1));
 }
 
+TEST(KirControl, a_report_may_have_a_code_that_is_computed) {
+  Builder b("report");
+  const Var n = b.param("n");
+  b.report(lt(n, 5), n + 40);
+  const Kernel k = parse(print(b.finish()));
+  EXPECT_EQ(interpret(k, {{}, {ir::Number::of(2)}}, 0, 1), 42);
+  EXPECT_EQ(interpret(k, {{}, {ir::Number::of(5)}}, 0, 1), 0);
+}
+
 TEST(KirChecks, arguments) {
   Builder b("arguments");
   b.buffer("x", f32, Access::read);

@@ -61,8 +61,8 @@ std::shared_ptr<const plan::CompiledStep> guarded_update() {
   const Tensor next = t + 1, scaled = graph.scalar("lr", 0.5) / cast(next, f64);
   graph.update(t, next);
   compiled->host = plan::HostPart(graph, {.uniforms = {{scaled.id(), f32}},
-                                             .outputs = {{"rate", scaled.id()}},
-                                             .updates = {{"t", next.id()}}});
+                                          .outputs = {{"rate", scaled.id()}},
+                                          .updates = {{"t", next.id()}}});
   compiled->messages = {{kTooLarge, "the gradient is too large"}};
   return compiled;
 }

@@ -106,6 +106,82 @@ TEST(SessionSplit, a_gradient_in_double_is_rounded_to_the_type_of_its_parameter)
             "gradient of 'fc2.bias' is f32[4], but f64[2] was given");
 }
 
+// --- without normalisation
+
+// The gradients of each batch alone, as the host would get them.
+NamedGradients gradients_of(const Model& model, std::int64_t batch, int seed) {
+  Session session = session_of(model, {});
+  give(session.plan("step"), batch, seed);
+  session.step();
+  NamedGradients gradients;
+  for (const std::string& name : session.parameters())
+    gradients.emplace(name, session.gradient(name));
+  return gradients;
+}
+
+TEST(SessionSplit, without_normalisation_the_gradient_is_the_sum_of_a_gradient_accumulator) {
+  const Model four(4, 6, 0), three(3, 6, 0);
+  CompileOptions options{.accumulation_steps = 2, .normalize = false, .optimizer = optim::sgd(0.1)};
+  Session session = session_of(four, options);
+  session.attach_step("three", plan_of(three, options));
+  GradientAccumulator host({.accumulation_steps = 2, .normalize = false});
+  for (const std::string& name : session.parameters())
+    host.register_parameter(name, session.parameter(name).shape());
+  host.step(gradients_of(four, 4, 1), 4);
+  host.step(gradients_of(three, 3, 2), 3);
+  give(session.plan("accumulate"), 4, 1);
+  session.accumulate();
+  give(session.plan("three"), 3, 2);
+  session.plan("three").accumulate();
+  for (const auto& [name, sum] : host.gradients()) {
+    const Literal got = session.gradient(name), before = session.parameter(name);
+    for (std::int64_t k = 0; k < sum.numel(); ++k) EXPECT_NEAR(got.at(k), sum.at(k), 1e-5) << name;
+  }
+  const Literal before = session.parameter("fc2.bias"), gradient = session.gradient("fc2.bias");
+  session.apply();
+  for (std::int64_t k = 0; k < kClasses; ++k)
+    EXPECT_NEAR(session.parameter("fc2.bias").at(k), before.at(k) - 0.1 * gradient.at(k), 1e-6);
+}
+
+TEST(SessionSplit, without_normalisation_the_loss_stays_a_mean) {
+  const Model model(4, 6, 0);
+  Session mean = session_of(model, {.accumulation_steps = 2, .optimizer = optim::sgd(0.1)}),
+          sum = session_of(
+              model, {.accumulation_steps = 2, .normalize = false, .optimizer = optim::sgd(0.1)});
+  for (Session* session : {&mean, &sum})
+    for (int k = 0; k < 2; ++k) {
+      give(session->plan("accumulate"), 4, k);
+      session->step();
+    }
+  EXPECT_EQ(sum.loss(), mean.loss());
+}
+
+// The sum is taken of one batch, too: what an update takes does not depend on the number of them.
+TEST(SessionSplit, without_normalisation_a_single_batch_gives_its_sum) {
+  const Model model(4, 6, 0);
+  Session session = session_of(model, {.normalize = false, .optimizer = optim::sgd(0.1)});
+  EXPECT_TRUE(session.splits_update());
+  give(session.plan("accumulate"), 4, 1);
+  session.accumulate();
+  const Literal mean = gradients_of(model, 4, 1).at("fc2.bias");
+  for (std::int64_t k = 0; k < kClasses; ++k)
+    EXPECT_NEAR(session.gradient("fc2.bias").at(k), 4 * mean.at(k), 1e-5);
+  const Literal wanted = Literal::floats({kClasses}, {1, -2, 0.5, 0});
+  session.set_gradient("fc2.bias", wanted);
+  EXPECT_EQ(session.gradient("fc2.bias"), wanted);
+}
+
+TEST(SessionSplit, steps_with_and_without_normalisation_do_not_mix) {
+  CompileOptions options{.accumulation_steps = 2, .optimizer = optim::sgd(0.1)};
+  Session session = session_of(Model(4), options);
+  options.normalize = false;
+  EXPECT_THAT(
+      message_of<TypeError>([&] { session.attach_step("three", plan_of(Model(3), options)); }),
+      HasSubstr("normalize is false, the session's true"));
+  EXPECT_EQ(message_of<TypeError>([&] { compile(Model(4).graph, {.normalize = false}); }),
+            "compile: normalize = false needs a loss; use compile_training_graph");
+}
+
 // Two sessions with other micro-batches apply what the host made of both.
 TEST(SessionSplit, takes_the_gradients_of_a_gradient_accumulator) {
   const Model model(4);

@@ -25,7 +25,7 @@ kir::Kernel random_kernel(int lanes, std::int64_t stream) {
                       out = b.buffer("bits", i32, kir::Access::write);
   const Var seed = b.param("seed"), draw = b.param("draw");
   const Var at = b.item() * lanes;
-  b.store(out, at, emit_random_bits(b, seed, draw, stream, b.load(elements, at, lanes)));
+  b.store(out, at, emit_random_bits(b, seed, draw, b.i64(stream), b.load(elements, at, lanes)));
   return kir::simplify(b.finish());
 }
 
@@ -58,10 +58,11 @@ TEST(ScalarRandomBits, are_those_of_the_generator) {
 TEST(ScalarRandomBits, refuse_other_counters) {
   kir::Builder b("refused");
   const Var one = b.i64(1), vector = b.splat(one, 8), narrow = b.constant({i32, 1}, 1.0);
-  EXPECT_THROW(emit_random_bits(b, vector, one, 0, one), InternalError);
-  EXPECT_THROW(emit_random_bits(b, one, narrow, 0, one), InternalError);
-  EXPECT_THROW(emit_random_bits(b, one, one, 0, narrow), InternalError);
-  EXPECT_EQ(emit_random_bits(b, one, one, 0, vector).type(), (kir::VType{i32, 8}));
+  EXPECT_THROW(emit_random_bits(b, vector, one, one, one), InternalError);
+  EXPECT_THROW(emit_random_bits(b, one, narrow, one, one), InternalError);
+  EXPECT_THROW(emit_random_bits(b, one, one, vector, one), InternalError);
+  EXPECT_THROW(emit_random_bits(b, one, one, one, narrow), InternalError);
+  EXPECT_EQ(emit_random_bits(b, one, one, one, vector).type(), (kir::VType{i32, 8}));
 }
 
 // Every number of the dtype, the middle between it and the next, and the neighbours of both.

@@ -307,6 +307,21 @@ TEST(TrainerAverages, are_evaluated_and_the_weights_come_back) {
   EXPECT_EQ(plain.session().parameter("fc1.weight"), averaged.session().state("ema.fc1.weight"));
 }
 
+// --- accumulation
+
+// Two micro-batches of four items: the sum is eight times their mean.
+TEST(TrainerAccumulation, without_normalisation_takes_the_sum_over_the_items) {
+  const auto trained = [](double rate, bool normalize) {
+    Trainer trainer(mlp_graph, 4, {.optimizer = optim::sgd(rate)},
+                    {.accumulation_steps = 2, .normalize = normalize});
+    FixedLoader loader(random_batches(4, 4));
+    trainer.train(loader, 1);
+    return trainer.session().parameter("fc1.weight");
+  };
+  const Literal mean = trained(0.5, true), sum = trained(0.5 / 8, false);
+  for (std::int64_t k = 0; k < mean.numel(); ++k) EXPECT_NEAR(sum.at(k), mean.at(k), 1e-6);
+}
+
 // --- rates
 TEST(TrainerRates, follow_the_schedule_step_by_step) {
   const RateSchedule schedule =

@@ -44,6 +44,9 @@ void merge(Footprint& all, const Footprint& more) {
   for (const ValueId id : more.uniforms)
     if (std::find(all.uniforms.begin(), all.uniforms.end(), id) == all.uniforms.end())
       all.uniforms.push_back(id);
+  for (const NodeNumber& number : more.numbers)
+    if (std::find(all.numbers.begin(), all.numbers.end(), number) == all.numbers.end())
+      all.numbers.push_back(number);
   for (std::size_t d = 0; d < kMaxLoops; ++d) all.counted[d] = all.counted[d] || more.counted[d];
   all.cost += more.cost;
 }
@@ -179,14 +182,9 @@ void announce_reads(const Context& context, const Footprint& footprint, Argument
 
 Emitter make_emitter(kir::Builder& b, const Context& context, const Domain& domain,
                      const Footprint& footprint, Arguments& arguments) {
-  Arguments::Declared declared =
+  Declared declared =
       arguments.declare(b, footprint, [&](ValueId id) { return context.buffer_of(id); });
-  return {b,
-          context.info(),
-          domain,
-          footprint,
-          std::move(declared.accesses),
-          std::move(declared.uniforms)};
+  return {b, context.info(), domain, footprint, std::move(declared)};
 }
 
 }  // namespace pantala::schedule::cpu

@@ -93,7 +93,7 @@ Updates make_updates(const Context& context, std::uint32_t node,
   u.writes = writes_of(context, u.domain, outputs, at);
   for (const GroupOutput& o : outputs)
     u.axis_strides.push_back(context.strides(o)[static_cast<std::size_t>(axis)]);
-  u.index_reads = trace(context.info(), u.domain, {u.index}, u.index_at);
+  u.index_reads = trace_memory_index(context.info(), u.domain, node, u.index, u.index_at, u.limit);
   u.source_reads = trace(context.info(), u.domain, {u.source}, u.source_at);
   lay_out_loops(context, walked, u);
   return u;

@@ -1,0 +1,97 @@
+// Layers of the same structure are the same code, whatever numbers belong to them: how many kernels
+// a stack of layers has does not depend on how many layers there are.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "pantala/nn.h"
+#include "pantala/ops.h"
+#include "schedule/cpu/archetypes.h"
+#include "schedule/schedule.h"
+#include "support/compiled.h"
+
+namespace pantala::schedule {
+namespace {
+
+constexpr std::int64_t kSequence = 5, kBatch = 2, kWidth = 8, kHeads = 2;
+
+using Layer = std::function<Tensor(Graph&, const Tensor&, const std::string& name)>;
+
+Graph stack_of(const Layer& layer, int layers) {
+  Graph g;
+  Tensor x = g.input("x", {kSequence, kBatch, kWidth});
+  for (int k = 0; k < layers; ++k) x = layer(g, x, fmt::format("layer{}", k));
+  g.output("y", x);
+  return g;
+}
+
+std::size_t kernels_of(const Graph& graph) {
+  const Machine machine{cpu::archetypes(), {.vector_bytes = 32}};
+  return schedule(lower(graph, machine.archetypes), machine, {}).kernels.size();
+}
+
+void expect_no_more_kernels_for_more_layers(const Layer& layer) {
+  EXPECT_EQ(kernels_of(stack_of(layer, 6)), kernels_of(stack_of(layer, 3)));
+}
+
+Tensor number(Graph& g, std::int64_t value) { return g.constant(Literal::integer(value)); }
+
+// As PyTorch's exporter writes nn.MultiheadAttention: one product for queries, keys and values, of
+// which a Gather takes each.
+Tensor exported_attention(Graph& g, const Tensor& x, const std::string& name) {
+  Tensor all =
+      reshape(nn::linear(name + ".in_proj", x, 3 * kWidth), {kSequence, kBatch, 3, kWidth});
+  all = squeeze(transpose(unsqueeze(all, 0), 0, -2), -2);
+  const std::int64_t width = kWidth / kHeads;
+  const auto part = [&](std::int64_t which) {
+    const Tensor one = take(all, number(g, which), 0);
+    return transpose(reshape(one, {kSequence, kBatch * kHeads, width}), 0, 1);
+  };
+  const Tensor q = part(0), k = part(1), v = part(2);
+  const Tensor weights = softmax(matmul(q * 0.5, transpose(k)), -1);
+  const Tensor mixed = reshape(transpose(matmul(weights, v), 0, 1), {kSequence, kBatch, kWidth});
+  return x + nn::linear(name + ".out_proj", mixed, kWidth);
+}
+
+TEST(SharedKernels, exported_attention_has_as_many_for_any_number_of_layers) {
+  expect_no_more_kernels_for_more_layers(exported_attention);
+}
+
+TEST(SharedKernels, exported_attention_computes_what_the_interpreter_does) {
+  const Graph graph = stack_of(exported_attention, 2);
+  std::vector<double> numbers;
+  for (int k = 0; k < kSequence * kBatch * kWidth; ++k)
+    numbers.push_back((k * 37 % 64 - 32) / 32.0);
+  const ref::Bindings bindings{{"x", Literal::floats({kSequence, kBatch, kWidth}, numbers)}};
+  const auto expected = ref::evaluate(graph, tests::results_of(graph), bindings);
+  EXPECT_EQ(tests::differing(expected, tests::run_compiled(graph, bindings), 1e-5), "");
+}
+
+// Every layer has an index tensor of its own; its numbers are known, so that nothing is checked.
+TEST(SharedKernels, gathers_by_constants_have_as_many_for_any_number_of_layers) {
+  expect_no_more_kernels_for_more_layers([](Graph& g, const Tensor& x, const std::string& name) {
+    const std::int64_t first = name.back() - '0';
+    const Tensor order =
+        g.constant(Literal::ints({kSequence}, {(first + 4) % 5, (first + 2) % 5, first % 5, 1, 0}));
+    return tanh(take(x, order, 0)) + nn::linear(name, x, kWidth);
+  });
+}
+
+// The kernels check the indices, and each layer's report is its own.
+TEST(SharedKernels, gathers_by_computed_indices_have_as_many_for_any_number_of_layers) {
+  expect_no_more_kernels_for_more_layers([](Graph&, const Tensor& x, const std::string& name) {
+    const Tensor scores = slice_axis(slice_axis(x, 1, 0, 1), 2, 0, kSequence);
+    const Tensor order = reshape(argmax(scores, 2), {kSequence});
+    return tanh(take(x, order, 0)) + nn::linear(name, x, kWidth);
+  });
+}
+
+TEST(SharedKernels, dropout_has_as_many_for_any_number_of_layers) {
+  expect_no_more_kernels_for_more_layers([](Graph&, const Tensor& x, const std::string& name) {
+    return nn::dropout(nn::linear(name, x, kWidth), 0.25);
+  });
+}
+
+}  // namespace
+}  // namespace pantala::schedule
