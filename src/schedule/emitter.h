@@ -50,6 +50,7 @@ struct Access {
 // All that a piece of code reads.
 struct Footprint {
   std::vector<Access> accesses;              // distinct, in order of occurrence
+  std::vector<double> loads;                 // of each of them, per element
   std::vector<ValueId> uniforms;             // host values, distinct
   std::vector<ValueId> provided;             // values that the kernel computes otherwise, distinct
   std::array<bool, kMaxLoops> counted = {};  // loops whose index is used as a number
@@ -203,6 +204,7 @@ class Emitter {
   const ValueInfo& info_;
   Domain domain_;
   Footprint* trace_ = nullptr;
+  double taps_ = 1;  // of a trace: how often the code at hand runs per element
   Footprint footprint_;
   std::vector<DeclaredAccess> declared_;
   std::vector<kir::Var> uniforms_;
