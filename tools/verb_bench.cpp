@@ -15,6 +15,7 @@
 #include "pantala/session.h"
 #include "tools/bench/workloads.h"
 #include "tools/command.h"
+#include "tools/profile/limits.h"
 
 namespace pantala::tools {
 
@@ -90,10 +91,6 @@ Measured measure(Session& session, double compile_ms, const BenchOptions& option
   return m;
 }
 
-double microseconds_a_run(const KernelInfo& kernel) {
-  return 1000 * kernel.milliseconds / static_cast<double>(std::max<std::int64_t>(kernel.runs, 1));
-}
-
 void print_text(const std::string& name, const BenchOptions& options, const Measured& m,
                 const Session& session) {
   const Report& report = session.report();
@@ -105,10 +102,7 @@ void print_text(const std::string& name, const BenchOptions& options, const Meas
                     : fmt::format("loss {:.4f} to {:.4f}", m.first, m.last),
       m.compile_ms, m.first_step_ms, report.kernels_after, report.units.size(),
       static_cast<double>(report.peak_bytes) / 1024);
-  if (!options.kernels) return;
-  for (const KernelInfo& kernel : session.kernels())
-    fmt::print("{:8.1f} us  {:5} items  {:32} {}\n", microseconds_a_run(kernel), kernel.items,
-               kernel.name, kernel.unit);
+  if (options.kernels) fmt::print("{}", session.profile().text(probed_limits(options.threads)));
 }
 
 void print_json(const std::string& name, const BenchOptions& options, const Measured& m,
@@ -131,12 +125,12 @@ void print_json(const std::string& name, const BenchOptions& options, const Meas
   line["kernels"] = report.kernels_after;
   line["units"] = report.units.size();
   line["peak_bytes"] = report.peak_bytes;
-  if (options.kernels)
-    for (const KernelInfo& kernel : session.kernels())
-      line["launches"].push_back({{"name", kernel.name},
-                                  {"kernel", kernel.unit},
-                                  {"items", kernel.items},
-                                  {"us", microseconds_a_run(kernel)}});
+  if (options.kernels) {
+    const auto profile =
+        nlohmann::ordered_json::parse(session.profile().json(probed_limits(options.threads)));
+    line["limits"] = profile.at("limits");
+    line["launches"] = profile.at("kernels");
+  }
   fmt::print("{}\n", line.dump());
 }
 
@@ -147,7 +141,7 @@ void run_workload(const std::string& name, const BenchOptions& options) {
   const double compile_ms = milliseconds_since(start);
   set_weights(w, session);
   for (const auto& [input, value] : w.inputs) session.set_input(input, value);
-  if (options.kernels || !options.trace.empty()) session.set_timing(true);
+  if (options.kernels || !options.trace.empty()) session.set_timing(true, !options.trace.empty());
   const Measured m = measure(session, compile_ms, options);
   (options.json ? print_json : print_text)(name, options, m, session);
   if (!options.trace.empty()) session.write_trace(options.trace);
@@ -177,7 +171,8 @@ Run bench_verb(CLI::App& verb) {
       ->capture_default_str();
   verb.add_flag("--json", options->json, "One JSON object a line");
   verb.add_flag("--kernels", options->kernels,
-                "Also the time of each launch; with --json as `launches`");
+                "Also a table of the launches: layers, time, GFLOP/s, GB/s; with --json as "
+                "`launches`");
   verb.add_flag("--unfused", options->unfused, "A kernel per op");
   verb.add_option("--cache", options->cache, "Take the plan from this file, or write it there");
   verb.add_option("--trace", options->trace, "Write a trace for Perfetto");

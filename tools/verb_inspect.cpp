@@ -1,6 +1,6 @@
 // pantala inspect MODEL|FILE: graph, schedule, kernels, memory and report of what the compiler
-// makes of a model of the zoo or of a graph in text form; the content of weights, ONNX and plan
-// files. Nothing is run.
+// makes of a model of the zoo, of a graph in text form or of an ONNX file; the content of weights,
+// ONNX and plan files. Nothing is run but for --profile.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -14,6 +14,7 @@
 #include "schedule/schedule.h"
 #include "tools/command.h"
 #include "tools/inspect/file_kinds.h"
+#include "tools/inspect/profile.h"
 #include "tools/inspect/render.h"
 #include "tools/inspect/subject.h"
 
@@ -24,12 +25,12 @@ namespace {
 struct Options {
   InspectSubject subject;
   bool graph = false, lowered = false, schedule = false, kernels = false, memory = false,
-       report = false;
+       report = false, profile = false;
   std::string kernel;
   bool kir = false, llvm = false, assembly = false, unfused = false, json = false;
 
   int pictures() const {
-    return graph + lowered + schedule + kernels + !kernel.empty() + memory + report;
+    return graph + lowered + schedule + kernels + !kernel.empty() + memory + report + profile;
   }
 };
 
@@ -50,7 +51,10 @@ bool is_model(const std::string& name) {
 std::optional<std::string> file_content(const Options& o) {
   if (is_model(o.subject.name)) return std::nullopt;
   const std::optional<FileKind> kind = file_kind_of(o.subject.name);
-  if (!kind) return std::nullopt;
+  if (!kind || (kind->compiles && o.pictures() > 0)) return std::nullopt;
+  if (!o.subject.sizes.empty())
+    throw TypeError(
+        "--size needs a picture, such as --schedule: without one the file is shown as it is");
   if (o.pictures() > 0)
     throw TypeError(fmt::format("{}: a {} is shown as it is: only --json goes with it",
                                 o.subject.name, kind->name));
@@ -64,6 +68,7 @@ std::string picture(const Options& o) {
     const std::vector<RoleText> texts = graph_texts(inspected, o.lowered);
     return o.json ? roles_json(texts) : roles_text(texts);
   }
+  if (o.profile) return profile_picture(inspected, o.json);
   if (!o.schedule && !o.kernels && !o.memory && o.kernel.empty()) {
     const Report report = compile_all(inspected).report;
     return o.json ? report.json() : report.text();
@@ -95,6 +100,7 @@ void add_source_options(CLI::App& verb, Options& o) {
   verb.add_option("--accumulate", o.subject.accumulate, "Micro-batches per update")
       ->capture_default_str();
   verb.add_flag("--inference", o.subject.inference, "A model without training");
+  verb.add_option("--size", o.subject.sizes, "NAME=N: a symbolic size of an ONNX file");
   verb.add_flag("--unfused", o.unfused, "A kernel per op");
   verb.add_option("--threads", o.subject.threads, "That will share the work; 0: all there are")
       ->capture_default_str();
@@ -109,6 +115,8 @@ void add_pictures(CLI::App& verb, Options& o) {
   what(verb.add_option("--kernel", o.kernel, "The code of one kernel, in one of the forms below"));
   what(verb.add_flag("--memory", o.memory, "The memory map"));
   what(verb.add_flag("--report", o.report, "Stages, sizes, kernels, units (the default)"));
+  what(verb.add_flag("--profile", o.profile,
+                     "Run it for a moment on made-up inputs: layers, time, GFLOP/s, GB/s"));
   const auto form = [&](CLI::Option* option) { option->group("Forms of a kernel"); };
   form(verb.add_flag("--kir", o.kir, "Kernel IR (the default)"));
   form(verb.add_flag("--llvm", o.llvm, "LLVM IR"));
@@ -118,7 +126,8 @@ void add_pictures(CLI::App& verb, Options& o) {
 void check(const Options& o) {
   if (o.pictures() > 1)
     throw TypeError(
-        "one at a time: --graph, --lowered, --schedule, --kernels, --kernel, --memory, --report");
+        "one at a time: --graph, --lowered, --schedule, --kernels, --kernel, --memory, --report, "
+        "--profile");
   if (o.kir + o.llvm + o.assembly > 1) throw TypeError("one at a time: --kir, --llvm, --asm");
   if (o.kernel.empty() && (o.kir || o.llvm || o.assembly))
     throw TypeError("--kir, --llvm and --asm need --kernel NAME");

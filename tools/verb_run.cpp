@@ -17,6 +17,7 @@
 #include "pantala/session.h"
 #include "tools/command.h"
 #include "tools/onnx/arguments.h"
+#include "tools/process.h"
 
 namespace pantala::tools {
 
@@ -125,7 +126,7 @@ std::vector<Written> write_outputs(const Session& session, const Graph& graph,
   return written;
 }
 
-std::string report(const RunOptions& options, const std::vector<Written>& written) {
+std::string report(const RunOptions& options, bool cached, const std::vector<Written>& written) {
   if (!options.json) {
     std::string text;
     for (const Written& output : written)
@@ -138,7 +139,15 @@ std::string report(const RunOptions& options, const std::vector<Written>& writte
                        {"dtype", dtype_name(output.type.dtype)},
                        {"shape", output.type.shape.vec()},
                        {"file", output.file.string()}});
-  return Json{{"model", options.model}, {"outputs", outputs}}.dump() + "\n";
+  return Json{{"model", options.model}, {"outputs", outputs}, {"cached", cached}}.dump() + "\n";
+}
+
+// With a plan that an earlier run of the same model has left, if there is one.
+Session open_session(const Graph& graph, const RunOptions& options) {
+  const CompileOptions compile{.threads = options.threads};
+  const fs::path cache = plan_cache();
+  return cache.empty() ? build_inference_session(graph, compile)
+                       : build_inference_session_cached(graph, compile, cache / "run-{key}.plan");
 }
 
 std::string run_model(const RunOptions& options) {
@@ -152,11 +161,12 @@ std::string run_model(const RunOptions& options) {
   for (const auto& [name, array] : arrays) import.shapes.emplace(name, array.shape);
   const onnx::Model model = onnx::import_model(options.model, import);
   check_complete(options, model.graph, arrays);
-  Session session = build_inference_session(model.graph, {.threads = options.threads});
+  Session session = open_session(model.graph, options);
   session.load_weights(model.weights, {.strict = false});  // some may be of no output
   set_inputs(session, model.graph, arrays);
   session.step();
-  return report(options, write_outputs(session, model.graph, options.output));
+  return report(options, session.report().cached(),
+                write_outputs(session, model.graph, options.output));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "tools/command.h"
 #include "tools/config_flags.h"
 #include "tools/process.h"
+#include "tools/profile/limits.h"
 #include "tools/signals.h"
 
 namespace pantala::tools {
@@ -29,13 +30,28 @@ constexpr const char* kExamples =
 
 struct TrainOptions {
   bool resume = false, restart = false, dry_run = false, json = false, keys = false;
+  bool profile = false;
+  std::string trace;
 };
 
-void print_result(const run::RunOutcome& outcome, bool json) {
-  if (json)
-    fmt::print("{}\n", outcome.result);
-  else
+constexpr std::size_t kMostKernels = 40;  // that the table shows; JSON has all
+
+void print_result(const run::RunConfig& config, const TrainOptions& options,
+                  const run::RunOutcome& outcome) {
+  // An interrupted run has no result, and one that was finished before no profile.
+  const bool has_profile = options.profile && !outcome.profile.plans.empty();
+  const MachineLimits limits =
+      has_profile ? probed_limits(static_cast<int>(config.threads)) : MachineLimits{};
+  if (options.json) {
+    auto document =
+        outcome.result.empty() ? io::OrderedJson::object() : io::OrderedJson::parse(outcome.result);
+    if (has_profile) document["profile"] = io::OrderedJson::parse(outcome.profile.json(limits));
+    if (!document.empty()) fmt::print("{}\n", document.dump());
+    return;
+  }
+  if (!outcome.result.empty())
     fmt::print("{}", run::result_text(io::OrderedJson::parse(outcome.result), outcome.result_name));
+  if (has_profile) fmt::print("\n{}", outcome.profile.text(limits, kMostKernels));
 }
 
 // For people, or as one more event for whoever reads the progress as JSON.
@@ -58,17 +74,20 @@ int train(const run::RunConfig& config, const TrainOptions& options) {
       run::run_training(config, {.resume = options.resume,
                                  .restart = options.restart,
                                  .poll = [&](const Trainer&) { return signals.poll(); },
-                                 .surroundings = surroundings()});
+                                 .surroundings = surroundings(),
+                                 .profile = options.profile,
+                                 .trace = options.trace});
   if (outcome.end == run::RunOutcome::End::interrupted) {
     tell(config, "pantala",
          fmt::format("{}: saved after {} in {}; {}", signals.stop_signal(),
                      counted(static_cast<std::size_t>(outcome.steps), "update"),
                      config.output.folder, way_on(options)));
+    print_result(config, options, outcome);
     return kExitInterrupted;
   }
   if (outcome.end == run::RunOutcome::End::was_finished)
     tell(config, config.output.folder, "this run is finished already; --restart trains anew");
-  print_result(outcome, options.json);
+  print_result(config, options, outcome);
   return 0;
 }
 
@@ -84,6 +103,13 @@ Run train_verb(CLI::App& verb) {
                 "Remove what an earlier run has left in the folder, and train anew");
   verb.add_flag("--dry-run", options->dry_run,
                 "Print the resolved config and what would be trained; train nothing");
+  verb.add_flag(
+      "--profile", options->profile,
+      "Afterwards a table of the kernels: layers, time, share, GFLOP/s, GB/s; of the same "
+      "bits");
+  verb.add_option("--trace", options->trace,
+                  "Write a trace of epochs, steps and kernels that Perfetto opens")
+      ->type_name("FILE");
   verb.add_flag("--json", options->json, "The result as one JSON object");
   verb.add_flag("--keys", options->keys, "Print all keys of a config, as a table");
   verb.footer(kExamples);

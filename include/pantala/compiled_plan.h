@@ -30,6 +30,15 @@ struct Report {
     std::string unit;
     double flops = 0, bytes = 0;
   };
+  // What a launch is a part of, computes and is expected to cost.
+  struct Launch {
+    std::string name;         // as in the plan
+    std::string kernel;       // its code
+    std::string layers, ops;  // "fc1", "contract, add, relu"; "" where no layer has a name
+    double flops = 0;         // in additions
+    // That move between memory and the cores, if every element moves once.
+    double read_bytes = 0, written_bytes = 0;
+  };
   struct Unit {
     std::string name;
     double milliseconds = 0;  // 0 if it came from a cache
@@ -49,6 +58,7 @@ struct Report {
   std::int64_t peak_bytes = 0;      // temporaries and scratch, exactly
   std::int64_t store_bytes = 0;     // parameters and state
   std::vector<Kernel> kernels;
+  std::vector<Launch> launches;  // in their order
   std::vector<Unit> units;
   // Of the e-graph.
   std::vector<Rule> rules;

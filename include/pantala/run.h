@@ -108,6 +108,10 @@ struct RunOptions {
   bool restart = false;  // what an earlier run left in the folder is removed
   std::function<Request(const Trainer&)> poll = {};  // asked after every batch
   Surroundings surroundings = {};
+  // Time the kernels (RunOutcome::profile), and write a trace of the run (Session::write_trace; "":
+  // none). Bits, logs and checkpoints are the same with and without.
+  bool profile = false;
+  std::filesystem::path trace = {};
 };
 
 struct RunOutcome {
@@ -120,6 +124,7 @@ struct RunOutcome {
   std::string result = {};       // what result.json holds, on one line; "" if it was interrupted
   std::string result_name = {};  // what messages call it
   std::int64_t steps = 0;        // updates so far
+  SessionProfile profile = {};   // of what was trained now, if it was asked for
 };
 // The whole run, or what is left of it. TypeError listing the keys if the folder holds a run with
 // another config; DivergenceError with the diagnosis after FOLDER/diverged was written.

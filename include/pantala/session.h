@@ -9,6 +9,7 @@
 // integer type is taken as long as every number fits.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -48,9 +49,45 @@ struct KernelInfo {
   std::string name;                           // of the launch
   std::string unit;                           // its code
   std::int64_t argument_sets = 0, items = 0;  // of one run
-  // Since set_timing(true).
+  // Since set_timing(true); the time is that of the thread that took longest.
   std::int64_t runs = 0;
   double milliseconds = 0;
+  // As in Report::Launch.
+  std::string layers = {}, ops = {};
+  double flops = 0, read_bytes = 0, written_bytes = 0;  // of one run
+
+  double bytes() const { return read_bytes + written_bytes; }
+  double flops_per_second() const { return milliseconds > 0 ? flops * rate() : 0; }
+  double bytes_per_second() const { return milliseconds > 0 ? bytes() * rate() : 0; }
+
+ private:
+  double rate() const { return 1000 * static_cast<double>(runs) / milliseconds; }
+};
+
+// What a machine can do at most in a second, as `pantala devices --probe` measures it; 0: not
+// known.
+struct MachineLimits {
+  double flops = 0, bytes = 0;
+};
+
+// Where the time of a session's plans went since set_timing(true).
+struct SessionProfile {
+  struct Plan {
+    std::string name;
+    std::int64_t runs = 0;
+    double milliseconds = 0;  // of all runs
+  };
+  std::vector<Plan> plans;          // that were run
+  std::vector<KernelInfo> kernels;  // of these; what took longest comes first
+
+  double milliseconds() const;  // of all plans
+  // The part of what the machine's limits allow, 1 for all of it: the time that the numbers or the
+  // bytes need at least, whichever is longer, by the time that was taken. More than 1 where bytes
+  // come from a cache instead of memory. 0 without limits or times.
+  static double share_of_limit(const KernelInfo& kernel, const MachineLimits& limits);
+  // A table, with at most so many kernels (0: all) and a line for the rest.
+  std::string text(const MachineLimits& limits = {}, std::size_t most = 0) const;
+  std::string json(const MachineLimits& limits = {}) const;
 };
 
 // What save() writes and load() takes. States `cache.*` are in none of them.
@@ -214,14 +251,39 @@ class Session {
   const Report& report() const;
   SessionMemory memory_summary() const;
   std::vector<KernelInfo> kernels() const;
-  // Times every launch from now on, which costs a little and allocates.
-  void set_timing(bool on);
-  // Spans of the compilation, of the steps since set_timing(true) and of their launches, as a file
-  // that Perfetto and chrome://tracing open.
+  // Times every launch from now on, which costs a little and, with spans for write_trace(),
+  // allocates. What is computed stays the same.
+  void set_timing(bool on, bool spans = true);
+  SessionProfile profile() const;
+  // Adds something else to the trace, from `begin` until now, on the row of the steps; nothing
+  // while no spans are recorded. What `lasts` is kept when the trace has no room for steps any
+  // more.
+  void add_span(std::string_view name, std::string_view category,
+                std::chrono::steady_clock::time_point begin, bool lasts = false);
+  // Spans of the compilation, of the steps since set_timing(true) and of their launches, a row for
+  // each thread, as a file that Perfetto and chrome://tracing open. After a quarter of a million
+  // spans only those are kept that last; the file says how many were left out.
   void write_trace(const std::filesystem::path& path) const;
 
  private:
   std::unique_ptr<runtime::SessionData> data_;
+};
+
+// A span of a session's trace that lasts, from its construction to its destruction: an epoch, an
+// evaluation.
+class SessionSpan {
+ public:
+  // The name must outlive the span.
+  SessionSpan(Session& session, std::string_view name)
+      : session_(session), name_(name), begin_(std::chrono::steady_clock::now()) {}
+  ~SessionSpan() { session_.add_span(name_, name_, begin_, true); }
+  SessionSpan(const SessionSpan&) = delete;
+  SessionSpan& operator=(const SessionSpan&) = delete;
+
+ private:
+  Session& session_;
+  std::string_view name_;
+  std::chrono::steady_clock::time_point begin_;
 };
 
 struct SessionWithReport {

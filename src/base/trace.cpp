@@ -136,7 +136,7 @@ Track Recorder::add_track(std::string name) {
 
 void Recorder::add(Event event) {
   const std::lock_guard lock(mutex_);
-  if (events_.size() < limit_)
+  if (events_.size() < (event.lasting ? 2 * limit_ : limit_))
     events_.push_back(std::move(event));
   else
     ++dropped_;

@@ -2,8 +2,8 @@
 // the compiler, steps and kernels are recorded in one; whoever wants a file writes json() to it.
 //
 // Recording is asked for by handing a recorder down; where there is none, a Span is a null pointer
-// that is tested once. A recorder may be used from any thread, and keeps at most `limit` events: it
-// counts what comes after and leaves it out.
+// that is tested once. A recorder may be used from any thread, and keeps at most `limit` events
+// (and as many again of those that last): it counts what comes after and leaves it out.
 #pragma once
 
 #include <chrono>
@@ -39,6 +39,7 @@ struct Event {
   Clock::duration duration{};
   Track track;
   Arguments arguments = {};
+  bool lasting = false;  // one of few that frame the others, such as an epoch
 };
 
 class Recorder {

@@ -66,10 +66,13 @@ void report_kernels(Report& report, const schedule::Program& program) {
   for (const schedule::ProgramLaunch& launch : program.launches) {
     Report::Kernel& kernel = kernels.at(launch.kernel);
     ++kernel.launches;
+    const double bytes = launch.read_bytes + launch.written_bytes;
     kernel.flops += launch.flops;
-    kernel.bytes += launch.bytes;
+    kernel.bytes += bytes;
     report.flops += launch.flops;
-    report.bytes += launch.bytes;
+    report.bytes += bytes;
+    report.launches.push_back({launch.name, kernel.name, launch.layers, launch.ops, launch.flops,
+                               launch.read_bytes, launch.written_bytes});
   }
   report.kernels = std::move(kernels);
   report.kernels_after = std::ssize(program.launches);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "device/cpu/cpu_device.h"
 #include "device/kir/kir_device.h"
@@ -21,6 +23,16 @@ constexpr Row kDevices[] = {
 };
 
 }  // namespace
+
+void RunTimes::sum_up() {
+  for (std::size_t k = 0; k < launches.size(); ++k) {
+    LaunchTime& time = launches[k];
+    time.begin = shares[k].begin;
+    time.duration = time.longest = shares[k].end - shares[k].begin;
+    for (std::size_t worker = 1; worker < workers(); ++worker)
+      time.longest = std::max(time.longest, shares_of(worker)[k].end - shares_of(worker)[k].begin);
+  }
+}
 
 std::vector<std::string> device_names() {
   std::vector<std::string> names;

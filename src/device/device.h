@@ -47,11 +47,26 @@ struct LaunchTime {
   std::int64_t longest = 0;   // of the share that took longest
   friend bool operator==(const LaunchTime&, const LaunchTime&) = default;
 };
+// When one worker took its share of a launch, in nanoseconds since RunTimes::begin. Between the end
+// of one and the beginning of the next a worker waits for the others.
+struct ShareTime {
+  std::int64_t begin = 0, end = 0;
+  std::int64_t items = 0;  // 0: it had no part in the launch
+  friend bool operator==(const ShareTime&, const ShareTime&) = default;
+};
 // Of one run. One that is used again for the same plan allocates nothing.
 struct RunTimes {
   std::chrono::steady_clock::time_point begin;
-  std::int64_t duration = 0;         // nanoseconds
-  std::vector<LaunchTime> launches;  // as in the plan
+  std::int64_t duration = 0;           // nanoseconds
+  std::vector<LaunchTime> launches;    // as in the plan
+  std::vector<ShareTime> shares = {};  // all launches of worker 0, of worker 1, ...
+
+  std::size_t workers() const { return launches.empty() ? 0 : shares.size() / launches.size(); }
+  std::span<const ShareTime> shares_of(std::size_t worker) const {
+    return std::span(shares).subspan(worker * launches.size(), launches.size());
+  }
+  // Sets `launches` from the shares.
+  void sum_up();
 };
 
 struct RunArguments {

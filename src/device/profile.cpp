@@ -8,10 +8,22 @@
 
 namespace pantala::device {
 
-Profile::Profile(const plan::Plan& plan) : plan_(plan.name) {
+namespace {
+
+// Nanoseconds: less is the way from one launch to the next.
+constexpr std::int64_t kLeastWait = 500;
+
+}  // namespace
+
+Profile::Profile(const plan::Plan& plan, std::span<const Report::Launch> described)
+    : plan_(plan.name) {
   for (const plan::Unit& unit : plan.units) kernels_.push_back({.kernel = unit.entry});
-  for (const plan::Launch& launch : plan.launches) {
+  const bool is_described = described.size() == plan.launches.size();
+  for (std::size_t k = 0; k < plan.launches.size(); ++k) {
+    const plan::Launch& launch = plan.launches[k];
     launches_.push_back({launch.name, launch.unit, launch.items()});
+    if (is_described)
+      launches_.back().layers = described[k].layers, launches_.back().ops = described[k].ops;
     ++kernels_[launch.unit].launches;
   }
 }
@@ -52,24 +64,51 @@ std::string Profile::table() const {
   return text;
 }
 
-void Profile::record(const RunTimes& times, trace::Recorder& recorder, trace::Track track) const {
+void Profile::record(const RunTimes& times, trace::Recorder& recorder, RunTracks& tracks) const {
   check(times);
   recorder.add({.name = plan_,
                 .category = "step",
                 .begin = times.begin,
                 .duration = std::chrono::nanoseconds(times.duration),
-                .track = track});
-  for (std::size_t k = 0; k < launches_.size(); ++k) {
-    const LaunchTime& time = times.launches[k];
-    recorder.add({.name = launches_[k].name,
-                  .category = "kernel",
-                  .begin = times.begin + std::chrono::nanoseconds(time.begin),
-                  .duration = std::chrono::nanoseconds(time.duration),
-                  .track = track,
-                  .arguments = {{"kernel", kernels_[launches_[k].kernel].kernel},
-                                {"items", launches_[k].items},
-                                {"longest_us", static_cast<double>(time.longest) / 1e3}}});
+                .track = tracks.runs});
+  for (std::size_t worker = 0; worker < times.workers(); ++worker) {
+    if (worker == tracks.workers.size())
+      tracks.workers.push_back(recorder.add_track(fmt::format("worker {}", worker)));
+    record_worker(times, worker, recorder, tracks.workers[worker]);
   }
+}
+
+void Profile::record_worker(const RunTimes& times, std::size_t worker, trace::Recorder& recorder,
+                            trace::Track track) const {
+  const std::span<const ShareTime> shares = times.shares_of(worker);
+  const auto add = [&](std::string name, std::string category, std::int64_t begin, std::int64_t end,
+                       trace::Arguments arguments = {}) {
+    recorder.add({.name = std::move(name),
+                  .category = std::move(category),
+                  .begin = times.begin + std::chrono::nanoseconds(begin),
+                  .duration = std::chrono::nanoseconds(end - begin),
+                  .track = track,
+                  .arguments = std::move(arguments)});
+  };
+  const auto add_wait = [&](std::int64_t begin, std::int64_t end) {
+    if (end > begin) add("wait", "wait", begin, end);
+  };
+  std::int64_t idle_since = 0;
+  for (std::size_t k = 0; k < shares.size(); ++k) {
+    if (shares[k].items == 0) continue;
+    const std::int64_t next = k + 1 < shares.size() ? shares[k + 1].begin : times.duration;
+    const Launch& launch = launches_[k];
+    add_wait(idle_since, shares[k].begin);
+    add(launch.name, "kernel", shares[k].begin, next,
+        {{"kernel", kernels_[launch.kernel].kernel},
+         {"layers", launch.layers},
+         {"ops", launch.ops},
+         {"items", launch.items},
+         {"part", shares[k].items}});
+    if (next - shares[k].end >= kLeastWait) add_wait(shares[k].end, next);
+    idle_since = next;
+  }
+  add_wait(idle_since, times.duration);
 }
 
 }  // namespace pantala::device

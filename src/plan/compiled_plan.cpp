@@ -116,6 +116,7 @@ Report combined_report(const std::vector<CompiledStep>& steps) {
     total.bytes += report.bytes;
     total.peak_bytes = std::max(total.peak_bytes, report.peak_bytes);
     total.kernels.insert(total.kernels.end(), report.kernels.begin(), report.kernels.end());
+    total.launches.insert(total.launches.end(), report.launches.begin(), report.launches.end());
     total.units.insert(total.units.end(), report.units.begin(), report.units.end());
   }
   return total;

@@ -99,6 +99,7 @@ std::string Report::json() const {
                 {"peak_bytes", peak_bytes},
                 {"store_bytes", store_bytes},
                 {"kernels", Json::array()},
+                {"launches", Json::array()},
                 {"units", Json::array()},
                 {"rules", Json::array()},
                 {"egraph_nodes", egraph_nodes},
@@ -112,6 +113,14 @@ std::string Report::json() const {
                                    {"unit", kernel.unit},
                                    {"flops", kernel.flops},
                                    {"bytes", kernel.bytes}});
+  for (const Launch& launch : launches)
+    document["launches"].push_back({{"name", launch.name},
+                                    {"kernel", launch.kernel},
+                                    {"layers", launch.layers},
+                                    {"ops", launch.ops},
+                                    {"flops", launch.flops},
+                                    {"read_bytes", launch.read_bytes},
+                                    {"written_bytes", launch.written_bytes}});
   for (const Unit& unit : units)
     document["units"].push_back({{"name", unit.name},
                                  {"milliseconds", unit.milliseconds},
@@ -119,7 +128,8 @@ std::string Report::json() const {
   for (const Rule& rule : rules)
     document["rules"].push_back(
         {{"name", rule.name}, {"count", rule.count}, {"milliseconds", rule.milliseconds}});
-  return document.dump(2) + "\n";
+  // Names of layers come from users: they may be any bytes.
+  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace pantala
@@ -141,6 +151,10 @@ Report report_from_json(const nlohmann::json& document) {
   for (const auto& kernel : document.at("kernels"))
     report.kernels.push_back({kernel.at("name"), kernel.at("launches"), kernel.at("unit"),
                               kernel.at("flops"), kernel.at("bytes")});
+  for (const auto& launch : document.at("launches"))
+    report.launches.push_back({launch.at("name"), launch.at("kernel"), launch.at("layers"),
+                               launch.at("ops"), launch.at("flops"), launch.at("read_bytes"),
+                               launch.at("written_bytes")});
   for (const auto& unit : document.at("units"))
     report.units.push_back({unit.at("name"), unit.at("milliseconds"), unit.at("code_bytes")});
   for (const auto& rule : document.at("rules"))

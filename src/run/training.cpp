@@ -43,6 +43,18 @@ void check_folder(const RunFolder& folder, const RunConfig& config, const RunOpt
         folder.root().string(), fmt::join(different, "\n  ")));
 }
 
+// A trace is written when all is done: too late to say that there is no place for it.
+void check_trace(const fs::path& file) {
+  if (file.empty()) return;
+  std::error_code ignored;
+  const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
+  if (!fs::is_directory(folder, ignored))
+    throw TypeError(
+        fmt::format("--trace {}: there is no folder {}", file.string(), folder.string()));
+  if (fs::is_directory(file, ignored))
+    throw TypeError(fmt::format("--trace {}: this is a folder; name a file", file.string()));
+}
+
 // The result of a run that has nothing left to do.
 std::optional<RunOutcome> finished_before(const RunFolder& folder, const RunConfig& config,
                                           const RunOptions& options) {
@@ -102,11 +114,17 @@ class TrainingRun {
     Trainer trainer =
         make_trainer(config_, shape_, length_.total_steps, options_.surroundings.plan_cache);
     open_folder(trainer);
+    const bool traces = !options_.trace.empty();
+    if (traces || options_.profile) trainer.session().set_timing(true, traces);
     const FitResult fit = this->fit(trainer);
     recording_.finish();
-    if (fit.end == FitEnd::interrupted)
-      return {.end = RunOutcome::End::interrupted, .steps = trainer.state().global_steps};
-    return finish(trainer, fit);
+    RunOutcome outcome =
+        fit.end == FitEnd::interrupted
+            ? RunOutcome{.end = RunOutcome::End::interrupted, .steps = trainer.state().global_steps}
+            : finish(trainer, fit);
+    if (traces) trainer.session().write_trace(options_.trace);
+    if (options_.profile) outcome.profile = trainer.session().profile();
+    return outcome;
   }
 
  private:
@@ -211,6 +229,7 @@ RunOutcome run_training(const RunConfig& given, const RunOptions& options) {
   const RunConfig config = completed(given);
   const RunFolder folder(config.output.folder);
   check_folder(folder, config, options);
+  check_trace(options.trace);
   if (std::optional<RunOutcome> before = finished_before(folder, config, options)) return *before;
   return TrainingRun(config, options).run();
 }

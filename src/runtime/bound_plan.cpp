@@ -79,7 +79,7 @@ BoundPlan::BoundPlan(std::string name, std::shared_ptr<const plan::CompiledStep>
   }
   plan::Plan loaded = compiled_->plan;
   loaded.name = name_;  // what messages and traces call it
-  profile_.emplace(loaded);
+  profile_.emplace(loaded, compiled_->report.launches);
   id_ = device_.load(std::move(loaded));
 }
 
@@ -220,7 +220,7 @@ void BoundPlan::report_status(std::int32_t code) const {
       fmt::format("plan '{}': a kernel reports {}, which has no message", name_, code));
 }
 
-bool BoundPlan::run(const device::Slice& arena, const Timing* timing) {
+bool BoundPlan::run(const device::Slice& arena, Timing* timing) {
   if (inputs_missing_ > 0) refuse_run();
   store_.settle();
   for (std::size_t k = 0; k < numbers_.size(); ++k) numbers_[k] = store_.number(number_of_[k]);
@@ -238,12 +238,14 @@ bool BoundPlan::run(const device::Slice& arena, const Timing* timing) {
   return true;
 }
 
-void BoundPlan::note_times(const Timing& timing) {
+void BoundPlan::note_times(Timing& timing) {
   ++timed_runs_;
+  run_time_ += times_.duration;
   for (std::size_t k = 0; k < launch_times_.size(); ++k)
     launch_times_[k] += times_.launches[k].longest;
+  if (timing.recorder == nullptr) return;
   times_.begin += timing.shift;
-  profile_->record(times_, timing.recorder, timing.track);
+  profile_->record(times_, *timing.recorder, timing.tracks);
 }
 
 std::vector<KernelInfo> BoundPlan::kernels() const {
@@ -258,6 +260,13 @@ std::vector<KernelInfo> BoundPlan::kernels() const {
                        .items = launch.items(),
                        .runs = timed_runs_,
                        .milliseconds = static_cast<double>(launch_times_[k]) * 1e-6});
+    if (compiled_->report.launches.size() != plan.launches.size()) continue;
+    const Report::Launch& described = compiled_->report.launches[k];
+    kernels.back().layers = described.layers;
+    kernels.back().ops = described.ops;
+    kernels.back().flops = described.flops;
+    kernels.back().read_bytes = described.read_bytes;
+    kernels.back().written_bytes = described.written_bytes;
   }
   return kernels;
 }

@@ -73,11 +73,11 @@ class BoundPlan {
   // Returns whether the numbers were finite; counters have advanced then. Launches are timed if
   // `timing` is given.
   struct Timing {
-    trace::Recorder& recorder;
-    trace::Track track;
-    trace::Clock::duration shift;  // from the clock to the time line of the trace
+    trace::Recorder* recorder = nullptr;  // null: times are only summed up
+    device::RunTracks tracks = {};
+    trace::Clock::duration shift = {};  // from the clock to the time line of the trace
   };
-  bool run(const device::Slice& arena, const Timing* timing = nullptr);
+  bool run(const device::Slice& arena, Timing* timing = nullptr);
   // TypeErrors name the plan.
   Literal output(std::string_view name) const;
   void output(std::string_view name, const HostBuffer& into) const;
@@ -88,6 +88,8 @@ class BoundPlan {
   std::int64_t input_bytes() const { return inputs_.bytes(); }
   std::int64_t output_bytes() const { return outputs_.bytes(); }
   std::vector<KernelInfo> kernels() const;
+  std::int64_t timed_runs() const { return timed_runs_; }
+  double timed_milliseconds() const { return static_cast<double>(run_time_) * 1e-6; }
 
  private:
   void bind_regions(Store& store);
@@ -100,7 +102,7 @@ class BoundPlan {
   [[noreturn]] void refuse_run() const;
   [[noreturn]] void report_status(std::int32_t code) const;
   bool is_finite() const;
-  void note_times(const Timing& timing);
+  void note_times(Timing& timing);
   // A device output; null for one that the host computes, or for an unknown name.
   const PortBlock::Item* find_output(std::string_view name) const;
   std::optional<std::size_t> find_host_output(std::string_view name) const;
@@ -129,7 +131,7 @@ class BoundPlan {
   std::optional<device::Profile> profile_;
   device::RunTimes times_;                  // of the last timed run
   std::vector<std::int64_t> launch_times_;  // nanoseconds of all timed runs
-  std::int64_t timed_runs_ = 0;
+  std::int64_t timed_runs_ = 0, run_time_ = 0;
 };
 
 }  // namespace pantala::runtime

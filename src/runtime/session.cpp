@@ -184,7 +184,21 @@ std::vector<KernelInfo> Session::kernels() const {
     for (KernelInfo& kernel : plan->kernels()) kernels.push_back(std::move(kernel));
   return kernels;
 }
-void Session::set_timing(bool on) { data_->set_timing(on); }
+void Session::set_timing(bool on, bool spans) { data_->set_timing(on, spans); }
+SessionProfile Session::profile() const {
+  SessionProfile profile;
+  for (const auto& plan : data_->plans()) {
+    if (plan->timed_runs() == 0) continue;
+    profile.plans.push_back({plan->name(), plan->timed_runs(), plan->timed_milliseconds()});
+    for (KernelInfo& kernel : plan->kernels()) profile.kernels.push_back(std::move(kernel));
+  }
+  std::ranges::stable_sort(profile.kernels, std::ranges::greater{}, &KernelInfo::milliseconds);
+  return profile;
+}
+void Session::add_span(std::string_view name, std::string_view category,
+                       std::chrono::steady_clock::time_point begin, bool lasts) {
+  data_->add_span(name, category, begin, lasts);
+}
 void Session::write_trace(const std::filesystem::path& path) const { data_->write_trace(path); }
 
 std::int64_t SessionMemory::total() const {

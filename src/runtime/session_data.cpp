@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 
 #include "base/text.h"
 #include "io/file.h"
@@ -71,8 +72,23 @@ void SessionData::record_stages() {
                    .track = track});
     shift += duration;
   }
-  timing_.emplace(BoundPlan::Timing{
-      .recorder = recorder_, .track = recorder_.add_track("steps"), .shift = shift});
+  timing_ = {.recorder = nullptr, .tracks = {recorder_.add_track("steps")}, .shift = shift};
+}
+
+void SessionData::add_span(std::string_view name, std::string_view category,
+                           trace::Clock::time_point begin, bool lasts) {
+  if (!is_timed_ || timing_.recorder == nullptr) return;
+  const trace::Clock::duration duration = trace::Clock::now() - begin;
+  try {
+    timing_.recorder->add({.name = std::string(name),
+                           .category = std::string(category),
+                           .begin = begin + timing_.shift,
+                           .duration = duration,
+                           .track = timing_.tracks.runs,
+                           .lasting = lasts});
+  } catch (const std::bad_alloc&) {
+    // A trace is an extra: the work that it describes goes on without it.
+  }
 }
 
 void SessionData::write_trace(const std::filesystem::path& path) const {

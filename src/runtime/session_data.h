@@ -67,7 +67,12 @@ class SessionData {
   LoadWeightsReport load_weights(const Weights& weights, const LoadWeightsOptions& options);
   Weights weights() const;
   SessionMemory memory() const;
-  void set_timing(bool on) { is_timed_ = on; }
+  void set_timing(bool on, bool spans) {
+    is_timed_ = on;
+    timing_.recorder = spans ? &recorder_ : nullptr;
+  }
+  void add_span(std::string_view name, std::string_view category, trace::Clock::time_point begin,
+                bool lasts);
   void write_trace(const std::filesystem::path& path) const;
 
  private:
@@ -76,7 +81,7 @@ class SessionData {
 
   // False if the plan's guard met a number that is not finite.
   bool run_plan(std::size_t index) {
-    return plans_[index]->run(arena_, is_timed_ ? &*timing_ : nullptr);
+    return plans_[index]->run(arena_, is_timed_ ? &timing_ : nullptr);
   }
   void add(std::string name, std::shared_ptr<const plan::CompiledStep> step, Part part);
   std::size_t add_attached(std::string_view name, const PlanData& data, Part part);
@@ -103,8 +108,9 @@ class SessionData {
   std::optional<std::size_t> apply_;   // the plan, where the update is split
   std::size_t first_micro_batch_ = 0;  // the store's number
   bool finite_ = true;
-  trace::Recorder recorder_;
-  std::optional<BoundPlan::Timing> timing_;
+  static constexpr std::size_t kMostSpans = std::size_t{1} << 18;
+  trace::Recorder recorder_{"pantala", kMostSpans};
+  BoundPlan::Timing timing_;
   bool is_timed_ = false;
 };
 

@@ -23,6 +23,7 @@ class Company;
 class Context;
 struct Group;
 struct KernelDraft;
+struct Work;
 
 // What the code of a node reads, and the loops of that code.
 struct Reads {
@@ -82,6 +83,10 @@ struct Archetype {
 
   // The bits of a node; default: nothing is summed in an order that the archetype chooses.
   ReductionOrder (*reduction_order)(const Context& context, std::uint32_t node) = nullptr;
+
+  // What a group computes and moves (schedule/work.h); default: what `reads` says of its anchors,
+  // and all of its outputs.
+  Work (*work)(const Context& context, const Group& group) = nullptr;
 
   std::vector<KernelDraft> (*build)(Building& building, const Group& group) = nullptr;
 };

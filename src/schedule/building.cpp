@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 #include <unordered_map>
 
 #include "kir/simplify.h"
+#include "schedule/contents.h"
+#include "schedule/work.h"
 
 namespace pantala::schedule {
 
@@ -45,23 +48,49 @@ class Kernels {
   std::unordered_map<std::uint64_t, std::vector<Known>> known_;
 };
 
-// Of the buffers that a launch is given, each once.
-double bytes_of(const Context& context, const ProgramLaunch::Set& set) {
-  double bytes = 0;
-  for (const std::uint32_t id : std::set(set.buffers.begin(), set.buffers.end())) {
-    const ProgramBuffer& buffer = context.buffer(id);
-    bytes += static_cast<double>(buffer.shape.numel() * dtype_bytes(buffer.dtype));
+// What one of a group's kernels moves of what the group does. Memory that only these kernels know
+// is theirs as a whole.
+void count_bytes(const Context& context, const KernelDraft& draft, const Work& work, int number,
+                 ProgramLaunch& launch) {
+  std::set<std::uint32_t> seen;
+  for (std::size_t k = 0; k < draft.set.buffers.size(); ++k) {
+    const std::uint32_t buffer = draft.set.buffers[k];
+    if (!seen.insert(buffer).second) continue;
+    const kir::Access access = draft.kernel.buffers[k].access;
+    const bool is_known =
+        std::ranges::any_of(work.uses, [&](const MemoryUse& use) { return use.buffer == buffer; });
+    for (const bool is_write : {false, true}) {
+      if (access == (is_write ? kir::Access::read : kir::Access::write)) continue;
+      double bytes = 0;
+      if (!is_known)
+        bytes = static_cast<double>(context.buffer(buffer).shape.numel() *
+                                    dtype_bytes(context.buffer(buffer).dtype));
+      for (const MemoryUse& use : work.uses)
+        if (use.buffer == buffer && use.is_write == is_write &&
+            (use.kernel == kEveryKernel || use.kernel == number))
+          bytes += use.bytes;
+      (is_write ? launch.written_bytes : launch.read_bytes) += bytes;
+    }
   }
-  return bytes;
 }
 
-ProgramLaunch launch_of(const Context& context, Kernels& kernels, KernelDraft draft) {
+// A group while its kernels become launches.
+struct LaunchedGroup {
+  Work work;
+  Contents contents;
+  int kernels = 0;  // so far
+};
+
+ProgramLaunch launch_of(const Context& context, Kernels& kernels, KernelDraft draft,
+                        const LaunchedGroup& group) {
   ProgramLaunch launch;
+  count_bytes(context, draft, group.work, group.kernels, launch);
   launch.name = std::move(draft.name);
   launch.kernel = kernels.add(std::move(draft.kernel));
-  launch.bytes = bytes_of(context, draft.set);
   launch.sets = {std::move(draft.set)};
   launch.serial = draft.serial;
+  launch.layers = group.contents.layers;
+  launch.ops = group.contents.ops;
   launch.flops = draft.flops;
   return launch;
 }
@@ -80,10 +109,13 @@ Program Building::run() {
   Program program;
   Kernels kernels(program);
   for (const Group& group : context_.decisions().groups) {
+    LaunchedGroup launched{work_of(context_, group), contents_of(context_, group)};
     const MakingScope making(context_, group.is_copy ? std::vector<GroupOutput>{} : group.outputs);
-    for (KernelDraft& draft : group.archetype->build(*this, group))
+    for (KernelDraft& draft : group.archetype->build(*this, group)) {
       if (draft.set.items > 0)
-        program.launches.push_back(launch_of(context_, kernels, std::move(draft)));
+        program.launches.push_back(launch_of(context_, kernels, std::move(draft), launched));
+      ++launched.kernels;
+    }
   }
   note_host_results(context_, program);
   Decisions decisions = context_.take_decisions();

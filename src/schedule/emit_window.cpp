@@ -70,7 +70,13 @@ std::vector<Var> Emitter::over_window(std::int64_t rows, std::int64_t columns,
         carried = code(Index::of(i), Index::of(j), carried);
     return carried;
   }
-  if (trace_) return code(Index(b_.i64(0)), Index(b_.i64(0)), carried);
+  if (trace_) {
+    const double outside = taps_;
+    taps_ *= static_cast<double>(rows * columns);
+    carried = code(Index(b_.i64(0)), Index(b_.i64(0)), carried);
+    taps_ = outside;
+    return carried;
+  }
   const auto outside = known_;
   carried = b_.loop(b_.i64(0), b_.i64(rows * columns), b_.i64(1), carried,
                     [&](Var k, std::span<const Var> now) {

@@ -184,6 +184,7 @@ std::size_t Emitter::find_access(const Access& access) {
   if (it != list.end()) return static_cast<std::size_t>(it - list.begin());
   if (!trace_) throw InternalError("schedule: an access was not traced");
   list.push_back(access);
+  trace_->loads.push_back(0);
   return list.size() - 1;
 }
 
@@ -202,6 +203,7 @@ Var Emitter::load(ValueId id, const Indices& at) {
   if (trace_) {
     trace_->cost += 1;
     if (scalar_mask_.valid() || lane_mask_.valid()) trace_->conditional.push_back(id);
+    trace_->loads[index] += taps_;
     return is_float(dtype) ? b_.constant(kir::VType{dtype, 1}, 0.0)
                            : b_.constant(kir::VType{dtype, 1}, std::int64_t{0});
   }
@@ -344,7 +346,11 @@ Footprint trace(const ValueInfo& info, const Domain& domain, const std::vector<V
     if (provided(access.value) && std::find(footprint.provided.begin(), footprint.provided.end(),
                                             access.value) == footprint.provided.end())
       footprint.provided.push_back(access.value);
-  std::erase_if(footprint.accesses, [&](const Access& access) { return provided(access.value); });
+  for (std::size_t k = footprint.accesses.size(); k-- > 0;)
+    if (provided(footprint.accesses[k].value)) {
+      footprint.accesses.erase(footprint.accesses.begin() + static_cast<std::ptrdiff_t>(k));
+      footprint.loads.erase(footprint.loads.begin() + static_cast<std::ptrdiff_t>(k));
+    }
   return footprint;
 }
 

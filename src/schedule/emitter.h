@@ -60,6 +60,7 @@ struct NodeNumber {
 // All that a piece of code reads.
 struct Footprint {
   std::vector<Access> accesses;              // distinct, in order of occurrence
+  std::vector<double> loads;                 // of each of them, per element
   std::vector<ValueId> uniforms;             // host values, distinct
   std::vector<NodeNumber> numbers;           // distinct
   std::vector<ValueId> provided;             // values that the kernel computes otherwise, distinct
@@ -228,6 +229,7 @@ class Emitter {
   const ValueInfo& info_;
   Domain domain_;
   Footprint* trace_ = nullptr;
+  double taps_ = 1;  // of a trace: how often the code at hand runs per element
   Footprint footprint_;
   Declared declared_;
   Site site_;

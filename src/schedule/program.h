@@ -67,9 +67,10 @@ struct ProgramLaunch {
   std::string name;
   std::uint32_t kernel = 0;
   std::vector<Set> sets;
-  bool serial = false;  // too small to share out
-  // What the schedule expects it to cost; the bytes are those of its buffers, each counted once.
-  double flops = 0, bytes = 0;
+  bool serial = false;      // too small to share out
+  std::string layers, ops;  // what it is a part of and what it computes (schedule/contents.h)
+  // What the schedule expects it to cost; the bytes are those that move (schedule/work.h).
+  double flops = 0, read_bytes = 0, written_bytes = 0;
 };
 
 using kir::StatusMessage;

@@ -187,6 +187,7 @@ std::optional<Trainer::Resumed> Trainer::Impl::resume(const fs::path& checkpoint
 
 void Trainer::Impl::save(const CheckpointOptions& options) {
   if (options.folder.empty()) return;
+  const SessionSpan span(session(), "checkpoint");
   train::put_right_all(options.folder);
   save_checkpoint(options.folder / train::checkpoint_name(state.global_steps),
                   options.extra ? options.extra() : "");

@@ -96,6 +96,7 @@ Trainer::Impl::PassEnd Trainer::Impl::pass(data::Loader& loader, const FitOption
     const std::optional<data::Batch> batch = loader.next_batch();
     const Clock::time_point loaded = Clock::now();
     wait_time_ += loaded - begin;
+    session().add_span("load", "data", begin);
     run_time_ += loaded - begin;
     if (!batch) return PassEnd::end_of_data;
     if (options.max_steps > 0 && state.global_steps >= options.max_steps)
@@ -123,6 +124,7 @@ EpochStats Trainer::Impl::train_epoch(Trainer& self, data::Loader& loader, std::
 }
 
 EpochStats Trainer::Impl::one_epoch(data::Loader& loader, std::int64_t epoch) {
+  const SessionSpan span(session(), "epoch");
   clear_epoch();
   state.epoch = epoch;
   pass(loader, {});
@@ -213,6 +215,7 @@ FitResult Trainer::Impl::fit(Trainer& self, data::Loader& loader, const FitOptio
   // An epoch that was begun is entered even without steps left: it may be at its end.
   while (state.epoch < options.epochs && !state.stopped_early &&
          (steps_left() || state.batches > 0)) {
+    const SessionSpan span(session(), "epoch");
     const PassEnd end = pass(loader, options);
     if (end == PassEnd::stop) return {FitEnd::interrupted, state.history};
     if (end == PassEnd::step_limit) break;
@@ -250,6 +253,7 @@ bool Trainer::Impl::finish_epoch(const FitOptions& options) {
 
 std::optional<Evaluation> Trainer::Impl::validate(const FitOptions& options) {
   if (!options.validation) return {};
+  const SessionSpan span(session(), "validation");
   Evaluation evaluation = evaluate(*options.validation);
   if (evaluation.items == 0) throw TypeError("fit: the validation loader has no items");
   return evaluation;

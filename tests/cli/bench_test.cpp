@@ -60,7 +60,12 @@ TEST(Bench, weights_are_the_same_every_time) {
 TEST(Bench, launches_are_a_part_of_the_object) {
   const Json line = bench({"--kernels"});
   ASSERT_EQ(line["launches"].size(), line["kernels"].get<std::size_t>());
-  for (const Json& launch : line["launches"]) EXPECT_GT(launch["us"], 0);
+  for (const Json& launch : line["launches"]) {
+    EXPECT_GT(launch["us"], 0);
+    EXPECT_FALSE(launch["ops"].get<std::string>().empty());
+    EXPECT_GT(launch["read_bytes"].get<double>() + launch["written_bytes"].get<double>(), 0);
+    EXPECT_GT(launch["share_of_limit"], 0);
+  }
 }
 
 TEST_F(BenchFile, plans_of_training_and_inference_are_cached) {
@@ -82,6 +87,7 @@ TEST_F(BenchFile, the_trace_has_stages_steps_and_launches) {
   std::set<std::string> categories;
   for (const Json& event : trace["traceEvents"])
     if (event["ph"] == "X") categories.insert(event["cat"]);
+  categories.erase("wait");  // one worker alone hardly waits
   EXPECT_EQ(categories, (std::set<std::string>{"compile", "step", "kernel"}));
 }
 

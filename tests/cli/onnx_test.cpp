@@ -44,6 +44,19 @@ TEST_F(OnnxCommands, run_writes_an_array_per_output) {
   EXPECT_EQ(logits.shape, (Shape{3, 3}));
 }
 
+TEST_F(OnnxCommands, run_keeps_the_plan_for_the_next_time) {
+  const std::string model = exported();
+  const auto run = [&](const std::string& folder) {
+    const Outcome outcome =
+        run_pantala({"run", model, "--input", "x=" + items(3), "--output", file(folder), "--json"});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return json::parse(outcome.out).at("cached").get<bool>();
+  };
+  EXPECT_FALSE(run("first"));
+  EXPECT_TRUE(run("second"));
+  EXPECT_EQ(bytes("first/logits.npy"), bytes("second/logits.npy"));
+}
+
 TEST_F(OnnxCommands, run_names_what_is_missing_unknown_or_of_another_shape) {
   const std::string model = exported();
   const auto error = [&](std::vector<std::string> more) {

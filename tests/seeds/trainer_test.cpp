@@ -10,9 +10,12 @@
 #include <sstream>
 #include <type_traits>
 
+#include "io/file.h"
 #include "pantala/error.h"
 #include "support/errors.h"
 #include "support/numbers.h"
+#include "support/temporary.h"
+#include "support/trace_file.h"
 #include "support/trainer_case.h"
 
 namespace pantala::tests {
@@ -431,6 +434,25 @@ TEST(Trainer, T28_a_loss_that_is_not_finite_stops_before_the_weights_change) {
 
 // The gradient of w is the mean of x.
 Graph gradient_graph(std::int64_t batch, Phase) { return mean_graph(batch, Phase::training); }
+
+TEST(Trainer, T36_training_adds_spans_of_epochs_and_steps) {
+  Trainer trainer = small_trainer();
+  trainer.session().set_timing(true);
+  FixedLoader loader(random_batches(3, 4));
+  trainer.train(loader, 2);
+  const TemporaryFolder folder;
+  trainer.session().write_trace(folder.path() / "trace.json");
+  const TraceFile trace(io::read_file(folder.path() / "trace.json"));
+  trace.expect_nesting();
+  const std::vector<TraceSpan> epochs = trace.named("steps", "epoch"),
+                               steps = trace.named("steps", "step");
+  ASSERT_THAT(epochs, SizeIs(2));
+  ASSERT_THAT(steps, SizeIs(6));
+  for (std::size_t k = 0; k < steps.size(); ++k) {
+    EXPECT_GE(steps[k].begin, epochs[k / 3].begin);
+    EXPECT_LE(steps[k].end, epochs[k / 3].end);
+  }
+}
 
 TEST(CompiledAccumulation, G30_the_plan_accumulates_in_f32) {
   // The sum of gradients 2^24 + 1 has no f32: the one is lost, unlike in the component.

@@ -17,6 +17,7 @@ struct FileKind {
   bool (*recognises)(const std::filesystem::path& path, std::string_view first_bytes);
   // Text or JSON; the errors are those of reading such a file.
   std::string (*show)(const std::filesystem::path& path, bool json);
+  bool compiles = false;  // it holds a graph: pictures of what is made of it can be asked for
 };
 inline constexpr std::size_t kFirstBytes = 64;
 

@@ -105,6 +105,8 @@ std::string show(const std::filesystem::path& path, bool json) {
 
 }  // namespace
 
-FileKind onnx_file_kind() { return {.name = "ONNX file", .recognises = recognises, .show = show}; }
+FileKind onnx_file_kind() {
+  return {.name = "ONNX file", .recognises = recognises, .show = show, .compiles = true};
+}
 
 }  // namespace pantala::tools

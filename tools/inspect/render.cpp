@@ -75,6 +75,10 @@ std::string schedule_text(const std::vector<CompiledStep>& steps) {
           counted(static_cast<std::size_t>(launch.items()), "item"),
           counted(launch.sets.size(), "argument set"), launch.serial ? ", serial" : "",
           launch.after.empty() ? "" : fmt::format(", after {}", fmt::join(launch.after, ", ")));
+      const Report::Launch& described = step.report.launches.at(k);
+      text += fmt::format("    {}{}; {:.0f} flop, reads {:.0f} bytes, writes {:.0f}\n",
+                          described.layers.empty() ? "" : described.layers + ": ", described.ops,
+                          described.flops, described.read_bytes, described.written_bytes);
       if (launch.sets.empty()) continue;
       for (std::size_t b = 0; b < launch.sets[0].buffers.size(); ++b)
         text += fmt::format("    {} {}\n", access_text(unit.signature.buffers[b].access),
@@ -88,7 +92,9 @@ std::string schedule_json(const std::vector<CompiledStep>& steps) {
   Json document = Json::object();
   for (const CompiledStep& step : steps) {
     Json launches = Json::array();
-    for (const plan::Launch& launch : step.plan.launches) {
+    for (std::size_t k = 0; k < step.plan.launches.size(); ++k) {
+      const plan::Launch& launch = step.plan.launches[k];
+      const Report::Launch& described = step.report.launches.at(k);
       Json sets = Json::array();
       for (const plan::ArgumentSet& set : launch.sets) {
         Json buffers = Json::array();
@@ -97,6 +103,11 @@ std::string schedule_json(const std::vector<CompiledStep>& steps) {
       }
       launches.push_back({{"name", launch.name},
                           {"kernel", step.plan.units[launch.unit].entry},
+                          {"layers", described.layers},
+                          {"ops", described.ops},
+                          {"flops", described.flops},
+                          {"read_bytes", described.read_bytes},
+                          {"written_bytes", described.written_bytes},
                           {"items", launch.items()},
                           {"serial", launch.serial},
                           {"after", launch.after},
@@ -104,7 +115,7 @@ std::string schedule_json(const std::vector<CompiledStep>& steps) {
     }
     document[step.role] = launches;
   }
-  return document.dump(2) + "\n";
+  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 std::string kernels_text(const std::vector<CompiledStep>& steps) {

@@ -8,8 +8,11 @@
 #include "base/text.h"
 #include "io/file.h"
 #include "pantala/error.h"
+#include "pantala/onnx.h"
 #include "pantala/text.h"
 #include "pantala/zoo/presets.h"
+#include "tools/inspect/file_kinds.h"
+#include "tools/onnx/arguments.h"
 
 namespace pantala::tools {
 
@@ -17,20 +20,39 @@ namespace {
 
 constexpr std::int64_t kDefaultBatch = 64;
 
+void refuse_sizes(const InspectSubject& subject) {
+  if (!subject.sizes.empty())
+    throw TypeError("--size is for ONNX files: nothing else has sizes with names");
+}
+
 Inspected read_file(const InspectSubject& subject) {
   if (!std::filesystem::exists(subject.name))
     throw TypeError(fmt::format("there is no model and no file '{}'{}; the models are {}",
                                 subject.name, did_you_mean(subject.name, model_names()),
                                 fmt::join(model_names(), ", ")));
-  if (subject.batch) throw TypeError("--batch is for models: a graph in a file has its sizes");
+  if (subject.batch)
+    throw TypeError(
+        "--batch is for models: a graph in a file has its sizes (those of an ONNX file that are "
+        "symbolic are given by --size)");
   Inspected inspected;
-  inspected.graph = parse_graph(io::read_file(subject.name), subject.name);
+  const std::optional<FileKind> kind = file_kind_of(subject.name);
+  const bool is_onnx = kind && kind->compiles;
+  if (!is_onnx) refuse_sizes(subject);
+  if (is_onnx) {
+    onnx::Model model =
+        onnx::import_model(subject.name, {.sizes = named_sizes("--size", subject.sizes)});
+    inspected.graph = std::move(model.graph);
+    inspected.weights = std::move(model.weights);
+  } else {
+    inspected.graph = parse_graph(io::read_file(subject.name), subject.name);
+  }
   if (!subject.loss.empty()) inspected.loss = inspected.graph.output(subject.loss);
   return inspected;
 }
 
 Inspected make_model(const zoo::Preset& model, const InspectSubject& subject) {
   if (!subject.loss.empty()) throw TypeError("--loss is for files: a model has its own loss");
+  refuse_sizes(subject);
   zoo::Model made =
       model.make({.batch = subject.batch.value_or(kDefaultBatch), .training = !subject.inference});
   Inspected inspected;
@@ -70,7 +92,7 @@ Inspected read_subject(const InspectSubject& subject) {
 
 std::vector<compiler::StepGraph> step_graphs(const Inspected& inspected) {
   Report report;
-  const auto& [graph, loss, options] = inspected;
+  const auto& [graph, loss, options, weights] = inspected;
   return compiler::make_step_graphs(loss.valid()
                                         ? compiler::Compilation::training(graph, loss, options)
                                         : compiler::Compilation::plain(graph, options),

@@ -1,5 +1,5 @@
-// What `pantala inspect` looks at: a model of the zoo or a graph in text form, and the steps that
-// the compiler makes of it.
+// What `pantala inspect` looks at: a model of the zoo, a graph in text form or an ONNX file, and
+// the steps that the compiler makes of it.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 
 #include "compiler/pipeline.h"
 #include "pantala/compile.h"
+#include "pantala/weights.h"
 
 namespace pantala::tools {
 
@@ -18,7 +19,8 @@ struct InspectSubject {
   std::string loss = {};           // the output of a file that is trained; none: the graph as it is
   std::string optimizer = "adam";  // or "none"
   std::int64_t accumulate = 1;
-  bool inference = false;  // of a model: the graph as it is
+  bool inference = false;               // of a model: the graph as it is
+  std::vector<std::string> sizes = {};  // of an ONNX file: NAME=N, symbolic sizes
   bool fused = true;
   int threads = 0;
 };
@@ -30,6 +32,7 @@ struct Inspected {
   Graph graph;
   Tensor loss;  // empty: nothing is trained
   CompileOptions options;
+  Weights weights = {};  // of an ONNX file
 };
 // TypeError, with the nearest name, for what is neither a model nor a file.
 Inspected read_subject(const InspectSubject& subject);

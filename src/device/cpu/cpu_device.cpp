@@ -129,8 +129,7 @@ class CpuDevice final : public HostDevice {
   void walk_timed(const LoadedPlan& loaded, RunTimes& times) {
     const std::size_t launches = loaded.plan().launches.size();
     times.launches.resize(launches);
-    for (WorkerState& state : states_)
-      if (state.durations.size() < launches) state.durations.resize(launches);
+    times.shares.resize(launches * states_.size());
     times.begin = std::chrono::steady_clock::now();
     Context context{loaded, pool_, states_, &times};
     pool_.run(
@@ -141,12 +140,7 @@ class CpuDevice final : public HostDevice {
         &context);
     times.duration =
         std::chrono::nanoseconds(std::chrono::steady_clock::now() - times.begin).count();
-    for (std::size_t k = 0; k < launches; ++k) {
-      LaunchTime& time = times.launches[k];
-      time.duration = time.longest = states_[0].durations[k];
-      for (const WorkerState& state : states_)
-        time.longest = std::max(time.longest, state.durations[k]);
-    }
+    times.sum_up();
   }
 
   LoadedPlan& find(PlanId plan) {

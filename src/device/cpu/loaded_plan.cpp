@@ -81,22 +81,25 @@ void LoadedPlan::walk(WorkerPool& pool, int worker, WorkerState& state) const {
 void LoadedPlan::walk_timed(WorkerPool& pool, int worker, WorkerState& state,
                             RunTimes& times) const {
   const int workers = pool.workers();
+  const auto now = [&] {
+    return std::chrono::nanoseconds(std::chrono::steady_clock::now() - times.begin).count();
+  };
+  ShareTime* const shares = times.shares.data() + static_cast<std::size_t>(worker) * steps_.size();
   for (std::size_t k = 0; k < steps_.size(); ++k) {
     if (steps_[k].barrier) pool.barrier();
-    const auto begin = std::chrono::steady_clock::now();
-    run_share(steps_[k], workers, worker, state);
-    const auto end = std::chrono::steady_clock::now();
-    state.durations[k] = std::chrono::nanoseconds(end - begin).count();
-    if (worker == 0)
-      times.launches[k].begin = std::chrono::nanoseconds(begin - times.begin).count();
+    shares[k].begin = now();
+    shares[k].items = run_share(steps_[k], workers, worker, state);
+    shares[k].end = now();
   }
 }
 
-void LoadedPlan::run_share(const Step& step, int workers, int worker, WorkerState& state) const {
-  if (!step.serial)
-    run_items(step, step.items * worker / workers, step.items * (worker + 1) / workers, state);
-  else if (worker == 0)
-    run_items(step, 0, step.items, state);
+std::int64_t LoadedPlan::run_share(const Step& step, int workers, int worker,
+                                   WorkerState& state) const {
+  if (step.serial && worker > 0) return 0;
+  const std::int64_t begin = step.serial ? 0 : step.items * worker / workers,
+                     end = step.serial ? step.items : step.items * (worker + 1) / workers;
+  run_items(step, begin, end, state);
+  return end - begin;
 }
 
 void LoadedPlan::run_items(const Step& step, std::int64_t begin, std::int64_t end,

@@ -18,7 +18,6 @@ namespace pantala::device::cpu {
 struct alignas(kCacheLine) WorkerState {
   std::byte* scratch = nullptr;
   std::int32_t status = 0;
-  std::vector<std::int64_t> durations = {};  // of its shares, by launch: of the last timed walk
 };
 
 class LoadedPlan {
@@ -34,8 +33,7 @@ class LoadedPlan {
   // Runs all launches: called by every worker of the pool at once. Which items a worker takes
   // depends on the number of workers; the results do not.
   void walk(WorkerPool& pool, int worker, WorkerState& state) const;
-  // The same with clocks: every worker notes its durations, for which there must be room, and
-  // worker 0 the rest of the times.
+  // The same with clocks: every worker notes its shares, for which there must be room.
   void walk_timed(WorkerPool& pool, int worker, WorkerState& state, RunTimes& times) const;
 
  private:
@@ -61,8 +59,8 @@ class LoadedPlan {
 
   void load_code(int threads);
   void add_step(const plan::Launch& launch, bool barrier);
-  // A worker's share of a step.
-  void run_share(const Step& step, int workers, int worker, WorkerState& state) const;
+  // A worker's share of a step; how many items it was.
+  std::int64_t run_share(const Step& step, int workers, int worker, WorkerState& state) const;
   void run_items(const Step& step, std::int64_t begin, std::int64_t end, WorkerState& state) const;
 
   plan::Plan plan_;

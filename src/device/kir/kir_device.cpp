@@ -103,17 +103,22 @@ class KirDevice final : public HostDevice {
     const auto elapsed = [&] {
       return std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count();
     };
-    if (times) times->begin = begin, times->launches.resize(loaded.plan.launches.size());
+    if (times) {
+      times->begin = begin;
+      times->launches.resize(loaded.plan.launches.size());
+      times->shares.resize(loaded.plan.launches.size());
+    }
     for (std::size_t k = 0; k < loaded.plan.launches.size(); ++k) {
       const plan::Launch& launch = loaded.plan.launches[k];
       poison.only(launch);
       const std::int64_t start = times ? elapsed() : 0;
       for (const plan::ArgumentSet& set : launch.sets)
         run_set(loaded, loaded.plan.units[launch.unit], set, arguments.uniforms);
-      const std::int64_t duration = times ? elapsed() - start : 0;
-      if (times) times->launches[k] = {start, duration, duration};
+      if (times) times->shares[k] = {start, elapsed(), launch.items()};
     }
-    if (times) times->duration = elapsed();
+    if (!times) return;
+    times->duration = elapsed();
+    times->sum_up();
   }
 
   void run_set(const Loaded& loaded, const plan::Unit& unit, const plan::ArgumentSet& set,

@@ -55,6 +55,19 @@ std::vector<Affine> all_walks(const ElementwiseBody& body) {
   return walks;
 }
 
+Work work_of(const Context& context, const ElementwiseBody& body, int kernel) {
+  Walk walk{.domain = body.domain, .kernel = kernel};
+  // Lanes run where the first output is contiguous.
+  for (std::size_t d = 0; d < body.domain.sizes.size(); ++d)
+    if (body.domain.sizes[d] > 1 && body.writes[0].coef[d] == 1) walk.lane = LoopId(d);
+  Work work;
+  add_reads(context, walk, body.footprint, work);
+  for (std::size_t k = 0; k < body.outputs.size(); ++k)
+    add_write(context, walk, body.outputs[k].buffer, body.writes[k], work);
+  work.flops = body.footprint.cost * static_cast<double>(Shape(body.domain.sizes).numel());
+  return work;
+}
+
 void announce(const Context& context, const ElementwiseBody& body, Arguments& arguments) {
   for (const Access& access : body.footprint.accesses)
     arguments.will_read(context.buffer_of(access.value), context.type(access.value).dtype);

@@ -7,6 +7,7 @@
 #include "schedule/arguments.h"
 #include "schedule/context.h"
 #include "schedule/loops.h"
+#include "schedule/work.h"
 
 namespace pantala::schedule::cpu {
 
@@ -32,6 +33,9 @@ ElementwiseBody make_window_body(const Context& context, const GroupOutput& outp
 
 // Reads and writes of the body, for collapse().
 std::vector<Affine> all_walks(const ElementwiseBody& body);
+
+// What the body computes, reads and writes; `kernel` as in MemoryUse.
+Work work_of(const Context& context, const ElementwiseBody& body, int kernel = kEveryKernel);
 
 // Announces the body's buffers.
 void announce(const Context& context, const ElementwiseBody& body, Arguments& arguments);

@@ -105,6 +105,16 @@ TEST(Trace, rows_have_names) {
   EXPECT_EQ(events[1].at("tid"), 1);
 }
 
+TEST(Trace, what_lasts_is_kept_beyond_the_limit) {
+  Recorder recorder("pantala", 2);
+  for (int k = 0; k < 4; ++k) recorder.add({"step", "step", Clock::now(), nanoseconds(1), {}});
+  for (int k = 0; k < 4; ++k)
+    recorder.add({"epoch", "epoch", Clock::now(), nanoseconds(1), {}, {}, true});
+  EXPECT_EQ(recorder.size(), 4U);
+  EXPECT_EQ(recorder.dropped(), 4U);
+  EXPECT_EQ(complete_events(recorder)[3].at("name"), "epoch");
+}
+
 TEST(Trace, any_name_makes_valid_json) {
   Recorder recorder("\x01\"\\\n");
   const std::string names[] = {

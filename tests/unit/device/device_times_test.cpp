@@ -7,6 +7,7 @@
 #include "device/profile.h"
 #include "pantala/error.h"
 #include "support/allocations.h"
+#include "support/trace_file.h"
 #include "unit/plan/plan_case.h"
 
 namespace pantala::device {
@@ -102,7 +103,67 @@ TEST(Profile, sums_the_launches_of_a_kernel) {
   times.launches.pop_back();
   EXPECT_THROW(profile.add(times), TypeError);
   trace::Recorder recorder;
-  EXPECT_THROW(profile.record(times, recorder, {}), TypeError);
+  RunTracks tracks;
+  EXPECT_THROW(profile.record(times, recorder, tracks), TypeError);
+}
+
+TEST(RunTimes, every_worker_has_its_shares_one_after_the_other) {
+  for (const char* name : {"cpu", "kir"})
+    for (const int workers : {1, 2, 3}) {
+      SCOPED_TRACE(fmt::format("{}, {} workers", name, workers));
+      const Plan plan = plan::small_step(4096);
+      const auto device = make_device(name, {.workers = workers});
+      OnDevice on(*device, plan);
+      const RunTimes times = timed_run(*device, on);
+      ASSERT_EQ(times.workers(), name == std::string("cpu") ? workers : 1);
+      std::vector<std::int64_t> items(plan.launches.size());
+      for (std::size_t worker = 0; worker < times.workers(); ++worker) {
+        std::int64_t end = 0;
+        for (std::size_t k = 0; k < plan.launches.size(); ++k) {
+          const ShareTime& share = times.shares_of(worker)[k];
+          EXPECT_GE(share.begin, end);
+          EXPECT_GE(share.end, share.begin);
+          EXPECT_LE(share.end - share.begin, times.launches[k].longest);
+          end = share.end;
+          items[k] += share.items;
+        }
+        EXPECT_LE(end, times.duration);
+      }
+      for (std::size_t k = 0; k < plan.launches.size(); ++k)
+        EXPECT_EQ(items[k], plan.launches[k].items());
+    }
+}
+
+// Two workers: the first waits for the second in launch 0 and does launch 1 alone.
+TEST(Profile, becomes_spans_to_the_end_of_a_launch_with_waits_in_them) {
+  Plan plan = plan::small_step();
+  plan.launches.resize(2);
+  RunTimes times{
+      .begin = trace::Clock::now(),
+      .duration = 30000,
+      .launches = {{1000, 4000, 9000}, {11000, 15000, 15000}},
+      .shares = {{1000, 5000, 3}, {11000, 26000, 2}, {1000, 10000, 4}, {11000, 11000, 0}}};
+  trace::Recorder recorder;
+  RunTracks tracks{recorder.add_track("steps")};
+  Profile(plan).record(times, recorder, tracks);
+  const tests::TraceFile trace(recorder.json());
+  trace.expect_nesting();
+  EXPECT_THAT(trace.rows(), testing::ElementsAre("steps", "worker 0", "worker 1"));
+  const auto lines = [&](const char* row) {
+    const double origin = trace.row("steps")[0].begin;
+    std::vector<std::string> all;
+    for (const tests::TraceSpan& span : trace.row(row))
+      all.push_back(
+          fmt::format("{} {:.0f}-{:.0f}", span.name, span.begin - origin, span.end - origin));
+    return all;
+  };
+  const std::string first = plan.launches[0].name, second = plan.launches[1].name;
+  EXPECT_THAT(lines("steps"), testing::ElementsAre("small_step 0-30"));
+  EXPECT_THAT(lines("worker 0"), testing::ElementsAre("wait 0-1", first + " 1-11", "wait 5-11",
+                                                      second + " 11-30", "wait 26-30"));
+  EXPECT_THAT(lines("worker 1"),
+              testing::ElementsAre("wait 0-1", first + " 1-11", "wait 10-11", "wait 11-30"));
+  EXPECT_EQ(trace.row("worker 1")[1].arguments.at("part"), 4);
 }
 
 TEST(Profile, becomes_spans_of_a_trace) {
@@ -110,12 +171,15 @@ TEST(Profile, becomes_spans_of_a_trace) {
   const auto device = make_device("cpu", {.workers = 2});
   OnDevice on(*device, plan);
   trace::Recorder recorder;
-  const trace::Track track = recorder.add_track("cpu");
-  Profile(plan).record(timed_run(*device, on), recorder, track);
-  std::vector<nlohmann::json> spans;
+  RunTracks tracks{recorder.add_track("cpu")};
+  Profile(plan).record(timed_run(*device, on), recorder, tracks);
+  EXPECT_EQ(tracks.workers.size(), 2u);
+  std::vector<nlohmann::json> spans;  // of the run, and of the launches on worker 0
   const nlohmann::json document = nlohmann::json::parse(recorder.json());
   for (const auto& event : document.at("traceEvents"))
-    if (event.at("ph") == "X") spans.push_back(event);
+    if (event.at("ph") == "X" && event.at("cat") != "wait" &&
+        event.at("tid") <= tracks.workers[0].number)
+      spans.push_back(event);
   ASSERT_EQ(spans.size(), 1 + plan.launches.size());
   EXPECT_EQ(spans[0].at("cat"), "step");
   EXPECT_EQ(spans[0].at("name"), "small_step");

@@ -11,10 +11,44 @@
 #include "schedule/append.h"
 #include "schedule/building.h"
 #include "schedule/cpu/attention/kernel.h"
+#include "schedule/work.h"
 
 namespace pantala::schedule::cpu {
 
 namespace {
+
+// Sizes from q at `first` and k behind it.
+AttentionSizes sizes_of(const Context& context, const ir::Node& node, std::size_t first) {
+  const Shape &q = context.type(node.inputs[first]).shape,
+              &k = context.type(node.inputs[first + 1]).shape;
+  return {q[0], q[1], k[1], q[2], k[2], q[3]};
+}
+
+double flops_of(AttentionPart part, const AttentionSizes& sizes) {
+  const double products = part == AttentionPart::forward    ? 2
+                          : part == AttentionPart::row_dots ? 0
+                                                            : 4;
+  return 2 * products * static_cast<double>(sizes.batch * sizes.heads * sizes.head_dim) *
+         static_cast<double>(sizes.queries) * static_cast<double>(sizes.keys);
+}
+
+// All operands and all results. Of a cache as much as it can hold: how full it is shows when it is
+// run.
+Work work_of_attention(const Context& context, const Group& group) {
+  const ir::Node& node = context.node(group.anchors[0]);
+  Work work;
+  for (const ValueId input : node.inputs)
+    if (context.is_stored(input)) add_whole(context, context.buffer_of(input), false, 1, work);
+  for (const GroupOutput& output : group.outputs) add_whole(context, output.buffer, true, 1, work);
+  if (ops::is<op::AttentionGrad>(node)) {
+    const AttentionSizes sizes = sizes_of(context, node, 1);
+    for (const AttentionPart part : choose_grad_parts(sizes, context.options.workers))
+      work.flops += flops_of(part, sizes);
+  } else {
+    work.flops = flops_of(AttentionPart::forward, sizes_of(context, node, 0));
+  }
+  return work;
+}
 
 class Attention {
  public:
@@ -98,9 +132,8 @@ class Attention {
  private:
   // Sizes and scale, from q at `first` and k behind it.
   void describe(std::size_t first) {
-    const Shape &q = context_.type(node_.inputs[first]).shape,
-                &k = context_.type(node_.inputs[first + 1]).shape;
-    sizes_ = {q[0], q[1], k[1], q[2], k[2], q[3]};
+    const Shape& q = context_.type(node_.inputs[first]).shape;
+    sizes_ = sizes_of(context_, node_, first);
     if (scale_ == 0) scale_ = 1 / std::sqrt(static_cast<double>(q[3]));
     strides_.row_head = q[2];
     strides_.row_batch = q[1] * q[2];
@@ -165,12 +198,7 @@ class Attention {
       draft.set.params.push_back(ParamValue::of(value));
     if (part != AttentionPart::row_dots) draft.set.params.push_back(ParamValue::of_real(scale_));
     if (length) draft.set.params.push_back(building_.uniform(*length, DType::i64));
-    const double products = part == AttentionPart::forward    ? 2
-                            : part == AttentionPart::row_dots ? 0
-                                                              : 4;
-    draft.flops = 2 * products *
-                  static_cast<double>(sizes_.batch * sizes_.heads * sizes_.head_dim) *
-                  static_cast<double>(sizes_.queries) * static_cast<double>(sizes_.keys);
+    draft.flops = flops_of(part, sizes_);
     return draft;
   }
 
@@ -234,6 +262,7 @@ const Archetype& attention_archetype() {
       // The elements of a head are neighbours.
       .row_major = true,
       .reduction_order = order_of_node,
+      .work = work_of_attention,
       .build = build_group,
   };
   return row;

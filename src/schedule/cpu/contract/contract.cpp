@@ -87,26 +87,32 @@ struct ContractOperand {
   std::int64_t batch = 0, ld = 0;  // strides
 };
 
-// `side` 0 or 1 of a contract node; nothing if its elements must be laid out first. `is_stored`
-// says which values (will) have buffers; strides are those of the context.
-std::optional<ContractOperand> operand_of(const Context& context, std::uint32_t id, int side,
-                                          const IsStored& is_stored) {
-  const ir::Node& node = context.node(id);
-  const Contraction p = contraction_of(context, id);
-  if (p.domain.rank() > kMaxLoops) return std::nullopt;
+// How a side of a contract node is read, by the loops of the product. `is_stored` says which values
+// (will) have buffers; strides are those of the context.
+Footprint operand_reads(const Context& context, std::uint32_t id, int side, const Contraction& p,
+                        const IsStored& is_stored) {
   const Axes& axes = side == 0 ? p.a : p.b;
-  const int free_first = side == 0 ? p.batch : p.batch + p.m, free_count = side == 0 ? p.m : p.n;
-  const int k_first = p.batch + p.m + p.n;
   Indices at(axes.batch.size() + axes.free.size() + axes.contracted.size());
   const auto assign = [&](const Ints& list, int first) {
     for (std::size_t k = 0; k < list.size(); ++k)
       at[static_cast<std::size_t>(list[k])] = Affine::loop(first + static_cast<int>(k));
   };
   assign(axes.batch, 0);
-  assign(axes.free, free_first);
-  assign(axes.contracted, k_first);
+  assign(axes.free, side == 0 ? p.batch : p.batch + p.m);
+  assign(axes.contracted, p.batch + p.m + p.n);
   ValueInfo info = context.info();
   info.is_stored = is_stored;
+  return trace(info, p.domain, {context.node(id).inputs[static_cast<std::size_t>(side)]}, at);
+}
+
+// `side` 0 or 1 of a contract node; nothing if its elements must be laid out first.
+std::optional<ContractOperand> operand_of(const Context& context, std::uint32_t id, int side,
+                                          const IsStored& is_stored) {
+  const ir::Node& node = context.node(id);
+  const Contraction p = contraction_of(context, id);
+  if (p.domain.rank() > kMaxLoops) return std::nullopt;
+  const int free_first = side == 0 ? p.batch : p.batch + p.m, free_count = side == 0 ? p.m : p.n;
+  const int k_first = p.batch + p.m + p.n;
   // Only movement may stand between the operand and what is stored.
   ValueId source = node.inputs[static_cast<std::size_t>(side)];
   while (!is_stored(source)) {
@@ -114,7 +120,7 @@ std::optional<ContractOperand> operand_of(const Context& context, std::uint32_t 
     if (!is_movement(*mover.op)) return std::nullopt;
     source = mover.inputs[0];
   }
-  const Footprint reads = trace(info, p.domain, {node.inputs[static_cast<std::size_t>(side)]}, at);
+  const Footprint reads = operand_reads(context, id, side, p, is_stored);
   if (reads.accesses.size() != 1 || !reads.accesses[0].offset_strides.empty()) return std::nullopt;
   const Affine& flat = reads.accesses[0].flat;
   const auto batch = joint_stride(flat, p.domain, 0, p.batch),
@@ -181,6 +187,24 @@ ContractOrder order_of(const Context& context, std::uint32_t id, const Contracti
   return reduction_order(p.sizes, last(p.a, context.type(node.inputs[0]).shape.rank()),
                          last(p.b, context.type(node.inputs[1]).shape.rank()),
                          node.results[0].dtype, context.target);
+}
+
+double flops_of(const Contraction& p) {
+  return 2 * static_cast<double>(p.sizes.batch * p.sizes.m) * static_cast<double>(p.sizes.n) *
+         static_cast<double>(p.sizes.k);
+}
+
+Work work_of_contraction(const Context& context, const Group& group) {
+  const std::uint32_t id = group.anchors[0];
+  const Contraction p = contraction_of(context, id);
+  Work work = work_of(context, epilogue_body(context, id, p, group.outputs));
+  for (const int side : {0, 1})
+    add_reads(context, {.domain = p.domain},
+              operand_reads(context, id, side, p,
+                            [&](ValueId value) { return context.is_stored(value); }),
+              work);
+  work.flops += flops_of(p);
+  return work;
 }
 
 // `outputs` are computed from the product, of which nothing else is kept; one of them may be the
@@ -258,10 +282,7 @@ KernelDraft build_contraction(Building& building, std::uint32_t id,
                        outputs[0].buffer};
   for (const std::uint32_t buffer : arguments.buffers()) draft.set.buffers.push_back(buffer);
   draft.set.params = arguments.params();
-  const auto product = [](std::int64_t x, std::int64_t y) {
-    return static_cast<double>(x) * static_cast<double>(y);
-  };
-  draft.flops = 2 * product(p.sizes.batch * p.sizes.m, p.sizes.n) * static_cast<double>(p.sizes.k);
+  draft.flops = flops_of(p);
   draft.serial = draft.flops < 65536;
   return draft;
 }
@@ -301,6 +322,7 @@ const Archetype& contract_archetype() {
       // Operands, results and what an epilogue reads are walked with one stride along each axis.
       .row_major = true,
       .reduction_order = order_of_node,
+      .work = work_of_contraction,
       .build =
           [](Building& building, const Group& group) {
             return std::vector{build_contraction(building, group.anchors[0], group.outputs)};

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "ops/conv.h"
@@ -85,6 +86,31 @@ ConvStrides strides_of(const Context& context, const ir::Node& node, ConvDirecti
   return {first, made, second};
 }
 
+double flops_of(const ConvSizes& sizes) {
+  const double taps =
+      static_cast<double>(sizes.taps()) * static_cast<double>(sizes.in / sizes.groups);
+  return 2 * taps * static_cast<double>(sizes.positions()) * static_cast<double>(sizes.out);
+}
+
+ElementwiseBody epilogue_body(const Context& context, std::uint32_t node,
+                              const std::vector<GroupOutput>& outputs) {
+  return make_body(context, outputs, {context.node(node).results[0].shape.vec()},
+                   [node](ValueId value) { return value.node == node; });
+}
+
+Work work_of_convolution(const Context& context, const Group& group) {
+  const std::uint32_t id = group.anchors[0];
+  const ir::Node& node = context.node(id);
+  Work work = work_of(context, epilogue_body(context, id, group.outputs));
+  const double flops = flops_of(sizes_of(node, shapes_of(context, node, direction_of(*node.op))));
+  for (const ValueId input : node.inputs) {
+    const auto elements = static_cast<double>(context.type(input).shape.numel());
+    add_whole(context, context.buffer_of(input), false, flops / 2 / std::max(elements, 1.0), work);
+  }
+  work.flops += flops;
+  return work;
+}
+
 // The group's outputs on the sums of a convolution.
 class ConvEpilogue {
  public:
@@ -94,8 +120,7 @@ class ConvEpilogue {
       : context_(building.context()),
         node_(node),
         result_(result),
-        body_(make_body(context_, outputs, {context_.node(node).results[0].shape.vec()},
-                        [node](ValueId value) { return value.node == node; })),
+        body_(epilogue_body(context_, node, outputs)),
         arguments_(building.arguments()) {
     announce(context_, body_, arguments_);
   }
@@ -159,9 +184,7 @@ std::vector<KernelDraft> build_convolution(Building& building, const Group& grou
   ConvEpilogue epilogue(building, id, outputs, sliced ? 1 : 2);
   KernelDraft draft;
   draft.name = fmt::format("{}.{}", node.op->name, id);
-  const double taps =
-      static_cast<double>(sizes.taps()) * static_cast<double>(sizes.in / sizes.groups);
-  draft.flops = 2 * taps * static_cast<double>(sizes.positions()) * static_cast<double>(sizes.out);
+  draft.flops = flops_of(sizes);
   draft.set.items = conv_items(spec, sizes, order, tiling);
   draft.set.buffers = {context.buffer_of(node.inputs[0]), context.buffer_of(node.inputs[1])};
   if (!sliced) {
@@ -236,6 +259,7 @@ const Archetype& conv_archetype() {
       .can_join = [](const Company& company) { return company.is_epilogue(); },
       .channels_last = images_of,
       .reduction_order = order_of_node,
+      .work = work_of_convolution,
       .build = build_convolution,
   };
   return row;

@@ -75,14 +75,21 @@ bool is_window(const Context& context, const std::vector<GroupOutput>& outputs) 
          context.type(node.inputs[1]).shape.numel() > 0;
 }
 
+ElementwiseBody body_of(const Context& context, const std::vector<GroupOutput>& outputs) {
+  return is_window(context, outputs)
+             ? make_window_body(context, outputs[0])
+             : make_body(context, outputs, {context.type(outputs[0].value).shape.vec()});
+}
+
 }  // namespace
+
+Work work_of_map(const Context& context, const std::vector<GroupOutput>& outputs, int kernel) {
+  return work_of(context, body_of(context, outputs), kernel);
+}
 
 KernelDraft build_map(Building& building, const std::vector<GroupOutput>& outputs) {
   const Context& context = building.context();
-  const ElementwiseBody body =
-      is_window(context, outputs)
-          ? make_window_body(context, outputs[0])
-          : make_body(context, outputs, {context.type(outputs[0].value).shape.vec()});
+  const ElementwiseBody body = body_of(context, outputs);
   const Domain& domain = body.domain;
   const Shape shape(domain.sizes);
   const std::vector<Loop> loops = collapse(domain, context.buffer(outputs[0].buffer).order,
@@ -153,6 +160,8 @@ const Archetype& map_archetype() {
             return reads_of(info, {node, 0}, context.node(node).results[0].shape);
           },
       .can_join = [](const Company& company) { return company.is_one_map(); },
+      .work = [](const Context& context,
+                 const Group& group) { return work_of_map(context, group.outputs); },
       .build = [](Building& building,
                   const Group& group) { return std::vector{build_map(building, group.outputs)}; },
   };

@@ -137,12 +137,28 @@ ReductionOrder order_of_sum(const Context& context, std::uint32_t) {
   return {"reduce", {kSumBlock, context.target.lanes(DType::f32)}};
 }
 
-std::vector<KernelDraft> build_group(Building& building, const Group& group) {
-  ReduceGroup reduce = reduce_group(building.context(), group.anchors[0]);
+ReduceGroup group_of(const Context& context, const Group& group) {
+  ReduceGroup reduce = reduce_group(context, group.anchors[0]);
   reduce.reductions.clear();
   for (const std::uint32_t node : group.anchors) reduce.reductions.push_back({node, 0});
   reduce.outputs = group.outputs;
-  return build_reduce(building, reduce);
+  return reduce;
+}
+
+std::vector<KernelDraft> build_group(Building& building, const Group& group) {
+  return build_reduce(building, group_of(building.context(), group));
+}
+
+Work work_of_reduce(const Context& context, const Group& group) {
+  const TracedReduce traced = trace_group(context, group_of(context, group));
+  const Walk walk{.domain = traced.domain};
+  Work work;
+  add_reads(context, walk, traced.footprint, work);
+  for (const ReduceOutput& output : traced.outputs)
+    add_write(context, walk, output.to.buffer, output.write, work);
+  work.flops = (traced.footprint.cost + static_cast<double>(traced.reductions.size())) *
+               static_cast<double>(traced.count * total(traced.rows));
+  return work;
 }
 
 }  // namespace
@@ -156,6 +172,7 @@ const Archetype& reduce_archetype() {
       .shares_kernel = true,
       .makes_in_one_pass = makes_in_one_pass,
       .reduction_order = order_of_sum,
+      .work = work_of_reduce,
       .build = build_group,
   };
   return row;

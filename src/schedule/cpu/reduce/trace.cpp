@@ -38,9 +38,15 @@ int level_of(const Footprint& footprint, const std::map<ValueId, int>& levels) {
 }
 
 void merge(Footprint& all, const Footprint& more) {
-  for (const Access& access : more.accesses)
-    if (std::find(all.accesses.begin(), all.accesses.end(), access) == all.accesses.end())
-      all.accesses.push_back(access);
+  for (std::size_t k = 0; k < more.accesses.size(); ++k) {
+    const auto known = std::find(all.accesses.begin(), all.accesses.end(), more.accesses[k]);
+    if (known != all.accesses.end()) {
+      all.loads[static_cast<std::size_t>(known - all.accesses.begin())] += more.loads[k];
+      continue;
+    }
+    all.accesses.push_back(more.accesses[k]);
+    all.loads.push_back(more.loads[k]);
+  }
   for (const ValueId id : more.uniforms)
     if (std::find(all.uniforms.begin(), all.uniforms.end(), id) == all.uniforms.end())
       all.uniforms.push_back(id);

@@ -256,6 +256,27 @@ std::vector<KernelDraft> build_scatter(Building& building, const Group& group) {
   return {std::move(fill), build_updates(building, group.anchors[0], group.outputs)};
 }
 
+// The updates touch what their indices name, and no more.
+Work work_of_scatter(const Context& context, const Group& group) {
+  constexpr int kBase = 0, kUpdates = 1;
+  const std::uint32_t node = group.anchors[0];
+  std::vector<GroupOutput> base;
+  for (const GroupOutput& o : group.outputs)
+    base.push_back({context.node(node).inputs[0], o.buffer});
+  Work work = work_of_map(context, base, kBase);
+  const Updates u = make_updates(context, node, group.outputs);
+  const Walk walk{.domain = u.domain, .kernel = kUpdates};
+  add_reads(context, walk, u.index_reads, work);
+  add_reads(context, walk, u.source_reads, work);
+  for (std::size_t k = 0; k < group.outputs.size(); ++k) {
+    const Access place{{}, u.writes[k], {u.axis_strides[k]}};
+    if (u.adds) add_access(context, walk, group.outputs[k].buffer, false, place, 1, work);
+    add_access(context, walk, group.outputs[k].buffer, true, place, 1, work);
+  }
+  work.flops += u.cost() * static_cast<double>(Shape(u.domain.sizes).numel());
+  return work;
+}
+
 // Elements of all operands, in no order that is known.
 Reads reads_of_scatter(const Context& context, const ValueInfo& info, std::uint32_t node) {
   const ir::Node& n = context.node(node);
@@ -274,6 +295,7 @@ const Archetype& scatter_archetype() {
       .ops = {&ops::def<op::ScatterAdd>(), &ops::def<op::ScatterAddElements>(),
               &ops::def<op::Scatter>()},
       .reads = reads_of_scatter,
+      .work = work_of_scatter,
       .build = build_scatter,
   };
   return row;

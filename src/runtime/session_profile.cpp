@@ -1,0 +1,112 @@
+// The profile of a session, for people and for programs.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "pantala/session.h"
+
+namespace pantala {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double per_run(double milliseconds, std::int64_t runs) {
+  return milliseconds / static_cast<double>(std::max<std::int64_t>(runs, 1));
+}
+
+// One of several plans is named in front of its kernels.
+std::string place_of(const KernelInfo& kernel, bool several_plans) {
+  const std::string& layers = kernel.layers.empty() ? kernel.name : kernel.layers;
+  return several_plans ? fmt::format("{}: {}", kernel.plan, layers) : layers;
+}
+
+std::string percent(double share) { return fmt::format("{:.1f}%", 100 * share); }
+
+std::string limit_text(const KernelInfo& kernel, const MachineLimits& limits) {
+  const double share = SessionProfile::share_of_limit(kernel, limits);
+  return share > 0 ? percent(share) : "";
+}
+
+}  // namespace
+
+double SessionProfile::milliseconds() const {
+  double sum = 0;
+  for (const Plan& plan : plans) sum += plan.milliseconds;
+  return sum;
+}
+
+double SessionProfile::share_of_limit(const KernelInfo& kernel, const MachineLimits& limits) {
+  const double by_flops = limits.flops > 0 ? kernel.flops_per_second() / limits.flops : 0;
+  const double by_bytes = limits.bytes > 0 ? kernel.bytes_per_second() / limits.bytes : 0;
+  return std::max(by_flops, by_bytes);
+}
+
+std::string SessionProfile::text(const MachineLimits& limits, std::size_t most) const {
+  const double whole = std::max(milliseconds(), 1e-9);
+  double in_kernels = 0;
+  for (const KernelInfo& kernel : kernels) in_kernels += kernel.milliseconds;
+  std::string text;
+  for (const Plan& plan : plans)
+    text += fmt::format("{}: {} runs, {:.3f} ms each\n", plan.name, plan.runs,
+                        per_run(plan.milliseconds, plan.runs));
+  text += fmt::format("{:.3f} ms in all, {} of it in kernels\n", milliseconds(),
+                      percent(in_kernels / whole));
+  if (limits.flops > 0 && limits.bytes > 0)
+    text += fmt::format("the machine's limits: {:.1f} GFLOP/s, {:.1f} GB/s\n", limits.flops / 1e9,
+                        limits.bytes / 1e9);
+  const std::size_t shown = most == 0 ? kernels.size() : std::min(most, kernels.size());
+  std::size_t width = 6;
+  for (std::size_t k = 0; k < shown; ++k)
+    width = std::max(width, place_of(kernels[k], plans.size() > 1).size());
+  text += fmt::format("{:>6} {:>11} {:>9} {:>7} {:>7}  {:<{}}  {}\n", "share", "us a run",
+                      "GFLOP/s", "GB/s", "limit", "layers", width, "ops");
+  double rest = 0;
+  for (std::size_t k = 0; k < kernels.size(); ++k) {
+    const KernelInfo& kernel = kernels[k];
+    if (k >= shown) {
+      rest += kernel.milliseconds;
+      continue;
+    }
+    text += fmt::format("{:>6} {:>11.1f} {:>9.1f} {:>7.1f} {:>7}  {:<{}}  {} ({})\n",
+                        percent(kernel.milliseconds / whole),
+                        1000 * per_run(kernel.milliseconds, kernel.runs),
+                        kernel.flops_per_second() / 1e9, kernel.bytes_per_second() / 1e9,
+                        limit_text(kernel, limits), place_of(kernel, plans.size() > 1), width,
+                        kernel.ops, kernel.name);
+  }
+  if (shown < kernels.size())
+    text += fmt::format("{:>6} in {} more\n", percent(rest / whole), kernels.size() - shown);
+  return text;
+}
+
+std::string SessionProfile::json(const MachineLimits& limits) const {
+  Json document{{"milliseconds", milliseconds()},
+                {"plans", Json::array()},
+                {"limits", {{"flops", limits.flops}, {"bytes", limits.bytes}}},
+                {"kernels", Json::array()}};
+  for (const Plan& plan : plans)
+    document["plans"].push_back(
+        {{"name", plan.name}, {"runs", plan.runs}, {"milliseconds", plan.milliseconds}});
+  const double whole = std::max(milliseconds(), 1e-9);
+  for (const KernelInfo& kernel : kernels)
+    document["kernels"].push_back({{"plan", kernel.plan},
+                                   {"name", kernel.name},
+                                   {"kernel", kernel.unit},
+                                   {"layers", kernel.layers},
+                                   {"ops", kernel.ops},
+                                   {"runs", kernel.runs},
+                                   {"us", 1000 * per_run(kernel.milliseconds, kernel.runs)},
+                                   {"share", kernel.milliseconds / whole},
+                                   {"flops", kernel.flops},
+                                   {"read_bytes", kernel.read_bytes},
+                                   {"written_bytes", kernel.written_bytes},
+                                   {"gflops_per_second", kernel.flops_per_second() / 1e9},
+                                   {"gb_per_second", kernel.bytes_per_second() / 1e9},
+                                   {"share_of_limit", share_of_limit(kernel, limits)}});
+  // Names of layers come from users: they may be any bytes.
+  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace pantala

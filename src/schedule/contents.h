@@ -1,0 +1,20 @@
+// What a group is made of, in the user's words: for tables of kernels and traces.
+#pragma once
+
+#include <string>
+
+#include "schedule/context.h"
+
+namespace pantala::schedule {
+
+struct Contents {
+  // The layers whose ops it computes, "fc1, fc2"; of ops without a layer the parameters and states
+  // that it makes; "" if there are none either.
+  std::string layers;
+  // The ops that are computed, "contract, add, relu", with those that only move elements left out.
+  std::string ops;
+};
+
+Contents contents_of(const Context& context, const Group& group);
+
+}  // namespace pantala::schedule
