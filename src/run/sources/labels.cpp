@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "pantala/error.h"
+#include "pantala/ops/loss.h"
 
 namespace pantala::run {
 
@@ -74,8 +75,9 @@ void check_classes(const data::Dataset& set, std::int64_t positions) {
     if (positions > 0 && numbers[k] == kIgnoredLabel) continue;
     throw TypeError(fmt::format("{}: the label of {} is {}; classes are numbered from 0 to {} ({})",
                                 set.name, label_place(k, positions), numbers[k], kMaxClasses - 1,
-                                positions == 0 ? "model.task = \"regression\" learns numbers"
-                                               : "-100: nothing is learnt there"));
+                                positions == 0
+                                    ? "model.task = \"regression\" learns numbers"
+                                    : fmt::format("{}: nothing is learnt there", kIgnoredLabel)));
   }
   if (positions > 0) check_every_item_counts(set, numbers, positions);
   for (const std::string& name : set.classes)
