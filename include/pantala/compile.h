@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "pantala/compiled_plan.h"
+#include "pantala/error.h"
 #include "pantala/graph.h"
 #include "pantala/optim.h"
 #include "pantala/training_step.h"
@@ -44,6 +46,15 @@ struct CompileOptions {
   std::optional<optim::Optimizer> optimizer = {};  // of training; none: gradients only
   TrainingStepOptions training = {};
   trace::Recorder* trace = nullptr;  // that gets a span per stage
+  // Asked between stages and between kernels: once it is requested the compilation ends with
+  // CompilationStopped.
+  std::stop_token stop = {};
+};
+
+// The plan was not wanted any more: CompileOptions::stop.
+class CompilationStopped : public Error {
+ public:
+  using Error::Error;
 };
 
 // Any graph with outputs and updates, as it is.

@@ -161,6 +161,9 @@ class Loader {
   virtual std::optional<std::int64_t> batches() const { return {}; }
   // Items a pass, if known.
   virtual std::optional<std::int64_t> items() const { return {}; }
+  // The different sizes of a pass's batches, as far as they are known: what they need can be
+  // compiled before they come.
+  virtual std::vector<std::int64_t> batch_sizes() const { return {}; }
   // Changes with the data, their order and the batches; a resumed run compares it. "": not known.
   virtual std::string fingerprint() const { return {}; }
 };

@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,7 +50,9 @@ ProgressOptions progress_on_stderr(ProgressMode mode = ProgressMode::automatic,
 double seconds_since_1970();
 
 struct RunLogOptions {
-  std::int64_t log_interval = 100;  // steps: the first one and every so many; 0: none
+  // Steps: the first one and every so many; 0: none. Not set: every one at first, then rarer and
+  // rarer as the run goes on, and every 100th from the 5,000th on.
+  std::optional<std::int64_t> log_interval = {};
   bool tensorboard = true;
   // The validation's metrics that have a column; others are in the other files alone.
   std::vector<std::string> metrics = {"accuracy", "top5", "precision", "recall",
@@ -78,6 +81,7 @@ class RunMonitor : public MetricCallback {
   void on_start(Trainer& trainer) override;
   void on_step(const StepMetrics& metrics) override;
   void on_epoch(const EpochStats& stats) override;
+  void on_activity(const Activity& activity) override;
 
   // What a checkpoint is to keep for this (CheckpointOptions::extra). The log is on the disk then.
   std::string position();

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -85,7 +86,7 @@ struct RunConfig {
   struct {
     std::string folder;
     std::string progress = "auto";
-    std::int64_t log_interval = 100;
+    std::optional<std::int64_t> log_interval = {};  // as RunLogOptions
     bool tensorboard = true, plots = true;
   } output;
 };

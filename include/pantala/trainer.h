@@ -41,19 +41,21 @@ namespace pantala {
 // --- what a run tells
 struct StepMetrics {
   std::int64_t epoch = 0, step = 0;  // of optimizer steps, from 0 in each epoch
-  // Before the step's update; of several micro-batches the mean over their items.
+  // Before the step's update; of several micro-batches the mean over their labels.
   double loss = 0;
   friend bool operator==(const StepMetrics&, const StepMetrics&) = default;
 };
 struct EpochStats {
   std::int64_t epoch = 0;
-  double avg_loss = 0;     // over items
+  // Over the labels that count: integer ones except those that the loss ignores, or else items.
+  // Without any batch 0; NaN if there were batches and every step was left out (NonFinite::skip).
+  double avg_loss = 0;
   std::int64_t steps = 0;  // optimizer updates
   friend bool operator==(const EpochStats&, const EpochStats&) = default;
 };
 struct Evaluation {
   std::int64_t items = 0;
-  double loss = 0;
+  double loss = 0;  // as EpochStats::avg_loss; NaN if all labels are ignored
   // By name: accuracy, top5, precision, recall, f1 (integer labels; negative ones are ignored), and
   // perplexity if an item has many of them, or mae, rmse, r2 (others). None if the graph has no
   // output `prediction_output`.
@@ -153,6 +155,17 @@ using ModelFactory = std::function<TrainableGraph(std::int64_t batch, Phase phas
 
 class Trainer;
 
+// What a trainer is about, for progress lines. A plan that a batch needs and nobody has compiled
+// yet is compiled then; what a loader's batch_sizes() names is compiled by a thread of its own from
+// the beginning of the run on, and usually there in time.
+struct Activity {
+  enum class Kind : std::uint8_t { training, compiling, validating };
+  Kind kind = Kind::training;
+  std::int64_t batch = 0;                    // of a validation, finished
+  std::optional<std::int64_t> batches = {};  // of a validation, if known
+  friend bool operator==(const Activity&, const Activity&) = default;
+};
+
 // Hooks that do nothing. They may read and change parameters, states and scalars of the session: a
 // rate that is set in on_gradients acts on the update at hand, one that is set in on_step on the
 // next one, unless a schedule sets it before. What they throw leaves the call that ran them; the
@@ -170,6 +183,9 @@ class MetricCallback {
   // After the last on_step of the epoch and its validation (Trainer::last_evaluation), before its
   // checkpoint.
   virtual void on_epoch(const EpochStats& stats) { static_cast<void>(stats); }
+  // Before something begins that may take a while, after every batch of a validation, and when
+  // training goes on.
+  virtual void on_activity(const Activity& activity) { static_cast<void>(activity); }
 };
 // All step losses, in order.
 class LossHistory : public MetricCallback {
@@ -187,10 +203,10 @@ struct TrainerState {
   std::int64_t epoch_steps = 0;   // optimizer steps in this epoch
   std::int64_t global_steps = 0;  // since the beginning
   std::int64_t skipped = 0;       // steps and micro-batches that were not finite
-  double loss_sum = 0;            // of this epoch's steps: loss times items
-  std::int64_t items = 0;         // of this epoch's steps
-  double window_loss = 0;  // loss times items of the micro-batches that wait for their update
-  std::int64_t window_items = 0;
+  double loss_sum = 0;            // of this epoch's steps: loss times labels
+  std::int64_t labels = 0;        // of this epoch's steps: those that count
+  double window_loss = 0;  // loss times labels of the micro-batches that wait for their update
+  std::int64_t window_labels = 0;
   std::int64_t window_batches = 0;  // of them, those that came from the loader
   TrainHistory history;
   std::optional<Plateau::State> plateau;
@@ -238,7 +254,7 @@ struct Progress {
   std::optional<std::int64_t> batches;  // a pass
   std::int64_t global_steps = 0;
   std::int64_t items = 0;   // trained since the run (or its continuation) began
-  double seconds = 0;       // of training alone, since then
+  double seconds = 0;       // of training alone, since then: neither compiling nor validating
   double wait_seconds = 0;  // of them, waiting for data
   double learning_rate = 0;
   std::optional<double> gradient_norm;  // if the session gives one
@@ -251,7 +267,8 @@ class Trainer {
   explicit Trainer(Session session, TrainConfig config = {});
   // Compiles with the config's optimizer. `options` says the rest (clip, averages, accumulation,
   // device, threads); its guard follows the config's `non_finite`: gradients, or none for
-  // propagate. Other batch sizes are compiled with the same options when they first occur.
+  // propagate. Other batch sizes are compiled with the same options before they occur or when they
+  // first do; the model's function is called by the thread that trains alone.
   Trainer(ModelFactory model, std::int64_t batch_size, TrainConfig config = {},
           CompileOptions options = {}, const SessionOptions& session = {});
   ~Trainer();

@@ -118,7 +118,7 @@ CompileResult load_or_run(const std::string& path, const Compilation& given) {
   Cache cache(file_of(path, key), key);
   Report report;
   std::shared_ptr<CompiledPlan::Data> data =
-      Stages(report, options.trace).run(plan::kLoadStage, [&] { return cache.load(); });
+      Stages(report, options).run(plan::kLoadStage, [&] { return cache.load(); });
   if (!data) {
     CompileResult result = run_pipeline(given, key);
     cache.store(*result.plan.data());

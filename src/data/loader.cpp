@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "data/fingerprint.h"
@@ -71,6 +72,12 @@ class DatasetLoader : public Loader {
 
   std::optional<std::int64_t> batches() const override { return batches_; }
   std::optional<std::int64_t> items() const override { return items_; }
+  std::vector<std::int64_t> batch_sizes() const override {
+    std::vector<std::int64_t> sizes;
+    if (items_ >= options_.batch_size) sizes.push_back(options_.batch_size);
+    if (items_ % options_.batch_size != 0) sizes.push_back(items_ % options_.batch_size);
+    return sizes;
+  }
 
   std::string fingerprint() const override {
     if (fingerprint_.empty()) {
@@ -146,6 +153,11 @@ class BatchesLoader : public Loader {
     std::int64_t items = 0;
     for (const Batch& batch : batches_) items += batch.items();
     return items;
+  }
+  std::vector<std::int64_t> batch_sizes() const override {
+    std::set<std::int64_t> sizes;
+    for (const Batch& batch : batches_) sizes.insert(batch.items());
+    return {sizes.begin(), sizes.end()};
   }
   std::string fingerprint() const override {
     if (fingerprint_.empty()) {

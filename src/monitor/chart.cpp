@@ -52,6 +52,11 @@ class Axis {
     low_ = std::min(low_, scaled(value));
     high_ = std::max(high_, scaled(value));
   }
+  // On a logarithmic axis, the nearest value that is at most a decade away from what is included.
+  double limited(double value) const {
+    if (!log_ || low_ > high_) return value;
+    return std::pow(10, std::clamp(std::log10(value), low_ - 1, high_ + 1));
+  }
   // Once everything is included.
   void finish(double margin, bool from_zero) {
     if (low_ > high_) low_ = 0, high_ = 1;
@@ -117,8 +122,7 @@ class Drawing {
         x_(chart.log_x, kLeft, kChartWidth - kRight),
         y_(chart.log_y, bottom_, top_) {
     for (const Curve& curve : chart.curves) points_.push_back(drawable(curve, x_, y_));
-    for (const std::vector<Point>& points : points_)
-      for (const Point& point : points) include(point);
+    include_curves();
     for (const Mark& mark : chart.marks)
       if (x_.holds(mark.at.x) && y_.holds(mark.at.y)) include(mark.at);
     x_.finish(0.01, false);
@@ -151,6 +155,17 @@ class Drawing {
   void include(const Point& point) {
     x_.include(point.x);
     y_.include(point.y);
+  }
+
+  // What lies behind other curves scatters: it widens a logarithmic axis by a decade at most.
+  void include_curves() {
+    for (const bool faint : {false, true}) {
+      const Axis others = y_;
+      for (std::size_t k = 0; k < points_.size(); ++k)
+        if ((chart_.curves[k].stroke == Stroke::faint) == faint)
+          for (const Point& point : points_[k])
+            include({point.x, faint ? others.limited(point.y) : point.y});
+    }
   }
 
   // Entries side by side, as many rows as it takes.
@@ -287,32 +302,48 @@ std::vector<Point> stretch_means(std::span<const Point> points) {
   return means;
 }
 
+// How far around a point its neighbours count: of the whole length, and of the way to the point.
+// Losses fall fast at first: what lies far back on the way says nothing about here.
+constexpr double kMostReach = 1.0 / 40, kReachSoFar = 1.0 / 10;
+
+// The value at point k of the line through the neighbours within the reach, the nearer ones
+// counting more. In the middle that is their mean; at the end, where there are none on one side, it
+// neither lags behind nor follows a single point. It never leaves the range of the neighbours.
+double fitted_value(const std::vector<Point>& points, std::size_t k, double reach) {
+  const double here = points[k].y;
+  if (!(reach > 0)) return here;
+  double n = 0, x = 0, xx = 0, y = 0, xy = 0, low = here, high = here;
+  const auto add = [&](const Point& point) {
+    const double distance = (point.x - points[k].x) / reach;
+    if (!(std::abs(distance) < 1)) return false;
+    const double weight = 1 - distance * distance;
+    n += weight;
+    x += weight * distance;
+    xx += weight * distance * distance;
+    y += weight * point.y;
+    xy += weight * distance * point.y;
+    low = std::min(low, point.y);
+    high = std::max(high, point.y);
+    return true;
+  };
+  add(points[k]);
+  for (std::size_t i = k; i-- > 0 && add(points[i]);) {}
+  for (std::size_t i = k + 1; i < points.size() && add(points[i]); ++i) {}
+  const double determinant = n * xx - x * x;
+  return determinant > 0 ? std::clamp((y * xx - x * xy) / determinant, low, high) : here;
+}
+
 }  // namespace
 
 std::string svg(const Chart& chart) { return Drawing(chart).text(); }
 
 std::vector<Point> smoothed(std::span<const Point> points) {
   const std::vector<Point> means = stretch_means(points);
-  const auto count = static_cast<std::ptrdiff_t>(means.size());
-  const std::ptrdiff_t reach = std::max<std::ptrdiff_t>(1, count / 40);
   std::vector<Point> out = means;
-  for (std::ptrdiff_t k = 0; k < count; ++k) {
-    // The line through the neighbours; in the middle that is their mean, and at the ends, where
-    // there are none on one side, it neither lags behind nor follows a single point.
-    double n = 0, x = 0, xx = 0, y = 0, xy = 0;
-    for (std::ptrdiff_t i = std::max<std::ptrdiff_t>(0, k - reach);
-         i <= std::min(count - 1, k + reach); ++i) {
-      const auto distance = static_cast<double>(i - k);
-      const double value = means[static_cast<std::size_t>(i)].y;
-      n += 1;
-      x += distance;
-      xx += distance * distance;
-      y += value;
-      xy += distance * value;
-    }
-    if (const double determinant = n * xx - x * x; determinant > 0)
-      out[static_cast<std::size_t>(k)].y = (y * xx - x * xy) / determinant;
-  }
+  if (means.empty()) return out;
+  const double begin = means.front().x, most = (means.back().x - begin) * kMostReach;
+  for (std::size_t k = 0; k < means.size(); ++k)
+    out[k].y = fitted_value(means, k, std::min(most, (means[k].x - begin) * kReachSoFar));
   return out;
 }
 

@@ -49,7 +49,9 @@ inline constexpr int kChartWidth = 720, kChartHeight = 440;  // higher if the le
 
 std::string svg(const Chart& chart);
 
-// A moving average over a twentieth of the points; those that are not finite are left out, and very
+// A line through the neighbours of each point: over a twentieth of the length, but no more than a
+// tenth of the way so far to either side, so that a steep beginning does not lift what comes after
+// it, and points that are few stay what they are. Those that are not finite are left out, and very
 // many are first averaged in stretches.
 std::vector<Point> smoothed(std::span<const Point> points);
 

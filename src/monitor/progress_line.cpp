@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <utility>
 #include <vector>
 
 #include "base/text.h"
@@ -29,43 +30,11 @@ constexpr std::array<std::pair<std::string_view, ProgressMode>, 4> kModes{
 constexpr double kLiveInterval = 0.1, kJsonInterval = 1;
 // Plain lines: far apart in long runs, so that their logs can be read.
 constexpr double kPlainLeast = 10, kPlainMost = 60, kPlainShare = 1.0 / 20;
-constexpr double kLossMemory = 0.98;  // of the average: about the last 50 steps
+// The average is over about the last 50 steps, and at first over the last tenth of them: what the
+// loss was at the beginning must not linger.
+constexpr double kLeastLossShare = 0.02, kLossMemory = 0.1;
 constexpr int kUnknownWidth = 80;
-constexpr std::string_view kEraseLine = "\r\x1b[K", kDim = "\x1b[2m", kBold = "\x1b[1m",
-                           kNormal = "\x1b[0m";
-
-// A part of a line. Those with a high rank are the first to go when the line is too long.
-struct Part {
-  std::string label, text;
-  int rank = 0;
-  std::size_t size() const { return label.size() + (label.empty() ? 0 : 1) + text.size(); }
-};
-
-std::size_t length_of(const std::vector<Part>& parts) {
-  std::size_t length = parts.empty() ? 0 : 2 * (parts.size() - 1);
-  for (const Part& part : parts) length += part.size();
-  return length;
-}
-
-std::string joined(const std::vector<Part>& parts, bool colour) {
-  std::string line;
-  for (const Part& part : parts) {
-    if (!line.empty()) line += "  ";
-    if (!part.label.empty())
-      line += colour ? fmt::format("{}{}{} ", kDim, part.label, kNormal)
-                     : fmt::format("{} ", part.label);
-    line += colour && part.rank <= 1 ? fmt::format("{}{}{}", kBold, part.text, kNormal) : part.text;
-  }
-  return line;
-}
-
-// The line, in at most `width` columns.
-std::string fitted(std::vector<Part> parts, std::size_t width, bool colour) {
-  while (parts.size() > 1 && length_of(parts) > width)
-    parts.erase(std::ranges::max_element(parts, {}, &Part::rank));
-  if (length_of(parts) > width) return joined(parts, false).substr(0, width);
-  return joined(parts, colour);
-}
+constexpr std::string_view kEraseLine = "\r\x1b[K";
 
 std::string number(double value) { return fmt::format("{:.4g}", value); }
 std::string measure_text(double value) {
@@ -81,14 +50,45 @@ std::optional<std::int64_t> if_known(std::int64_t count) {
   return count > 0 ? std::optional(count) : std::nullopt;
 }
 
-void add_metrics(std::vector<Part>& parts, const Metrics& metrics, std::size_t most, int rank) {
-  for (std::size_t k = 0; k < std::min(most, metrics.size()); ++k)
+// Metrics first, first + 1, ..., end - 1, as far as there are some.
+void add_metrics(std::vector<LinePart>& parts, const Metrics& metrics, std::size_t first,
+                 std::size_t end, int rank) {
+  for (std::size_t k = first; k < std::min(end, metrics.size()); ++k)
     parts.push_back(
         {printable(metrics[k].first), measure_text(metrics[k].second), rank + static_cast<int>(k)});
 }
 
+std::string_view activity_name(Activity::Kind kind) {
+  switch (kind) {
+    case Activity::Kind::training:
+      return "training";
+    case Activity::Kind::compiling:
+      return "compiling";
+    case Activity::Kind::validating:
+      return "validating";
+  }
+  return "";
+}
+
+// "validating 3/79"
+std::string activity_text(const Activity& activity) {
+  const std::string_view name = activity_name(activity.kind);
+  return activity.batch == 0
+             ? std::string(name)
+             : fmt::format("{} {}", name, count_text(activity.batch, activity.batches));
+}
+
 std::string json_line(std::string_view event, std::vector<Field> fields) {
   return fmt::format("{{\"event\":\"{}\",{}}}", event, json_members(fields));
+}
+
+std::string json_activity(const Activity& activity) {
+  std::vector<Field> fields;
+  if (activity.kind == Activity::Kind::validating) fields.push_back({"batch", activity.batch});
+  if (activity.batches) fields.push_back({"batches", *activity.batches});
+  const std::string members = json_members(fields);
+  return fmt::format("{{\"event\":\"activity\",\"activity\":\"{}\"{}{}}}",
+                     activity_name(activity.kind), members.empty() ? "" : ",", members);
 }
 
 std::string json_text_line(std::string_view event, std::string_view level, std::string_view text) {
@@ -159,8 +159,9 @@ ProgressLine::~ProgressLine() {
 void ProgressLine::observe(double loss) {
   // One that is not finite would stay for ever.
   if (!std::isfinite(loss)) return;
-  loss_sum_ = kLossMemory * loss_sum_ + (1 - kLossMemory) * loss;
-  loss_weight_ = kLossMemory * loss_weight_ + (1 - kLossMemory);
+  const double share =
+      std::max(kLeastLossShare, 1 / (1 + kLossMemory * static_cast<double>(losses_++)));
+  loss_ += share * (loss - loss_);
 }
 
 double ProgressLine::interval() const {
@@ -176,8 +177,9 @@ bool ProgressLine::is_due() const {
 std::optional<double> ProgressLine::seconds_left(const StepRecord& record, const RunPlace& place) {
   const std::int64_t done = record.epoch * place.batches.value_or(0) + place.batch;
   const Origin now{options_.clock(), done, record.global_step};
-  if (!origin_) origin_ = now;
-  const double seconds = now.seconds - origin_->seconds;
+  if (!origin_) origin_ = now, compiling_seconds_ = 0;
+  // What was compiled is not compiled again; what is left is validated, too.
+  const double seconds = now.seconds - origin_->seconds - compiling_seconds_;
   // What is left, in parts of what has been done since.
   std::optional<double> left;
   if (place.batches && place.epochs > 0 && done > origin_->batches)
@@ -197,8 +199,7 @@ void ProgressLine::step(const StepRecord& record, const RunPlace& place) {
   last_ = options_.clock();
   if (!begin_) begin_ = last_;
   const std::optional<double> left = seconds_left(record, place);
-  const double loss =
-      loss_weight_ > 0 && std::isfinite(record.loss) ? loss_sum_ / loss_weight_ : record.loss;
+  const double loss = losses_ > 0 && std::isfinite(record.loss) ? loss_ : record.loss;
   const std::lock_guard lock(mutex_);
   if (form_ == Form::json) {
     std::vector<Field> fields = fields_of(record);
@@ -209,10 +210,11 @@ void ProgressLine::step(const StepRecord& record, const RunPlace& place) {
     if (left) fields.push_back({"seconds_left", *left});
     return show_line(json_line("step", std::move(fields)));
   }
-  std::vector<Part> parts = {{"epoch", count_text(record.epoch + 1, if_known(place.epochs)), 0},
-                             {"step", count_text(place.batch, place.batches), 1},
-                             {"loss", measure_text(loss), 1}};
-  add_metrics(parts, metrics_, 1, 4);
+  place_ = {{"epoch", count_text(record.epoch + 1, if_known(place.epochs)), 0},
+            {"step", count_text(place.batch, place.batches), 1},
+            {"loss", measure_text(loss), 1}};
+  std::vector<LinePart> parts = place_;
+  add_metrics(parts, metrics_, 0, 1, 4);
   parts.push_back({"lr", number(record.learning_rate), 5});
   if (record.items_per_second)
     parts.push_back({"", rate_text(*record.items_per_second) + " items/s", 3});
@@ -221,10 +223,41 @@ void ProgressLine::step(const StepRecord& record, const RunPlace& place) {
   if (record.memory_bytes) parts.push_back({"mem", memory_text(*record.memory_bytes), 7});
   if (left) parts.push_back({"left", duration_text(*left), 2});
   if (form_ == Form::plain) return show_line(joined(parts, false));
+  draw_live(step_line_ = in_terminal(std::move(parts)));
+}
+
+std::string ProgressLine::in_terminal(std::vector<LinePart> parts) const {
   const int columns = options_.width ? options_.width() : 0;
   // A character in the last column would begin a new line on some terminals.
   const int width = (columns > 0 ? columns : kUnknownWidth) - 1;
-  draw_live(fitted(std::move(parts), static_cast<std::size_t>(width), options_.colour));
+  return fitted(std::move(parts), static_cast<std::size_t>(width), options_.colour);
+}
+
+void ProgressLine::activity(const Activity& activity) {
+  if (form_ == Form::none) return;
+  const double now = options_.clock();
+  if (compiling_since_) compiling_seconds_ += now - *compiling_since_;
+  compiling_since_.reset();
+  if (activity.kind == Activity::Kind::compiling) compiling_since_ = now;
+  const bool trains = activity.kind == Activity::Kind::training,
+             changed = std::exchange(activity_, activity.kind) != activity.kind;
+  const std::lock_guard lock(mutex_);
+  if (trains) {
+    if (form_ != Form::live || !changed) return;
+    erase_live();
+    return draw_live(step_line_);
+  }
+  if (!is_due() && !(form_ == Form::live && changed)) return;
+  last_ = now;
+  if (!begin_) begin_ = last_;
+  if (form_ == Form::json) return show_line(json_activity(activity));
+  std::vector<LinePart> parts = place_;
+  // The steps of the epoch are over.
+  if (activity.kind == Activity::Kind::validating)
+    parts.resize(std::min(parts.size(), std::size_t{1}));
+  parts.push_back({"", activity_text(activity), 0});
+  if (form_ == Form::plain) return show_line(joined(parts, false));
+  draw_live(in_terminal(std::move(parts)));
 }
 
 void ProgressLine::epoch(const EpochRecord& record, std::int64_t epochs) {
@@ -236,16 +269,19 @@ void ProgressLine::epoch(const EpochRecord& record, std::int64_t epochs) {
     if (epochs > 0) fields.push_back({"epochs", epochs});
     return show_line(json_line("epoch", std::move(fields)));
   }
-  std::vector<Part> parts = {{"epoch", count_text(record.epoch + 1, if_known(epochs)), 0},
-                             {"loss", measure_text(record.avg_loss), 1}};
+  std::vector<LinePart> parts = {{"epoch", count_text(record.epoch + 1, if_known(epochs)), 0},
+                                 {"loss", measure_text(record.avg_loss), 1}};
   if (record.validation_loss)
     parts.push_back({"validation loss", measure_text(*record.validation_loss), 1});
-  add_metrics(parts, record.metrics, record.metrics.size(), 1);
+  // The first metric is the one that people look for.
+  add_metrics(parts, record.metrics, 0, 1, 1);
+  add_metrics(parts, record.metrics, 1, record.metrics.size(), 4);
   if (record.seconds) parts.push_back({"", fmt::format("{:.1f} s", *record.seconds), 2});
   if (record.items_per_second)
-    parts.push_back({"", rate_text(*record.items_per_second) + " items/s", 2});
+    parts.push_back({"", rate_text(*record.items_per_second) + " items/s", 3});
   erase_live();  // it is about steps of the epoch that is over
-  show_line(joined(parts, options_.colour && form_ == Form::live));
+  step_line_.clear();
+  show_line(form_ == Form::live ? in_terminal(std::move(parts)) : joined(parts, false));
 }
 
 void ProgressLine::message(std::string_view text) {
@@ -262,6 +298,8 @@ void ProgressLine::message(std::string_view text) {
 void ProgressLine::finish() {
   const std::lock_guard lock(mutex_);
   erase_live();
+  step_line_.clear();
+  place_.clear();
   last_.reset();
 }
 

@@ -13,8 +13,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/log.h"
+#include "monitor/line_parts.h"
 #include "monitor/records.h"
 #include "pantala/monitor.h"
 
@@ -42,6 +44,8 @@ class ProgressLine {
   // Shows the step, if that is due.
   void step(const StepRecord& record, const RunPlace& place);
   void epoch(const EpochRecord& record, std::int64_t epochs);
+  // What the run is about while no steps come: on a terminal at once, elsewhere if a line is due.
+  void activity(const Activity& activity);
   // A line of the program's own, which stays.
   void message(std::string_view text);
   // Removes the live line. The next step begins another.
@@ -53,19 +57,26 @@ class ProgressLine {
   void draw_live(std::string text);
   void erase_live();
   double interval() const;
+  std::string in_terminal(std::vector<LinePart> parts) const;  // as wide as that is
   std::optional<double> seconds_left(const StepRecord& record, const RunPlace& place);
 
   ProgressOptions options_;
   Form form_;
-  std::mutex mutex_;  // taken inside of the log's own lock, never around a log line
-  std::string live_;  // what stands on the terminal's last line
-  double loss_sum_ = 0, loss_weight_ = 0;
+  std::mutex mutex_;             // taken inside of the log's own lock, never around a log line
+  std::string live_;             // what stands on the terminal's last line
+  std::string step_line_;        // what stood there last of a step
+  std::vector<LinePart> place_;  // the beginning of the last step's line
+  double loss_ = 0;              // the average
+  std::int64_t losses_ = 0;      // that are in it
   std::optional<double> begin_, last_;  // times of the first and of the last step that was shown
   struct Origin {
     double seconds = 0;
     std::int64_t batches = 0, steps = 0;
   };
   std::optional<Origin> origin_;  // the first step that was shown: time left is judged from it
+  Activity::Kind activity_ = Activity::Kind::training;  // at present
+  std::optional<double> compiling_since_;
+  double compiling_seconds_ = 0;  // since the origin: nothing of what is left
   Metrics metrics_;               // of the last validation
   std::unique_ptr<logging::Detour> detour_;
 };

@@ -22,7 +22,7 @@ struct StepRecord {
   double loss = 0;
   double learning_rate = 0;
   std::optional<double> gradient_norm = {};
-  std::optional<double> items_per_second = {};  // of late
+  std::optional<double> items_per_second = {};  // of late; in a log since the row before
   std::optional<double> wait_share = {};        // of the time: waiting for data, 0 to 1
   std::optional<std::int64_t> memory_bytes = {};
   friend bool operator==(const StepRecord&, const StepRecord&) = default;

@@ -112,6 +112,14 @@ void put_aside_other_table(const fs::path& path, std::string_view header) {
 
 }  // namespace
 
+std::int64_t interval_at(std::int64_t global_step) {
+  constexpr std::int64_t kRowsAgo = 50;  // the run was half as long about so many rows ago
+  std::int64_t interval = 1;
+  for (const std::int64_t longer : {2, 5, 10, 20, 50, 100})
+    if (global_step >= kRowsAgo * longer) interval = longer;
+  return interval;
+}
+
 double seconds_since_1970() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
@@ -179,8 +187,8 @@ RunLog::RunLog(fs::path folder, const Positions& positions, RunLogOptions option
 }
 
 bool RunLog::step_is_due(std::int64_t global_step) const {
-  return options_.log_interval > 0 &&
-         (global_step == 1 || global_step % options_.log_interval == 0);
+  const std::int64_t interval = options_.log_interval.value_or(interval_at(global_step));
+  return interval > 0 && (global_step == 1 || global_step % interval == 0);
 }
 
 void RunLog::step(const StepRecord& record) {

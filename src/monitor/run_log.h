@@ -26,6 +26,11 @@ namespace pantala::monitor {
 
 inline constexpr std::string_view kMetricsJsonl = "metrics.jsonl", kMetricsCsv = "metrics.csv";
 
+// How far apart the rows of steps are by themselves: by the step alone, whatever the length of the
+// run, so that one that is continued or prolonged has the rows of a longer one. Short runs have a
+// row for each step, long ones a few hundred and one for every 100 steps.
+std::int64_t interval_at(std::int64_t global_step);
+
 class RunLog {
  public:
   // Begins anew: what a log has left in the folder is removed; the folder is made if it is missing.

@@ -31,6 +31,7 @@ class RunMonitor::Impl {
   void on_start(Trainer& trainer);
   void on_step(const StepMetrics& metrics);
   void on_epoch(const EpochStats& stats);
+  void on_activity(const Activity& activity) { line_.activity(activity); }
   std::string position();
   ProgressLine& line() { return line_; }
 
@@ -40,8 +41,13 @@ class RunMonitor::Impl {
     std::int64_t items = 0;
     double seconds = 0, wait_seconds = 0;
   };
+  // Between two moments; none if no time has passed.
+  struct Rates {
+    std::optional<double> items_per_second, wait_share;
+  };
   static Pace pace_of(const Progress& progress);
-  void measure(const Progress& progress);
+  static Rates rates(const Pace& begin, const Pace& end);
+  const Rates& shown_rates(const Pace& now);
   std::optional<Evaluation> evaluation_of(const EpochStats& stats) const;
   void draw() const;
 
@@ -53,9 +59,9 @@ class RunMonitor::Impl {
   std::optional<Evaluation> seen_;  // the last evaluation that was told, or was there before
   Pace epoch_begin_;
   Pace epoch_before_;  // what the epoch took before the run was interrupted
-  Pace window_begin_;
-  std::optional<double> items_per_second_, wait_share_;  // of the last window
-  std::optional<std::int64_t> memory_bytes_;
+  Pace row_begin_;     // at the last row of the log
+  Pace window_begin_;  // of the rates that the progress line shows
+  std::optional<Rates> shown_rates_;
 };
 
 RunMonitor::Impl::Impl(RunMonitorOptions options)
@@ -85,41 +91,51 @@ RunMonitor::Impl::Pace RunMonitor::Impl::pace_of(const Progress& progress) {
 void RunMonitor::Impl::on_start(Trainer& trainer) {
   trainer_ = &trainer;
   seen_ = trainer.last_evaluation();
-  epoch_begin_ = window_begin_ = pace_of(trainer.progress());
+  epoch_begin_ = row_begin_ = window_begin_ = pace_of(trainer.progress());
 }
 
-// Rates are those of the last window of a second or more: the whole run's would hide changes, a
-// single step's scatter.
-void RunMonitor::Impl::measure(const Progress& progress) {
-  const Pace now = pace_of(progress);
-  const double seconds = now.seconds - window_begin_.seconds;
-  const bool first = !memory_bytes_;
-  if (seconds > 0 && (first || seconds >= kWindowSeconds)) {
-    items_per_second_ = static_cast<double>(now.items - window_begin_.items) / seconds;
-    wait_share_ = (now.wait_seconds - window_begin_.wait_seconds) / seconds;
-  }
-  if (first || seconds >= kWindowSeconds) memory_bytes_ = resident_bytes();
-  if (seconds >= kWindowSeconds) window_begin_ = now;
+RunMonitor::Impl::Rates RunMonitor::Impl::rates(const Pace& begin, const Pace& end) {
+  const double seconds = end.seconds - begin.seconds;
+  if (!(seconds > 0)) return {};
+  return {static_cast<double>(end.items - begin.items) / seconds,
+          (end.wait_seconds - begin.wait_seconds) / seconds};
+}
+
+// The line shows the rates of the last window of a second or more: the whole run's would hide
+// changes, a single step's scatter.
+const RunMonitor::Impl::Rates& RunMonitor::Impl::shown_rates(const Pace& now) {
+  const bool is_whole = now.seconds - window_begin_.seconds >= kWindowSeconds;
+  if (is_whole || !shown_rates_) shown_rates_ = rates(window_begin_, now);
+  if (is_whole) window_begin_ = now;
+  return *shown_rates_;
 }
 
 void RunMonitor::Impl::on_step(const StepMetrics& metrics) {
   line_.observe(metrics.loss);
   if (!trainer_) return;
   const std::int64_t global_step = trainer_->state().global_steps;
-  const bool logged = log_ && log_->step_is_due(global_step);
-  if (!logged && !line_.is_due()) return;
+  const bool logged = log_ && log_->step_is_due(global_step), shown = line_.is_due();
+  if (!logged && !shown) return;
   const Progress progress = trainer_->progress();
-  measure(progress);
-  const StepRecord record{.epoch = metrics.epoch,
-                          .step = metrics.step,
-                          .global_step = global_step,
-                          .loss = metrics.loss,
-                          .learning_rate = progress.learning_rate,
-                          .gradient_norm = progress.gradient_norm,
-                          .items_per_second = items_per_second_,
-                          .wait_share = wait_share_,
-                          .memory_bytes = memory_bytes_};
-  if (logged) log_->step(record);
+  const Pace now = pace_of(progress);
+  StepRecord record{.epoch = metrics.epoch,
+                    .step = metrics.step,
+                    .global_step = global_step,
+                    .loss = metrics.loss,
+                    .learning_rate = progress.learning_rate,
+                    .gradient_norm = progress.gradient_norm,
+                    .memory_bytes = resident_bytes()};
+  const auto put = [&](const Rates& rates) {
+    record.items_per_second = rates.items_per_second;
+    record.wait_share = rates.wait_share;
+  };
+  // A row of the log is about the steps since the row before.
+  if (logged) {
+    put(rates(std::exchange(row_begin_, now), now));
+    log_->step(record);
+  }
+  if (!shown) return;
+  put(shown_rates(now));
   line_.step(record, {.epochs = progress.epochs,
                       .batch = progress.batch,
                       .batches = progress.batches,
@@ -187,6 +203,7 @@ RunMonitor::~RunMonitor() = default;
 void RunMonitor::on_start(Trainer& trainer) { impl_->on_start(trainer); }
 void RunMonitor::on_step(const StepMetrics& metrics) { impl_->on_step(metrics); }
 void RunMonitor::on_epoch(const EpochStats& stats) { impl_->on_epoch(stats); }
+void RunMonitor::on_activity(const Activity& activity) { impl_->on_activity(activity); }
 std::string RunMonitor::position() { return impl_->position(); }
 void RunMonitor::message(std::string_view text) { impl_->line().message(text); }
 void RunMonitor::finish() { impl_->line().finish(); }

@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <optional>
 #include <set>
 #include <system_error>
@@ -61,6 +63,31 @@ std::string title_of(const std::vector<RunSeries>& runs, std::string_view what) 
   return runs.size() == 1 ? fmt::format("{}: {}", title, runs[0].name) : title;
 }
 
+// Metrics that fall towards 0 as a run goes well.
+bool is_error(std::string_view name) {
+  return name == "loss" || name == "validation_loss" || name == "perplexity" || name == "rmse" ||
+         name == "mae";
+}
+
+// A logarithmic axis for errors that span decades: those of a run that has converged would lie on
+// the axis otherwise. Single steps behind a smooth curve are not asked.
+void choose_axis(Chart& chart) {
+  constexpr double kSpan = 30;
+  double low = std::numeric_limits<double>::infinity(), high = 0;
+  for (const Curve& curve : chart.curves) {
+    if (curve.stroke == Stroke::faint) continue;
+    for (const Point& point : curve.points) {
+      if (!std::isfinite(point.y)) continue;
+      if (point.y < 0) return;
+      if (point.y > 0) low = std::min(low, point.y);
+      high = std::max(high, point.y);
+    }
+  }
+  if (high < kSpan * low) return;
+  chart.log_y = true;
+  chart.y_label += " (logarithmic)";
+}
+
 Chart loss_of_one(const RunSeries& run) {
   Chart chart{.title = title_of({run}, "loss"),
               .x_label = "step",
@@ -78,6 +105,7 @@ Chart loss_of_one(const RunSeries& run) {
   std::vector<Point> validation = points_of(run.epochs, "validation_loss", false);
   if (!validation.empty())
     chart.curves.push_back({"validation", std::move(validation), 1, Stroke::marked});
+  choose_axis(chart);
   return chart;
 }
 
@@ -98,6 +126,7 @@ Chart loss_of_many(const std::vector<RunSeries>& runs) {
       chart.curves.push_back(
           {fmt::format("{}, validation", runs[k].name), std::move(validation), k, Stroke::dashed});
   }
+  choose_axis(chart);
   return chart;
 }
 
@@ -136,6 +165,7 @@ Chart plot_runs(const std::vector<RunSeries>& runs, std::string_view metric) {
       chart.curves.push_back({runs.size() == 1 ? label : runs[k].name, std::move(points), k,
                               over_epochs ? Stroke::marked : Stroke::plain});
   }
+  if (is_error(name)) choose_axis(chart);
   return chart;
 }
 

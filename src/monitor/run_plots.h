@@ -17,7 +17,8 @@ std::vector<std::string> metrics_of(const std::vector<RunSeries>& runs);
 // One metric of one or several runs. The loss of one run: its steps raw and smoothed, its epochs'
 // averages and its validation; of several: their smoothed steps, and their validation dashed. A
 // metric of the steps is drawn over the steps, a metric of the validation over the epochs; its
-// "validation_" may be left out. TypeError with the nearest name if no run has it.
+// "validation_" may be left out. Losses and other errors that span decades have a logarithmic axis.
+// TypeError with the nearest name if no run has it.
 Chart plot_runs(const std::vector<RunSeries>& runs, std::string_view metric);
 
 // Draws the metrics, or what every run has (the loss, and accuracy or r2 if there is one), into

@@ -22,7 +22,7 @@ std::optional<Tensor> class_weights(Node& node) {
 void convert_nll_loss(Node& node) {
   node.give(nll_loss(node.tensor(0), node.tensor(1),
                      {.reduction = read_reduction(node),
-                      .ignore_index = node.attribute("ignore_index", std::int64_t{-100}),
+                      .ignore_index = node.attribute("ignore_index", kIgnoredLabel),
                       .weight = class_weights(node)}));
 }
 
@@ -30,7 +30,7 @@ void convert_cross_entropy(Node& node) {
   const Tensor logits = node.tensor(0);
   node.give(cross_entropy(logits, node.tensor(1),
                           {.reduction = read_reduction(node),
-                           .ignore_index = node.attribute("ignore_index", std::int64_t{-100}),
+                           .ignore_index = node.attribute("ignore_index", kIgnoredLabel),
                            .weight = class_weights(node)}));
   if (node.wants(1)) node.give(1, log_softmax(logits, 1));
 }

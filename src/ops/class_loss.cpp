@@ -86,7 +86,7 @@ Tensor is_target(const Tensor& scores, const Tensor& target, std::int64_t axis) 
 
 struct SoftmaxCrossEntropyAttrs {
   std::int64_t axis = -1;
-  std::int64_t ignore_index = -100;
+  std::int64_t ignore_index = kIgnoredLabel;
   double label_smoothing = 0;
   static void fields(auto&& f, auto& a) {
     f("axis", a.axis, "the class axis");
@@ -139,7 +139,7 @@ struct SoftmaxCrossEntropyGrad : Family {
   }
   static std::vector<Sample> samples() {
     const auto rows = floats({4}, -1, 1), lse = floats({4}, 1, 2), logits = floats({4, 3});
-    return {sample({rows, logits, ints({4}, 0, 3), lse}, Attrs{-1, -100, 0}),
+    return {sample({rows, logits, ints({4}, 0, 3), lse}, Attrs{-1, kIgnoredLabel, 0}),
             sample({rows, logits, ints({4}, 0, 3, i32), lse}, Attrs{1, 1, 0.2}),
             sample({rows, logits, ints({4}, 0, 3), lse, floats({3}, 0.5, 2)}, Attrs{1, 2, 0}),
             sample({floats({2, 2}), floats({2, 3, 2}), ints({2, 2}, 0, 3, u8), floats({2, 2}, 1, 2),
@@ -213,15 +213,15 @@ struct SoftmaxCrossEntropy : Family {
   }
   static std::vector<Sample> samples() {
     const auto logits = floats({6, 4}, -2, 2);
-    return {sample({logits, ints({6}, 0, 4)}, Attrs{-1, -100, 0}),
+    return {sample({logits, ints({6}, 0, 4)}, Attrs{-1, kIgnoredLabel, 0}),
             sample({logits, ints({6}, 0, 4, i32)}, Attrs{1, 1, 0.2}),
             sample({logits, ints({6}, 0, 4), floats({4}, 0.5, 2)}, Attrs{1, 2, 0}),
             sample({floats({2, 3, 2}, -2, 2), ints({2, 2}, 0, 3, u8), floats({3}, 0.5, 2)},
                    Attrs{1, 0, 0.3}),
-            sample({floats({3, 3}, -2, 2), ints({3}, 0, 3)}, Attrs{0, -100, 0}),
+            sample({floats({3, 3}, -2, 2), ints({3}, 0, 3)}, Attrs{0, kIgnoredLabel, 0}),
             sample({floats({5}, -2, 2), ints({}, 0, 5)}, Attrs{0, -1, 0.1}),
-            sample({floats({0, 3}), ints({0}, 0, 3)}, Attrs{1, -100, 0}),
-            sample({floats({2, 1}), ints({2}, 0, 1)}, Attrs{1, -100, 0})};
+            sample({floats({0, 3}), ints({0}, 0, 3)}, Attrs{1, kIgnoredLabel, 0}),
+            sample({floats({2, 1}), ints({2}, 0, 1)}, Attrs{1, kIgnoredLabel, 0})};
   }
 };
 
@@ -236,7 +236,7 @@ struct CrossEntropy : Family {
   struct Attrs {
     Reduction reduction = Reduction::mean;
     double label_smoothing = 0;
-    std::int64_t ignore_index = -100;
+    std::int64_t ignore_index = kIgnoredLabel;
     static void fields(auto&& f, auto& a) {
       reduction_field(f, a);
       f("label_smoothing", a.label_smoothing,
@@ -266,7 +266,8 @@ struct CrossEntropy : Family {
     const auto logits = floats({6, 5}, -3, 3);
     return {sample({logits, ints({6}, 0, 5)}, Attrs{}),
             sample({logits, ints({6}, 0, 5, i32)}, Attrs{Reduction::sum, 0.1, 2}),
-            sample({logits, ints({6}, 0, 5), floats({5}, 0.5, 2)}, Attrs{Reduction::none, 0, -100}),
+            sample({logits, ints({6}, 0, 5), floats({5}, 0.5, 2)},
+                   Attrs{Reduction::none, 0, kIgnoredLabel}),
             sample({logits, ints({6}, 0, 5), floats({5}, 0.5, 2)}, Attrs{Reduction::mean, 0.2, 3}),
             sample({floats({2, 3, 2, 2}), ints({2, 2, 2}, 0, 3)}, Attrs{Reduction::mean, 0, 1}),
             sample({floats({4}), ints({}, 0, 4)}, Attrs{}),
@@ -277,7 +278,7 @@ struct CrossEntropy : Family {
 struct NllLoss : Family {
   struct Attrs {
     Reduction reduction = Reduction::mean;
-    std::int64_t ignore_index = -100;
+    std::int64_t ignore_index = kIgnoredLabel;
     static void fields(auto&& f, auto& a) {
       reduction_field(f, a);
       f("ignore_index", a.ignore_index, "rows with this target count nothing");
@@ -306,13 +307,13 @@ struct NllLoss : Family {
   }
   static std::vector<Sample> samples() {
     const auto scores = floats({6, 5}, -3, 0);
-    return {
-        sample({scores, ints({6}, 0, 5)}, Attrs{}),
-        sample({scores, ints({6}, 0, 5, i32)}, Attrs{Reduction::sum, 2}),
-        sample({scores, ints({6}, 0, 5, u8), floats({5}, 0.5, 2)}, Attrs{Reduction::none, -100}),
-        sample({floats({2, 3, 4}), ints({2, 4}, 0, 3), floats({3}, 0.5, 2)},
-               Attrs{Reduction::mean, 1}),
-        sample({floats({4}), ints({}, 0, 4)}, Attrs{})};
+    return {sample({scores, ints({6}, 0, 5)}, Attrs{}),
+            sample({scores, ints({6}, 0, 5, i32)}, Attrs{Reduction::sum, 2}),
+            sample({scores, ints({6}, 0, 5, u8), floats({5}, 0.5, 2)},
+                   Attrs{Reduction::none, kIgnoredLabel}),
+            sample({floats({2, 3, 4}), ints({2, 4}, 0, 3), floats({3}, 0.5, 2)},
+                   Attrs{Reduction::mean, 1}),
+            sample({floats({4}), ints({}, 0, 4)}, Attrs{})};
   }
 };
 

@@ -244,9 +244,10 @@ std::vector<Key> end_keys() {
       choice("output.progress", RUN_FIELD(output.progress), {"auto", "plain", "json", "none"},
              "Progress on stderr; auto: a live line on a terminal, plain lines elsewhere",
              Effect::running),
-      whole("output.log_interval", RUN_FIELD(output.log_interval), 1, kMany,
-            "Updates between two lines of metrics.jsonl, metrics.csv and plain progress",
-            Effect::running),
+      whole_or_auto("output.log_interval", RUN_FIELD(output.log_interval), 1,
+                    "Updates between two lines of metrics.jsonl and metrics.csv; auto: each of the "
+                    "first 100, then fewer and fewer, every 100th from the 5000th on",
+                    Effect::running),
       yes_no("output.tensorboard", RUN_FIELD(output.tensorboard), "Write TensorBoard event files",
              Effect::running),
       yes_no("output.plots", RUN_FIELD(output.plots),

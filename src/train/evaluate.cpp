@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <type_traits>
 
 #include "base/text.h"
@@ -89,18 +90,6 @@ class Metrics {
   std::vector<std::int64_t> labels_;
 };
 
-// What the batch's mean loss counts for: its items, or the labels that losses do not ignore unless
-// they are told so.
-double weight_of(const data::Batch& batch) {
-  if (is_float(batch.labels.dtype())) return static_cast<double>(batch.items());
-  return std::visit(
-      [](const auto& labels) {
-        return static_cast<double>(
-            std::count_if(labels.begin(), labels.end(), [](auto label) { return label != -100; }));
-      },
-      batch.labels.values);
-}
-
 // The plan's prediction as floats.
 std::span<const float> prediction_of(const train::Plans::Evaluator& evaluator,
                                      const std::string& name, std::vector<float>& space) {
@@ -141,29 +130,39 @@ bool Trainer::Impl::uses_averages() const {
 }
 
 Evaluation Trainer::Impl::evaluate(data::Loader& loader) {
-  plans.evaluator(plans.batch_size());  // says early that a session alone cannot evaluate
+  plans.check_evaluates();
   Evaluation evaluation;
   Metrics metrics(config.class_axis);
   std::vector<float> space;
   {
     const train::AveragesInUse averages(session(), uses_averages());
-    double sum = 0, weights = 0;
+    double sum = 0;
+    std::int64_t labels = 0;
+    Activity activity{.kind = Activity::Kind::validating, .batches = loader.batches()};
+    tell(activity);
     loader.reset();
     while (const std::optional<data::Batch> batch = loader.next_batch()) {
+      bring_plan({Phase::evaluation, batch->items()});
       const train::Plans::Evaluator& evaluator = plans.evaluator(batch->items());
       plans.set_inputs(evaluator.plan, *batch);
       evaluator.plan.run();
-      if (const double weight = weight_of(*batch); weight > 0) {
-        sum += evaluator.plan.output_scalar(config.loss_output) * weight;
-        weights += weight;
+      if (const std::int64_t count = plans.labels_that_count(*batch); count > 0) {
+        sum += evaluator.plan.output_scalar(config.loss_output) * static_cast<double>(count);
+        labels += count;
       }
       evaluation.items += batch->items();
       if (evaluator.prediction)
         metrics.add(*evaluator.prediction,
                     prediction_of(evaluator, config.prediction_output, space), *batch);
+      ++activity.batch;
+      tell(activity);
     }
-    if (weights > 0) evaluation.loss = sum / weights;
+    if (labels > 0)
+      evaluation.loss = sum / static_cast<double>(labels);
+    else if (evaluation.items > 0)
+      evaluation.loss = std::numeric_limits<double>::quiet_NaN();
   }
+  tell({});
   metrics.finish(evaluation);
   last_evaluation = evaluation;
   return evaluation;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/log.h"
 #include "base/text.h"
@@ -39,13 +40,13 @@ class OwnPlace {
         epoch_(state.epoch),
         batches_(state.batches),
         epoch_steps_(state.epoch_steps),
-        items_(state.items),
+        labels_(state.labels),
         loss_sum_(state.loss_sum) {}
   ~OwnPlace() {
     state_.epoch = epoch_;
     state_.batches = batches_;
     state_.epoch_steps = epoch_steps_;
-    state_.items = items_;
+    state_.labels = labels_;
     state_.loss_sum = loss_sum_;
   }
   OwnPlace(const OwnPlace&) = delete;
@@ -53,7 +54,7 @@ class OwnPlace {
 
  private:
   TrainerState& state_;
-  const std::int64_t epoch_, batches_, epoch_steps_, items_;
+  const std::int64_t epoch_, batches_, epoch_steps_, labels_;
   const double loss_sum_;
 };
 
@@ -68,13 +69,23 @@ void Trainer::Impl::start(Trainer& self, std::int64_t epochs) {
 }
 
 void Trainer::Impl::clear_epoch() {
-  state.batches = state.epoch_steps = state.items = 0;
+  state.batches = state.epoch_steps = state.labels = 0;
   state.loss_sum = 0;
 }
 
 EpochStats Trainer::Impl::epoch_stats() const {
-  const double mean = state.items > 0 ? state.loss_sum / static_cast<double>(state.items) : 0.0;
+  // 0 of an epoch that had batches would look like a perfect model.
+  const double none = state.batches > 0 ? std::numeric_limits<double>::quiet_NaN() : 0.0;
+  const double mean = state.labels > 0 ? state.loss_sum / static_cast<double>(state.labels) : none;
   return {state.epoch, mean, state.epoch_steps};
+}
+
+// While the first batches are trained. The one that an epoch needs first comes first.
+void Trainer::Impl::prepare_plans(const data::Loader& loader, const data::Loader* validation) {
+  for (const std::int64_t items : loader.batch_sizes()) plans.prepare({Phase::training, items});
+  if (!validation) return;
+  for (const std::int64_t items : validation->batch_sizes())
+    plans.prepare({Phase::evaluation, items});
 }
 
 void Trainer::Impl::begin_epoch(data::Loader& loader) {
@@ -103,7 +114,7 @@ Trainer::Impl::PassEnd Trainer::Impl::pass(data::Loader& loader, const FitOption
       return PassEnd::step_limit;
     step_begin_ = loaded;
     const bool updated = step(*batch, true).has_value();
-    run_time_ += Clock::now() - loaded;
+    run_time_ += Clock::now() - *step_begin_;
     step_begin_.reset();
     const std::int64_t every = options.checkpoints.every_steps;
     const Request request = options.poll ? options.poll() : Request::none;
@@ -120,6 +131,7 @@ EpochStats Trainer::Impl::train_epoch(Trainer& self, data::Loader& loader, std::
     throw TypeError("train: plateau reacts to the validation of fit(); there is none here");
   const OwnPlace own(state);
   start(self, epoch + 1);
+  prepare_plans(loader, nullptr);
   return one_epoch(loader, epoch);
 }
 
@@ -142,6 +154,7 @@ TrainHistory Trainer::Impl::train(Trainer& self, data::Loader& loader, std::int6
   if (epochs == 0) return history;
   const OwnPlace own(state);
   start(self, epochs);
+  prepare_plans(loader, nullptr);
   for (std::int64_t epoch = 0; epoch < epochs; ++epoch) {
     const EpochStats stats = one_epoch(loader, epoch);
     log_epoch(stats, {});
@@ -153,6 +166,10 @@ TrainHistory Trainer::Impl::train(Trainer& self, data::Loader& loader, std::int6
 
 void Trainer::Impl::log_epoch(const EpochStats& stats,
                               const std::optional<Evaluation>& evaluation) {
+  if (stats.steps == 0 && std::isnan(stats.avg_loss))
+    logging::warning(
+        "epoch {}: every step was left out, because its numbers were not finite: there is no loss",
+        stats.epoch);
   if (!logging::enabled(logging::Level::info)) return;
   std::string line = fmt::format("epoch {}: loss {:.4f}, {}", stats.epoch, stats.avg_loss,
                                  counted(static_cast<std::size_t>(stats.steps), "step"));
@@ -213,8 +230,12 @@ FitResult Trainer::Impl::fit(Trainer& self, data::Loader& loader, const FitOptio
     return options.max_steps == 0 || state.global_steps < options.max_steps;
   };
   // An epoch that was begun is entered even without steps left: it may be at its end.
-  while (state.epoch < options.epochs && !state.stopped_early &&
-         (steps_left() || state.batches > 0)) {
+  const auto goes_on = [&] {
+    return state.epoch < options.epochs && !state.stopped_early &&
+           (steps_left() || state.batches > 0);
+  };
+  if (goes_on()) prepare_plans(loader, options.validation);
+  while (goes_on()) {
     const SessionSpan span(session(), "epoch");
     const PassEnd end = pass(loader, options);
     if (end == PassEnd::stop) return {FitEnd::interrupted, state.history};

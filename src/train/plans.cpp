@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "ir/graph_data.h"
 #include "pantala/error.h"
+#include "pantala/ops/loss.h"
 #include "plan/compiled_plan.h"
 
 namespace pantala::train {
@@ -33,9 +34,26 @@ CompileResult compile_evaluation(const Graph& graph, std::int64_t items, const P
   options.device = training.device;
   options.threads = training.threads;
   options.optimize = training.optimize;
+  options.stop = training.stop;
   options.non_finite = NonFiniteGuard::none;
   if (names.cache.empty()) return compile(graph, options);
   return load_or_compile(cache_file(names, "evaluate", items), graph, options);
+}
+
+CompileResult compile_for(const Plans::Use& use, const Graph& graph, const PlanNames& names,
+                          const CompileOptions& options) {
+  return use.first == Phase::training ? compile_step(graph, use.second, names, options)
+                                      : compile_evaluation(graph, use.second, names, options);
+}
+
+// What the readers of the labels take beside classes; where they do not say, what losses ignore
+// unless they are told another one.
+std::int64_t ignored_label(const Session& session, const std::string& labels) {
+  const CompiledPlan plan = session.compiled();
+  for (const plan::CompiledStep& step : plan.data()->steps)
+    for (const plan::Port& input : step.plan.inputs)
+      if (input.name == labels && input.exempt != 0) return input.exempt;
+  return kIgnoredLabel;
 }
 
 // TypeError with the nearest name if the session's graph has no such input.
@@ -97,7 +115,9 @@ void put_names(const TrainableGraph& model, PlanNames& names) {
 }  // namespace
 
 Plans::Plans(Session session, PlanNames names)
-    : names_(std::move(names)), session_(std::move(session)) {
+    : names_(std::move(names)),
+      session_(std::move(session)),
+      ignored_label_(ignored_label(session_, names_.labels)) {
   batch_size_ = items_of(input_type(session_, names_.data), names_.data);
   input_type(session_, names_.labels);
   steps_.emplace(batch_size_, session_.plan(session_.plans().front()));
@@ -111,7 +131,8 @@ Plans::Plans(ModelFactory model, std::int64_t batch_size, PlanNames names, Compi
       session_(open(
           compile_step(checked_graph(batch_size, Phase::training), batch_size, names_, options_),
           session)),
-      batch_size_(batch_size) {
+      batch_size_(batch_size),
+      ignored_label_(ignored_label(session_, names_.labels)) {
   steps_.emplace(batch_size_, session_.plan(session_.plans().front()));
 }
 
@@ -152,10 +173,54 @@ const SessionPlan& Plans::step_of_size(std::int64_t items) {
         "batch (LoaderOptions::drop_last), or give the trainer the model as a function of the "
         "batch size",
         items, batch_size_));
-  const CompileResult compiled =
-      compile_step(checked_graph(items, Phase::training), items, names_, options_);
+  const CompileResult compiled = this->compiled({Phase::training, items}).result;
   return steps_.emplace(items, session_.attach_step(fmt::format("step.{}", items), compiled.plan))
       .first->second;
+}
+
+bool Plans::has(const Use& use) const {
+  return use.first == Phase::training ? steps_.contains(use.second)
+                                      : evaluators_.contains(use.second);
+}
+
+void Plans::prepare(const Use& use) {
+  if (!model_ || has(use) || ahead_.has(use)) return;
+  try {
+    ahead_.add(use, [use, graph = checked_graph(use.second, use.first), names = names_,
+                     options = options_](const std::stop_token& stop) mutable {
+      options.stop = stop;
+      CompileResult result = compile_for(use, graph, names, options);
+      return Compiled{std::move(graph), std::move(result)};
+    });
+  } catch (...) {
+    // The model has no graph of this size: compiled() says so, should there be such a batch.
+  }
+}
+
+void Plans::bring(const Use& use) {
+  if (use.first == Phase::training)
+    step_of_size(use.second);
+  else
+    evaluator(use.second);
+}
+
+bool Plans::is_at_hand(const Use& use) const { return has(use) || ahead_.is_made(use); }
+
+Plans::Compiled Plans::compiled(const Use& use) {
+  if (std::optional<Compiled> made = ahead_.take(use)) return std::move(*made);
+  Graph graph = checked_graph(use.second, use.first);
+  CompileResult result = compile_for(use, graph, names_, options_);
+  return {std::move(graph), std::move(result)};
+}
+
+std::int64_t Plans::labels_that_count(const data::Batch& batch) const {
+  if (is_float(batch.labels.dtype())) return batch.items();
+  return std::visit(
+      [&](const auto& labels) {
+        return std::ranges::count_if(
+            labels, [&](auto label) { return static_cast<std::int64_t>(label) != ignored_label_; });
+      },
+      batch.labels.values);
 }
 
 void Plans::set_inputs(const SessionPlan& plan, const data::Batch& batch) const {
@@ -188,14 +253,17 @@ void Plans::check_known(const CompiledPlan& plan) const {
                     fmt::join(unknown, ", ")));
 }
 
-const Plans::Evaluator& Plans::evaluator(std::int64_t items) {
-  if (const auto found = evaluators_.find(items); found != evaluators_.end()) return found->second;
+void Plans::check_evaluates() const {
   if (!model_)
     throw TypeError(
         "trainer: evaluation needs a plan of its own: give the trainer the model as a function of "
         "batch size and phase instead of a session");
-  const Graph graph = checked_graph(items, Phase::evaluation);
-  const CompileResult compiled = compile_evaluation(graph, items, names_, options_);
+}
+
+const Plans::Evaluator& Plans::evaluator(std::int64_t items) {
+  if (const auto found = evaluators_.find(items); found != evaluators_.end()) return found->second;
+  check_evaluates();
+  const auto [graph, compiled] = this->compiled({Phase::evaluation, items});
   check_known(compiled.plan);
   std::optional<Type> prediction;
   for (const auto& [name, value] : graph.outputs())

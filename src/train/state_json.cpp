@@ -109,9 +109,9 @@ TrainerState decode(const Json& document) {
   state.global_steps = to_count(document, "global_steps");
   state.skipped = to_count(document, "skipped");
   state.loss_sum = to_number(document.at("loss_sum"));
-  state.items = to_count(document, "items");
+  state.labels = to_count(document, "items");
   state.window_loss = to_number(document.at("window_loss"));
-  state.window_items = to_count(document, "window_items");
+  state.window_labels = to_count(document, "window_items");
   state.window_batches = to_count(document, "window_batches");
   state.history = decode_history(document.at("history"));
   if (const Json& plateau = document.at("plateau"); !plateau.is_null())
@@ -141,9 +141,9 @@ Json encode_state(const TrainerState& state) {
           {"global_steps", state.global_steps},
           {"skipped", state.skipped},
           {"loss_sum", number(state.loss_sum)},
-          {"items", state.items},
+          {"items", state.labels},  // the names are those of the file's format
           {"window_loss", number(state.window_loss)},
-          {"window_items", state.window_items},
+          {"window_items", state.window_labels},
           {"window_batches", state.window_batches},
           {"history", encode_history(state.history)},
           {"plateau", plateau},

@@ -110,7 +110,23 @@ std::optional<double> Trainer::Impl::scheduled_rate() const {
   return config.rate_schedule.lr(state.global_steps, config.optimizer.lr());
 }
 
+void Trainer::Impl::tell(const Activity& activity) {
+  for (std::size_t k = 0; k < callbacks.size(); ++k) callbacks[k]->on_activity(activity);
+}
+
+// Compiling, or waiting for it, is no time of training.
+void Trainer::Impl::bring_plan(const train::Plans::Use& use) {
+  if (plans.has(use)) return;
+  const Clock::time_point begin = Clock::now();
+  const bool takes_long = !plans.is_at_hand(use);
+  if (takes_long) tell({.kind = Activity::Kind::compiling});
+  plans.bring(use);
+  if (takes_long && use.first == Phase::training) tell({});
+  if (step_begin_) *step_begin_ += Clock::now() - begin;
+}
+
 std::optional<StepMetrics> Trainer::Impl::step(const data::Batch& batch, bool from_loader) {
+  if (plans.has_model() && batch.items() > 0) bring_plan({Phase::training, batch.items()});
   const SessionPlan& plan = plans.step_on(batch);
   tell_changes();
   if (const std::optional<double> rate = scheduled_rate()) session().set_learning_rate(*rate);
@@ -126,16 +142,18 @@ std::optional<StepMetrics> Trainer::Impl::step(const data::Batch& batch, bool fr
     return {};
   }
   const double loss = plan.loss();
-  const std::int64_t items = batch.items();
-  run_items_ += items;
+  const std::int64_t labels = plans.labels_that_count(batch);
+  // A mean over no labels is no number, which would spoil the sum.
+  const double loss_sum = labels > 0 ? loss * static_cast<double>(labels) : 0.0;
+  run_items_ += batch.items();
   if (from_loader) ++state.batches;
   if (!split) {
-    state.loss_sum += loss * static_cast<double>(items);
-    state.items += items;
+    state.loss_sum += loss_sum;
+    state.labels += labels;
     return finish_step(loss);
   }
-  state.window_loss += loss * static_cast<double>(items);
-  state.window_items += items;
+  state.window_loss += loss_sum;
+  state.window_labels += labels;
   if (from_loader) ++state.window_batches;
   if (session().accumulated() < session().accumulation_steps()) return {};
   return apply_window(&batch);
@@ -153,14 +171,14 @@ std::optional<StepMetrics> Trainer::Impl::apply_window(const data::Batch* last) 
   const bool finite = session().last_step_finite();
   if (!finite) refuse_step(last, true);
   const double sum = state.window_loss;
-  const std::int64_t items = state.window_items;
+  const std::int64_t labels = state.window_labels;
   state.window_loss = 0;
-  state.window_items = 0;
+  state.window_labels = 0;
   state.window_batches = 0;
   if (!finite) return {};
   state.loss_sum += sum;
-  state.items += items;
-  return finish_step(sum / static_cast<double>(items));
+  state.labels += labels;
+  return finish_step(sum / static_cast<double>(labels));
 }
 
 StepMetrics Trainer::Impl::finish_step(double loss) {
@@ -189,7 +207,7 @@ void Trainer::Impl::refuse_step(const data::Batch* batch, bool is_window) {
   if (is_window) {
     state.batches -= state.window_batches;
     state.window_loss = 0;
-    state.window_items = state.window_batches = 0;
+    state.window_labels = state.window_batches = 0;
   }
   failed_batch = batch ? std::optional(*batch) : std::nullopt;
   throw DivergenceError(fmt::format(

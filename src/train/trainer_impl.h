@@ -63,9 +63,12 @@ class Trainer::Impl {
   std::optional<StepMetrics> apply_window(const data::Batch* last);
   StepMetrics finish_step(double loss);
   void refuse_step(const data::Batch* batch, bool is_window);
+  void tell(const Activity& activity);
+  void bring_plan(const train::Plans::Use& use);
 
   // fit.cpp
   void start(Trainer& self, std::int64_t epochs);
+  void prepare_plans(const data::Loader& loader, const data::Loader* validation);
   void begin_epoch(data::Loader& loader);
   PassEnd pass(data::Loader& loader, const FitOptions& options);
   EpochStats one_epoch(data::Loader& loader, std::int64_t epoch);

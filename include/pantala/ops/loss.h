@@ -1,6 +1,7 @@
 // Losses, all from raw logits where there are any, all scalar means by default.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "pantala/tensor.h"
@@ -8,6 +9,9 @@
 namespace pantala {
 
 enum class Reduction { mean, sum, none };
+
+// A class target that nothing is learnt from, unless a loss is told another one; as in PyTorch.
+inline constexpr std::int64_t kIgnoredLabel = -100;
 
 struct LossOptions {
   Reduction reduction = Reduction::mean;
@@ -19,12 +23,12 @@ struct HuberOptions {
 struct CrossEntropyOptions {
   Reduction reduction = Reduction::mean;
   double label_smoothing = 0;
-  std::int64_t ignore_index = -100;   // class targets only
-  std::optional<Tensor> weight = {};  // per class
+  std::int64_t ignore_index = kIgnoredLabel;  // class targets only
+  std::optional<Tensor> weight = {};          // per class
 };
 struct NllOptions {
   Reduction reduction = Reduction::mean;
-  std::int64_t ignore_index = -100;
+  std::int64_t ignore_index = kIgnoredLabel;
   std::optional<Tensor> weight = {};  // per class
 };
 struct BceOptions {

@@ -73,6 +73,27 @@ Key whole(std::string name, auto field, std::int64_t low, std::int64_t high, std
                    [=](const Given& given) { return read_whole(given, low, high); });
 }
 
+// A whole number, or "auto": none in the field, an std::optional.
+Key whole_or_auto(std::string name, auto field, std::int64_t low, std::string help,
+                  Effect effect = Effect::numbers) {
+  const std::string rule = whole_rule(low, kMany) + ", or auto";
+  return {.name = name,
+          .rule = rule,
+          .help = std::move(help),
+          .effect = effect,
+          .set =
+              [=](RunConfig& config, const ConfigValue& value) {
+                field(config).reset();
+                if (value != ConfigValue(std::string("auto")))
+                  field(config) = read_whole(Given{name, rule, value}, low, kMany);
+              },
+          .get =
+              [=](const RunConfig& config) {
+                return field(config) ? ConfigValue(*field(config))
+                                     : ConfigValue(std::string("auto"));
+              }};
+}
+
 Key number(std::string name, auto field, double low, double high, std::string help,
            Effect effect = Effect::numbers) {
   return field_key(std::move(name), field, number_rule(low, high), std::move(help), effect,

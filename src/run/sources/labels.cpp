@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "pantala/error.h"
+#include "pantala/ops/loss.h"
 
 namespace pantala::run {
 
@@ -74,8 +75,9 @@ data::Dataset with_checked_classes(const data::Dataset& set, const Shape& positi
     if (count > 0 && numbers[k] == kIgnoredLabel) continue;
     throw TypeError(fmt::format("{}: the label of {} is {}; classes are numbered from 0 to {} ({})",
                                 set.name, label_place(k, count), numbers[k], kMaxClasses - 1,
-                                count == 0 ? "model.task = \"regression\" learns numbers"
-                                           : "-100: nothing is learnt there"));
+                                count == 0
+                                    ? "model.task = \"regression\" learns numbers"
+                                    : fmt::format("{}: nothing is learnt there", kIgnoredLabel)));
   }
   if (count > 0) check_every_item_counts(set, numbers, count);
   for (const std::string& name : set.classes)

@@ -11,9 +11,6 @@
 
 namespace pantala::run {
 
-// A label of a position that nothing is learnt from, as PyTorch's losses have it.
-inline constexpr std::int64_t kIgnoredLabel = -100;
-
 // `wanted` is a value of model.task.
 zoo::Task task_of(const std::string& wanted, const data::Dataset& train);
 

@@ -57,6 +57,26 @@ const CompiledLeaf& leaf(const CompiledPlan& plan, std::string_view name) {
   throw InternalError("no leaf " + std::string(name));
 }
 
+TEST(Compile, ends_where_it_is_asked_to_stop) {
+  const Layer layer;
+  std::stop_source source;
+  const CompileOptions options{.optimizer = optim::adam(0.1), .stop = source.get_token()};
+  // One that could be stopped, and is not, makes the same.
+  const auto objects = [&](const CompileOptions& with) {
+    const CompileResult compiled = compile_training_graph(layer.graph, layer.loss, with);
+    std::vector<std::vector<std::byte>> all;
+    for (const plan::Unit& unit : compiled.plan.data()->steps.at(0).plan.units)
+      all.push_back(unit.object);
+    return all;
+  };
+  EXPECT_EQ(objects(options), objects({.optimizer = optim::adam(0.1)}));
+  source.request_stop();
+  EXPECT_THAT(message_of<CompilationStopped>(
+                  [&] { compile_training_graph(layer.graph, layer.loss, options); }),
+              HasSubstr("stopped"));
+  EXPECT_THROW(compile(layer.graph, {.stop = source.get_token()}), CompilationStopped);
+}
+
 TEST(Compile, the_bytes_of_a_kernel_are_those_of_its_buffers) {
   Graph graph;
   graph.output("y", matmul(graph.input("a", {4, 8}), graph.parameter("b", {8, 2})));

@@ -245,6 +245,26 @@ TEST(Loader, batches_that_are_there_already) {
   EXPECT_FALSE(make_loader(std::vector<Batch>{})->next_batch());
 }
 
+TEST(Loader, tells_the_sizes_of_its_batches) {
+  const auto sizes = [](std::int64_t items, std::int64_t batch, bool drop_last) {
+    const Dataset set =
+        make_dataset(Array{{items, 1}, std::vector<float>(static_cast<std::size_t>(items))},
+                     Array{{items}, std::vector<std::int64_t>(static_cast<std::size_t>(items))});
+    return make_loader(set, {.batch_size = batch, .drop_last = drop_last, .threads = 0})
+        ->batch_sizes();
+  };
+  EXPECT_THAT(sizes(10, 4, false), ElementsAre(4, 2));
+  EXPECT_THAT(sizes(10, 4, true), ElementsAre(4));
+  EXPECT_THAT(sizes(8, 4, false), ElementsAre(4));
+  EXPECT_THAT(sizes(3, 4, false), ElementsAre(3));
+  EXPECT_THAT(sizes(3, 4, true), ElementsAre());
+  const auto batch = [](std::int64_t items) {
+    return Batch{{{items, 1}, std::vector<float>(static_cast<std::size_t>(items))},
+                 {{items}, std::vector<std::int64_t>(static_cast<std::size_t>(items))}};
+  };
+  EXPECT_THAT(make_loader({batch(3), batch(5), batch(3)})->batch_sizes(), ElementsAre(3, 5));
+}
+
 // A loader of someone else's.
 class CountingLoader : public Loader {
  public:

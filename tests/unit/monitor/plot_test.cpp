@@ -157,6 +157,35 @@ TEST(Smoothed, is_the_average_around_a_point) {
   EXPECT_GT(std::ranges::max(many, {}, &Point::y).y, 1e250);
 }
 
+TEST(Smoothed, few_points_stay_what_they_are) {
+  const std::vector<Point> points = {{1, 1.0}, {100, 0.02}, {200, 0.015}, {300, 0.01}};
+  EXPECT_EQ(smoothed(points), points);
+}
+
+TEST(Smoothed, a_steep_beginning_lifts_nothing_after_it) {
+  // A loss that falls at once and then lies at 0.02, give or take a bit.
+  std::vector<Point> points;
+  for (int k = 1; k <= 400; ++k)
+    points.push_back({static_cast<double>(k), k < 4 ? 2.3 / k : (k % 2 == 0 ? 0.015 : 0.025)});
+  const std::vector<Point> smooth = smoothed(points);
+  ASSERT_EQ(smooth.size(), points.size());
+  EXPECT_EQ(smooth[0].y, 2.3);
+  for (std::size_t k = 3; k < smooth.size(); ++k) EXPECT_LE(smooth[k].y, 0.025) << k;
+  for (std::size_t k = 100; k < smooth.size(); ++k) EXPECT_NEAR(smooth[k].y, 0.02, 0.002) << k;
+}
+
+TEST(Smoothed, never_leaves_the_range_of_the_points) {
+  std::mt19937_64 random(7);
+  std::vector<Point> points;
+  for (int k = 0; k < 1000; ++k)
+    points.push_back({static_cast<double>(k), static_cast<double>(random() % 1000) + 1});
+  points.back().y = 1e-3;
+  for (const Point& point : smoothed(points)) {
+    EXPECT_GE(point.y, 1e-3);
+    EXPECT_LE(point.y, 1001);
+  }
+}
+
 TEST(Chart, draws_what_it_is_given) {
   const std::string text =
       svg({.title = "A <title> & more",
@@ -242,6 +271,49 @@ TEST(RunPlots, the_loss_of_one_run) {
   EXPECT_EQ(chart.curves[0].points[4], (Point{5, 0.4}));
   EXPECT_EQ(chart.curves[3].points[1], (Point{20, 0.5}));
   expect_well_formed(svg(chart));
+}
+
+RunSeries falling_run(const std::string& name, double last) {
+  RunSeries series = run(name, false);
+  for (StepRecord& step : series.steps)
+    step.loss = 2 * std::pow(last / 2, static_cast<double>(step.global_step - 1) / 39);
+  for (EpochRecord& epoch : series.epochs)
+    epoch.avg_loss = series.steps.at(static_cast<std::size_t>(epoch.global_step - 1)).loss;
+  return series;
+}
+
+TEST(RunPlots, losses_that_span_decades_have_a_logarithmic_axis) {
+  const Chart converged = plot_runs({falling_run("a", 1e-3)}, "loss");
+  EXPECT_TRUE(converged.log_y);
+  EXPECT_EQ(converged.y_label, "loss (logarithmic)");
+  expect_well_formed(svg(converged));
+  EXPECT_THAT(svg(converged), HasSubstr(">0.01</text>"));
+  const Chart usual = plot_runs({falling_run("a", 0.2)}, "loss");
+  EXPECT_FALSE(usual.log_y);
+  EXPECT_EQ(usual.y_label, "loss");
+  // One that has converged among others that have not.
+  EXPECT_TRUE(plot_runs({falling_run("a", 0.2), falling_run("b", 1e-4)}, "loss").log_y);
+  // A loss that can be negative has no such axis, one that is 0 now and then has.
+  RunSeries negative = falling_run("a", 1e-3), zero = falling_run("a", 1e-3);
+  negative.epochs[3].avg_loss = -1;
+  zero.epochs[3].avg_loss = 0;
+  EXPECT_FALSE(plot_runs({negative}, "loss").log_y);
+  EXPECT_TRUE(plot_runs({zero}, "loss").log_y);
+  EXPECT_FALSE(plot_runs({falling_run("a", 1e-3)}, "learning_rate").log_y);
+}
+
+TEST(RunPlots, single_steps_do_not_stretch_a_logarithmic_axis) {
+  Chart chart{.title = "t",
+              .x_label = "x",
+              .y_label = "y",
+              .curves = {{"steps", {{0, 1}, {1, 1e-9}}, 0, Stroke::faint},
+                         {"smoothed", {{0, 1}, {1, 0.01}}, 0, Stroke::plain}},
+              .log_y = true};
+  const std::string text = svg(chart);
+  expect_well_formed(text);
+  EXPECT_THAT(text, HasSubstr(">0.001</text>"));
+  EXPECT_THAT(text, Not(HasSubstr(">0.0001</text>")));
+  EXPECT_THAT(text, Not(HasSubstr(">1e-5</text>")));
 }
 
 TEST(RunPlots, several_runs_over_each_other) {

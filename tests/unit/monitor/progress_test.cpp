@@ -180,6 +180,110 @@ TEST(ProgressLine, fits_into_any_width) {
   EXPECT_LE(unknown.screen.lines.back().size(), 79U);
 }
 
+TEST(ProgressLine, the_line_of_an_epoch_fits_into_any_width) {
+  const std::string whole =
+      "epoch 1/5  loss 0.5312  validation loss 0.4012  accuracy 0.8531  top5 0.9900  13.2 s  4,545 "
+      "items/s";
+  for (const bool colour : {false, true})
+    for (int width = 1; width < 130; ++width) {
+      Watched watched;
+      watched.width = width;
+      ProgressLine line(watched.options(ProgressMode::automatic, true, colour));
+      line.epoch(epoch_record(0), 5);
+      ASSERT_EQ(watched.screen.lines.size(), 2U);
+      const std::string& shown = watched.screen.lines[0];
+      EXPECT_LE(shown.size(), static_cast<std::size_t>(width - 1));
+      if (width > 64) EXPECT_THAT(shown, HasSubstr("validation loss 0.4012  accuracy 0.8531"));
+      if (width == 80)
+        EXPECT_EQ(shown, "epoch 1/5  loss 0.5312  validation loss 0.4012  accuracy 0.8531  13.2 s");
+      if (width > 24) EXPECT_THAT(shown, testing::StartsWith("epoch 1/5  loss 0.5312"));
+      if (width > 100) EXPECT_EQ(shown, whole);
+    }
+  // What goes into a file is whole.
+  Watched file;
+  file.width = 40;
+  ProgressLine(file.options(ProgressMode::automatic, false)).epoch(epoch_record(0), 5);
+  EXPECT_EQ(file.bytes, whole + "\n");
+}
+
+TEST(ProgressLine, says_what_it_is_about_while_no_steps_come) {
+  using Kind = Activity::Kind;
+  Watched watched;
+  ProgressLine line(watched.options(ProgressMode::automatic, true));
+  line.activity({.kind = Kind::compiling});
+  EXPECT_THAT(watched.screen.lines, ElementsAre("compiling"));
+  line.activity({});
+  EXPECT_THAT(watched.screen.lines, ElementsAre(""));
+  watched.now += 1;
+  show(line, 1, 10);
+  const std::string step = watched.screen.lines.back();
+  line.activity({.kind = Kind::compiling});  // at once, although nothing is due
+  EXPECT_THAT(watched.screen.lines, ElementsAre("epoch 2/5  step 11/100  loss 0.5000  compiling"));
+  line.activity({});
+  EXPECT_THAT(watched.screen.lines, ElementsAre(step));
+  line.activity({.kind = Kind::validating, .batches = 79});
+  EXPECT_THAT(watched.screen.lines, ElementsAre("epoch 2/5  validating"));
+  line.activity({.kind = Kind::validating, .batch = 1, .batches = 79});
+  EXPECT_THAT(watched.screen.lines,
+              ElementsAre("epoch 2/5  validating"));  // not ten times a second
+  watched.now += 0.2;
+  line.activity({.kind = Kind::validating, .batch = 30, .batches = 79});
+  EXPECT_THAT(watched.screen.lines, ElementsAre("epoch 2/5  validating 30/79"));
+  line.activity({});
+  line.epoch(epoch_record(1), 5);
+  EXPECT_EQ(watched.screen.lines.size(), 2U);
+  EXPECT_EQ(watched.screen.lines.back(), "");
+  // After the end of the run nothing stays.
+  line.finish();
+  line.activity({.kind = Kind::validating, .batches = 79});
+  EXPECT_EQ(watched.screen.lines.back(), "validating");
+  line.activity({});
+  EXPECT_EQ(watched.screen.lines.back(), "");
+}
+
+TEST(ProgressLine, elsewhere_it_says_so_when_a_line_is_due) {
+  using Kind = Activity::Kind;
+  Watched plain, json, none;
+  ProgressLine lines[] = {ProgressLine(plain.options(ProgressMode::plain, false)),
+                          ProgressLine(none.options(ProgressMode::none, false))};
+  ProgressLine in_json(json.options(ProgressMode::json, false));
+  for (ProgressLine* line : {&lines[0], &lines[1], &in_json}) {
+    show(*line, 0, 4);
+    line->activity({.kind = Kind::validating, .batches = 9});
+    for (Watched* watched : {&plain, &json, &none}) watched->now += 20;
+    line->activity({.kind = Kind::validating, .batch = 3, .batches = 9});
+    line->activity({});
+  }
+  EXPECT_EQ(plain.lines().size(), 2U);
+  EXPECT_EQ(plain.lines().at(1), "epoch 1/5  validating 3/9");
+  EXPECT_EQ(json.lines().size(), 2U);
+  EXPECT_EQ(json.lines().at(1),
+            "{\"event\":\"activity\",\"activity\":\"validating\",\"batch\":3,\"batches\":9}");
+  EXPECT_THAT(none.bytes, IsEmpty());
+}
+
+TEST(ProgressLine, compiling_is_no_part_of_the_time_that_is_left) {
+  Watched watched;
+  ProgressLine line(watched.options(ProgressMode::automatic, true));
+  show(line, 1, 10);
+  line.activity({.kind = Activity::Kind::compiling});
+  watched.now += 100;
+  line.activity({});
+  watched.now += 10;
+  show(line, 1, 20);
+  EXPECT_THAT(watched.screen.lines.back(), testing::EndsWith("left 6:19"));
+}
+
+TEST(ProgressLine, the_beginning_does_not_linger_in_the_average) {
+  Watched watched;
+  ProgressLine line(watched.options(ProgressMode::json, false));
+  for (int k = 0; k < 20; ++k) line.observe(k < 2 ? 2.3 : 0.02);
+  line.step(step_record(0, 19), place(20));
+  const auto event = nlohmann::json::parse(watched.bytes);
+  EXPECT_LT(event.at("smoothed_loss").get<double>(), 0.03);
+  EXPECT_GE(event.at("smoothed_loss").get<double>(), 0.02);
+}
+
 TEST(ProgressLine, colours_only_if_asked_for) {
   Watched without, with;
   ProgressLine(without.options(ProgressMode::automatic, true, false)).epoch(epoch_record(0), 5);

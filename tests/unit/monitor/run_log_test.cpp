@@ -148,6 +148,27 @@ TEST(RunLog, steps_are_logged_at_the_interval) {
   }
 }
 
+TEST(RunLog, by_itself_the_interval_grows_with_the_run) {
+  const TemporaryFolder folder;
+  const RunLog log(folder.path(), RunLogOptions{});
+  std::vector<std::int64_t> due;
+  for (std::int64_t step = 1; step <= 20000; ++step)
+    if (log.step_is_due(step)) due.push_back(step);
+  const auto rows_until = [&](std::int64_t step) {
+    return std::ranges::upper_bound(due, step) - due.begin();
+  };
+  EXPECT_EQ(rows_until(60), 60);  // a short run has them all
+  EXPECT_EQ(rows_until(99), 99);
+  EXPECT_EQ(rows_until(1000), 275);
+  EXPECT_EQ(rows_until(5000), 400);
+  EXPECT_EQ(rows_until(20000), 550);
+  // Never further apart than a fiftieth of the way, nor than 100 steps.
+  for (std::size_t k = 1; k < due.size(); ++k) {
+    const std::int64_t apart = due[k] - due[k - 1];
+    EXPECT_LE(apart, std::clamp<std::int64_t>(due[k] / 50, 1, 100)) << due[k];
+  }
+}
+
 TEST(RunLog, reads_back_the_same_bits_from_both_files) {
   const TemporaryFolder folder;
   RunLog log(folder.path(), options(1));

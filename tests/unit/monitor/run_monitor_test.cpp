@@ -2,8 +2,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cmath>
 #include <filesystem>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <thread>
 
 #include "io/file.h"
 #include "monitor/run_series.h"
@@ -169,6 +174,52 @@ TEST(RunMonitor, time_of_an_epoch_counts_what_was_before_the_interruption) {
   EXPECT_EQ(document.at("epoch_items"), 48);
   EXPECT_GT(document.at("epoch_seconds").get<double>(), 0);
   EXPECT_TRUE(document.at("log").contains("metrics.csv"));
+}
+
+// Waits before its third and fourth batch.
+class HaltingLoader : public tests::FixedLoader {
+ public:
+  using FixedLoader::FixedLoader;
+  std::optional<data::Batch> next_batch() override {
+    if (++calls_ == 3 || calls_ == 4) std::this_thread::sleep_for(std::chrono::milliseconds(40));
+    return FixedLoader::next_batch();
+  }
+
+ private:
+  int calls_ = 0;
+};
+
+TEST(RunMonitor, the_rates_of_a_row_are_those_since_the_row_before) {
+  const TemporaryFolder folder;
+  Trainer trainer(mlp_graph, 8, {.optimizer = optim::sgd(0.01)});
+  trainer.add_callback(
+      std::make_shared<RunMonitor>(RunMonitorOptions{.progress = {.mode = ProgressMode::none},
+                                                     .folder = folder.path(),
+                                                     .log = {.log_interval = 2}}));
+  HaltingLoader loader(tests::random_batches(6, 8));
+  trainer.train(loader, 1);
+  const RunSeries series = read_run(folder.path());
+  ASSERT_EQ(series.steps.size(), 4U);  // 1, 2, 4, 6
+  EXPECT_LE(series.steps[2].items_per_second.value(), 16 / 0.08);
+  EXPECT_GT(series.steps[2].wait_share.value(), 0);
+  std::set<double> rates;
+  for (const StepRecord& step : series.steps) rates.insert(step.items_per_second.value());
+  EXPECT_EQ(rates.size(), 4U);
+}
+
+TEST(RunMonitor, an_epoch_without_a_loss_says_so) {
+  const TemporaryFolder folder;
+  const auto nan = std::numeric_limits<float>::quiet_NaN();
+  Trainer trainer(tests::mean_graph, 2,
+                  {.optimizer = optim::sgd(0.1), .non_finite = NonFinite::skip});
+  trainer.add_callback(std::make_shared<RunMonitor>(
+      RunMonitorOptions{.progress = {.mode = ProgressMode::none}, .folder = folder.path()}));
+  tests::FixedLoader loader({tests::constant_batch(2, nan)});
+  tests::logged(logging::Level::warning, [&] { trainer.train(loader, 1); });
+  EXPECT_THAT(io::read_file(folder.path() / "metrics.jsonl"), HasSubstr("\"loss\":\"nan\""));
+  const RunSeries series = read_run(folder.path());
+  ASSERT_EQ(series.epochs.size(), 1U);
+  EXPECT_TRUE(std::isnan(series.epochs[0].avg_loss));
 }
 
 TEST(RunMonitor, a_position_that_is_none_is_refused) {

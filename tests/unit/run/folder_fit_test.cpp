@@ -143,6 +143,11 @@ TEST(RunConfig, is_read_from_a_file_and_values_on_top) {
   EXPECT_EQ(config.optimizer.name, "sgd");
   EXPECT_EQ(config.output.folder, "runs/lenet-fashion-mnist");
   EXPECT_THROW(read_config("", {"epoch=4"}), TypeError);
+  EXPECT_EQ(read_config("", {}).output.log_interval, std::nullopt);
+  EXPECT_EQ(read_config("", {"output.log_interval=auto"}).output.log_interval, std::nullopt);
+  EXPECT_EQ(read_config("", {"output.log_interval=50"}).output.log_interval, 50);
+  EXPECT_THROW(read_config("", {"output.log_interval=0"}), TypeError);
+  EXPECT_THROW(read_config("", {"output.log_interval=often"}), TypeError);
 }
 
 }  // namespace

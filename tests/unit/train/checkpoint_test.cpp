@@ -214,9 +214,9 @@ TEST_F(Checkpoints, keep_every_number_of_the_state_exactly) {
   state.global_steps = std::numeric_limits<std::int64_t>::max();
   state.skipped = 6;
   state.loss_sum = 0.1 + 0.2;
-  state.items = 7;
+  state.labels = 7;
   state.window_loss = -std::numeric_limits<double>::denorm_min();
-  state.window_items = 8;
+  state.window_labels = 8;
   state.window_batches = 2;
   Evaluation evaluation{9, 1.0 / 3, {{"accuracy", 0.7}, {"r2", -double{INFINITY}}}, {}};
   evaluation.confusion.emplace(3);
