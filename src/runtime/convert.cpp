@@ -126,10 +126,18 @@ void decode_span(DType dtype, const std::byte* from, std::span<To> to) {
   });
 }
 
+// Rounding is for whoever gives the numbers: here it would go unnoticed.
+std::string remedy(DType from, DType to) {
+  if (is_float(from) && to == DType::f32)
+    return "round them first: std::vector<float>, NumPy's astype('float32'), or data::Scale{1} "
+           "among the transforms of a loader";
+  return fmt::format("convert them to {} first", dtype_name(to));
+}
+
 [[noreturn]] void refuse_dtype(const Receiver& receiver, DType from, const Type& to) {
-  throw TypeError(fmt::format("{} '{}' is {}: {} numbers were given, which are not all exact as {}",
-                              receiver.kind, receiver.name, to.str(), dtype_name(from),
-                              dtype_name(to.dtype)));
+  throw TypeError(fmt::format(
+      "{} '{}' is {}: {} numbers were given, which are not all exact as {}; {}", receiver.kind,
+      receiver.name, to.str(), dtype_name(from), dtype_name(to.dtype), remedy(from, to.dtype)));
 }
 
 template <class T>
@@ -236,7 +244,7 @@ void in_parts(DType dtype, std::span<const std::byte> bytes, Action&& action) {
   for (std::size_t done = 0; done < bytes.size() / size; done += kPart) {
     const std::size_t count = std::min(kPart, bytes.size() / size - done);
     action(done, ir::from_bytes({dtype, {static_cast<std::int64_t>(count)}},
-                                 bytes.subspan(done * size, count * size)));
+                                bytes.subspan(done * size, count * size)));
   }
 }
 
