@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
+#include <memory>
 #include <system_error>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "base/text.h"
 #include "pantala/error.h"
 #include "pantala/trainer.h"
+#include "tools/help.h"
 #include "tools/manual.h"
 
 namespace pantala::tools {
@@ -83,6 +85,7 @@ int run_command(int argc, char** argv) {
   try {
     logging::configure(logging::options_of(std::getenv("PANTALA_LOG"), std::getenv("NO_COLOR")));
     CLI::App app{"Pantala trains neural networks.", "pantala"};
+    app.formatter(std::make_shared<HelpFormatter>());  // verbs inherit it
     app.set_version_flag("--version", "pantala " PANTALA_VERSION);
     app.add_flag("--man")->description("Print the manual page: pantala --man | man -l -");
     app.allow_extras()->require_subcommand(0, 1);

@@ -5,16 +5,32 @@
 #include <CLI/CLI.hpp>
 
 #include "pantala/error.h"
+#include "tools/help.h"
 
 namespace pantala::tools {
 
 namespace {
 
-// "Passes over the training set; a whole number from 1"
-std::string help_of(const run::KeyFlag& flag) {
+const run::Key* key_of(const run::KeyFlag& flag) {
   for (const run::Key& key : run::config_keys())
-    if (key.name == flag.key) return fmt::format("{}; {} ({})", key.help, key.rule, key.name);
-  return fmt::format("The learning rate; the optimizer's own if not given ({})", flag.key);
+    if (key.name == flag.key) return &key;
+  return nullptr;  // an option of the optimizer
+}
+
+// In the manual "Passes over the training set; a whole number from 1 (epochs)".
+std::string help_of(const run::KeyFlag& flag) {
+  const run::Key* key = key_of(flag);
+  if (!key) return fmt::format("{} ({})", flag.help, flag.key);
+  return described(flag.help.empty() ? key->help : flag.help,
+                   fmt::format("{}; {} ({})", key->help, key->rule, key->name));
+}
+
+// Under which title --help has it.
+std::string group_of(const run::KeyFlag& flag) {
+  const run::Key* key = key_of(flag);
+  if (flag.key.starts_with("model.")) return "Model";
+  if (flag.key.starts_with("data.")) return "Data";
+  return key && key->effect == run::Effect::running ? "Running" : "Training";
 }
 
 }  // namespace
@@ -42,7 +58,8 @@ std::shared_ptr<ConfigFlags> add_config_flags(CLI::App& verb) {
           [flags](const std::vector<std::string>& sets) {
             flags->sets.insert(flags->sets.end(), sets.begin(), sets.end());
           },
-          "Any key of the config: --set optimizer.weight_decay=0.01; can be given several times")
+          "Any key of the config, such as --set optimizer.weight_decay=0.01; can be given several "
+          "times")
       ->type_name("KEY=VALUE")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
@@ -52,7 +69,8 @@ std::shared_ptr<ConfigFlags> add_config_flags(CLI::App& verb) {
             flag.flag,
             [flags, name = flag.flag](const std::string& text) { flags->of[name] = text; },
             help_of(flag))
-        ->type_name("VALUE");
+        ->type_name("VALUE")
+        ->group(group_of(flag));
   return flags;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tools/command.h"
+#include "tools/help.h"
 
 namespace pantala::tools {
 
@@ -98,7 +99,7 @@ std::vector<const CLI::App*> verbs_of(const CLI::App& command) {
 std::string entry(const CLI::Option& option, bool positional) {
   const CLI::Formatter words;  // those of --help
   return entry(words.make_option_name(&option, positional), words.make_option_opts(&option),
-               words.make_option_desc(&option));
+               full_text(option.get_description()));
 }
 
 // Arguments, then the groups of options in the order of their first options.

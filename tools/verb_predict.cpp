@@ -1,22 +1,19 @@
 // pantala predict: the class, or the numbers, of every item, by the model of a run.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <cmath>
 #include <memory>
 #include <optional>
 #include <span>
 
-#include "base/text.h"
 #include "io/file.h"
-#include "io/json.h"
 #include "pantala/error.h"
 #include "run/run_data.h"
+#include "run/sources/labels.h"
 #include "run/sources/source.h"
 #include "run/trained.h"
 #include "tools/command.h"
+#include "tools/predict/lines.h"
 #include "tools/process.h"
 
 namespace pantala::tools {
@@ -24,117 +21,81 @@ namespace pantala::tools {
 namespace {
 
 struct PredictOptions {
-  std::string run, checkpoint = "last", data, out;
+  std::string run, checkpoint = "last", out;
+  std::vector<std::string> data;
   std::int64_t limit = 0;
   int threads = 0;
-  bool json = false, csv = false;
-};
-
-// What a prediction is of.
-struct Item {
-  std::int64_t number = 0;
-  std::string file;                      // of an image
-  std::optional<std::int64_t> position;  // of an item whose positions have a class each
-};
-
-struct Prediction {
-  std::int64_t klass = 0;
-  std::string name;
-  double probability = 0;
+  LineOptions lines;
 };
 
 data::Dataset open_items(const PredictOptions& options, const run::Trained& trained) {
-  if (!run::is_items_file(options.data))
-    run::make_config({{"data.source", options.data, "--data"}});  // checks it
-  return run::open_items_for_model(options.data, trained.config, trained.facts);
+  if (options.data.size() > 1)
+    return run::open_images_for_model(options.data, trained.config, trained.facts);
+  const std::string& source = options.data[0];
+  if (!run::is_items_file(source))
+    run::make_config({{"data.source", source, "--data"}});  // checks it
+  return run::open_items_for_model(source, trained.config, trained.facts, options.lines.truth);
 }
 
-// The most likely class; of equal ones the first. A row with a NaN or without a largest number has
-// none.
-Prediction predict_item(std::span<const float> logits, const run::DataFacts& facts) {
-  Prediction result{.klass = -1, .name = "", .probability = 0};
-  if (std::any_of(logits.begin(), logits.end(), [](float x) { return std::isnan(x); }))
-    return result;
-  const auto best = std::max_element(logits.begin(), logits.end());
-  if (!std::isfinite(*best)) return result;
-  double sum = 0;
-  for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - *best);
-  result.klass = best - logits.begin();
-  result.probability = 1 / sum;
-  if (const auto k = static_cast<std::size_t>(result.klass); k < facts.names.size())
-    result.name = facts.names[k];
-  return result;
-}
-
-// A field as CSV readers want it.
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string out = "\"";
-  for (const char c : text) out += c == '"' ? "\"\"" : std::string(1, c);
-  return out + '"';
-}
-
-std::string class_line(const Item& item, const Prediction& p, const PredictOptions& options) {
-  if (options.json) {
-    io::OrderedJson json{{"item", item.number}};
-    if (item.position) json["position"] = *item.position;
-    json["class"] = p.klass;
-    if (!p.name.empty()) json["name"] = p.name;
-    json["probability"] = p.probability;
-    if (!item.file.empty()) json["file"] = item.file;
-    return json.dump(-1, ' ', false, io::OrderedJson::error_handler_t::replace) + "\n";
+// The fields of a table as they stand there, or the numbers of items that are rows.
+class Inputs {
+ public:
+  explicit Inputs(const data::Dataset& set) : set_(set) {
+    if (set.rows) {
+      for (std::size_t k = 0; k < set.columns.size(); ++k)
+        names_.push_back(set.columns[k].name.empty() ? fmt::format("input{}", k)
+                                                     : set.columns[k].name);
+      return;
+    }
+    if (!set.data || set.data->shape.rank() != 2)
+      throw TypeError(fmt::format("--inputs shows the fields of rows; the items of {} are {}",
+                                  set.name, set.item_form().str()));
+    for (std::int64_t k = 0; k < set.data->shape[1]; ++k)
+      names_.push_back(fmt::format("input{}", k));
   }
-  const std::string file = item.file.empty() ? "" : "," + csv_field(item.file);
-  if (options.csv)
-    return fmt::format("{}{},{},{},{}{}\n", item.number,
-                       item.position ? fmt::format(",{}", *item.position) : "", p.klass,
-                       csv_field(p.name), exact(p.probability), file);
-  return fmt::format("{:6}{}  {:3} {:<16} {:6.2f} %{}{}\n", item.number,
-                     item.position ? fmt::format(" {:6}", *item.position) : "", p.klass, p.name,
-                     100 * p.probability, item.file.empty() ? "" : "  ", item.file);
-}
 
-// Floats are written with as many digits as they need; JSON has null for those that are not finite.
-std::string number_line(const Item& item, std::span<const float> numbers,
-                        const PredictOptions& options) {
-  if (options.json) {
-    io::OrderedJson json{{"item", item.number}};
-    if (numbers.size() == 1)
-      json["prediction"] = numbers[0];
-    else
-      json["prediction"] = std::vector<float>(numbers.begin(), numbers.end());
-    return json.dump() + "\n";
+  const std::vector<std::string>& names() const { return names_; }
+  std::vector<std::string> of(std::size_t item) const {
+    std::vector<std::string> texts;
+    for (std::size_t k = item * names_.size(); k < (item + 1) * names_.size(); ++k)
+      texts.push_back(set_.rows ? set_.rows->fields[k]
+                                : std::visit([&](const auto& v) { return fmt::to_string(v[k]); },
+                                             set_.data->values));
+    return texts;
   }
-  if (options.csv) return fmt::format("{},{}\n", item.number, fmt::join(numbers, ","));
-  std::string line = fmt::format("{:6} ", item.number);
-  for (const float number : numbers) line += fmt::format(" {:12}", number);
-  return line + "\n";
-}
 
-std::string csv_header(const run::DataFacts& facts, bool files) {
-  if (facts.positions > 0) return "item,position,class,name,probability\n";
-  if (facts.task() == zoo::Task::classification)
-    return files ? "item,class,name,probability,file\n" : "item,class,name,probability\n";
-  if (facts.targets == 1) return "item,prediction\n";
-  std::string header = "item";
-  for (std::int64_t k = 0; k < facts.targets; ++k) header += fmt::format(",prediction{}", k);
-  return header + "\n";
-}
+ private:
+  const data::Dataset& set_;
+  std::vector<std::string> names_;
+};
 
-// The lines of one item.
-std::string item_lines(Item item, std::span<const float> values, const run::DataFacts& facts,
-                       const PredictOptions& options) {
-  if (facts.task() == zoo::Task::regression) return number_line(item, values, options);
-  if (facts.positions == 0) return class_line(item, predict_item(values, facts), options);
-  std::string lines;
-  const std::size_t classes = values.size() / static_cast<std::size_t>(facts.positions);
-  for (std::int64_t position = 0; position < facts.positions; ++position) {
-    item.position = position;
-    const auto row = values.subspan(static_cast<std::size_t>(position) * classes, classes);
-    lines += class_line(item, predict_item(row, facts), options);
+// What is known of the items of a data set.
+class KnownItems {
+ public:
+  KnownItems(const data::Dataset& set, const run::DataFacts& facts, const LineOptions& wanted)
+      : set_(set) {
+    if (wanted.inputs) inputs_.emplace(set);
+    if (wanted.truth) truth_ = run::truth_texts(set, facts);
   }
-  return lines;
-}
+
+  std::vector<std::string> input_names() const {
+    return inputs_ ? inputs_->names() : std::vector<std::string>();
+  }
+  Item at(std::size_t item) const {
+    const auto number = static_cast<std::int64_t>(item);
+    const std::size_t width = truth_.size() / static_cast<std::size_t>(set_.size());
+    const auto truth = truth_.begin() + static_cast<std::ptrdiff_t>(item * width);
+    return {.number = set_.rows ? set_.rows->numbers[item] : number,
+            .file = set_.data_source ? set_.data_source->item_name(number) : "",
+            .truth = {truth, truth + static_cast<std::ptrdiff_t>(width)},
+            .inputs = inputs_ ? inputs_->of(item) : std::vector<std::string>()};
+  }
+
+ private:
+  const data::Dataset& set_;
+  std::optional<Inputs> inputs_;
+  std::vector<std::string> truth_;
+};
 
 std::string predict(const PredictOptions& options) {
   run::Trained trained = run::open_trained(run::open_run_folder(options.run),
@@ -143,19 +104,18 @@ std::string predict(const PredictOptions& options) {
   data::Dataset set = open_items(options, trained);
   if (options.limit > 0 && options.limit < set.size()) set = data::slice(set, 0, options.limit);
   const auto loader = run::open_loader(set, trained.config, facts, run::Use::evaluation);
-  const data::ItemSource* files = set.data_source.get();
-  std::string text = options.csv ? csv_header(facts, files != nullptr) : "";
-  Item item;
+  LineOptions wanted = options.lines;
+  wanted.files = set.data_source != nullptr;
+  const KnownItems known(set, facts, wanted);
+  const PredictionLines lines(facts, wanted, known.input_names());
+  std::string text = lines.header();
+  std::size_t item = 0;
   while (const std::optional<data::Batch> batch = loader->next_batch()) {
     const data::Array outputs = trained.trainer.predict(batch->data);
     const auto& values = std::get<std::vector<float>>(outputs.values);
     const std::size_t width = values.size() / static_cast<std::size_t>(batch->items());
-    for (std::size_t k = 0; k < values.size(); k += width) {
-      const std::span<const float> row = std::span(values).subspan(k, width);
-      if (files) item.file = files->item_name(item.number);
-      text += item_lines(item, row, facts, options);
-      ++item.number;
-    }
+    for (std::size_t k = 0; k < values.size(); k += width)
+      text += lines.lines(known.at(item++), std::span(values).subspan(k, width));
   }
   return text;
 }
@@ -165,7 +125,12 @@ std::string predict(const PredictOptions& options) {
 Run predict_verb(CLI::App& verb) {
   const auto options = std::make_shared<PredictOptions>();
   verb.add_option("RUN", options->run, "The folder of a run")->required();
-  verb.add_option("--data", options->data, run::item_source_rule())->required();
+  verb.add_option("--data", options->data,
+                  run::item_source_rule() + "; several images: --data for each")
+      ->required()
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->take_all();
   verb.add_option("--checkpoint", options->checkpoint,
                   "last, best (by the run's checkpoint.metric), or the name of one")
       ->capture_default_str();
@@ -175,8 +140,18 @@ Run predict_verb(CLI::App& verb) {
   verb.add_option("--threads", options->threads, "Threads that compute; 0: as in the run")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
-  const auto json = verb.add_flag("--json", options->json, "One JSON object a line");
-  verb.add_flag("--csv", options->csv, "A table with a header")->excludes(json);
+  verb.add_option("--top-k", options->lines.top_k, "So many classes, the most likely ones")
+      ->check(CLI::Range(std::int64_t{1}, run::DataFacts::kMaxClasses))
+      ->capture_default_str();
+  verb.add_flag("--probabilities", options->lines.probabilities,
+                "The probabilities of all classes");
+  verb.add_flag("--truth", options->lines.truth,
+                "The label beside the prediction, where the data have one; of an image the class "
+                "whose name a folder of its path has");
+  verb.add_flag("--inputs", options->lines.inputs,
+                "The fields of a table, or the numbers of rows, beside the prediction");
+  const auto json = verb.add_flag("--json", options->lines.json, "One JSON object a line");
+  verb.add_flag("--csv", options->lines.csv, "A table with a header")->excludes(json);
   verb.add_option("--out", options->out, "Write to this file instead of standard output");
   verb.footer(
       "A line per item: its number, the class, the name of the class if it has one, and its\n"
@@ -187,7 +162,8 @@ Run predict_verb(CLI::App& verb) {
       "with.\n"
       "Examples:\n"
       "  pantala predict runs/lenet-fashion-mnist --data fashion-mnist --limit 10\n"
-      "  pantala predict runs/mlp-iris --data new.npy --csv --out classes.csv");
+      "  pantala predict runs/mlp-iris --data new.npy --csv --out classes.csv\n"
+      "  pantala predict runs/resnet18-pets --data cat.jpg --top-k 3");
   return [options] {
     const std::string text = predict(*options);
     if (options->out.empty())

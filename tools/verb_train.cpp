@@ -21,12 +21,13 @@ namespace {
 
 constexpr const char* kExamples =
     "Examples:\n"
-    "  pantala train                                    lenet on Fashion-MNIST, 5 epochs\n"
+    "  pantala train                                lenet on Fashion-MNIST, 5 epochs\n"
     "  pantala train --model mlp --data csv:iris.csv --epochs 50 --lr 0.01\n"
     "  pantala train run.toml --set optimizer.weight_decay=0.01 --out runs/decay\n"
-    "  pantala train run.toml --dry-run                 what it would do\n"
-    "The same command again continues a run that was interrupted. Ctrl-C saves and ends it, a\n"
-    "second Ctrl-C ends it at once; SIGUSR1 saves and goes on. All keys: pantala train --keys";
+    "  pantala train run.toml --dry-run             what it would do\n"
+    "The same command again continues a run that was interrupted. Ctrl-C saves and\n"
+    "ends it, a second Ctrl-C ends it at once; SIGUSR1 saves and goes on.\n"
+    "All keys: pantala train --keys; all options at length: pantala --man | man -l -";
 
 struct TrainOptions {
   bool resume = false, restart = false, dry_run = false, json = false, keys = false;

@@ -1,5 +1,6 @@
 // Data for training: arrays in their own types, data sets, transforms, and loaders that hand out
-// batches. Files are read by the functions below (IDX, CSV, NPY, NPZ, PNG and JPEG, tokens); every
+// batches. Files are read by the functions below (IDX, CSV, NPY, NPZ, safetensors, PNG and
+// JPEG, tokens); every
 // mistake in them is a ParseError that names file and place.
 #pragma once
 
@@ -50,7 +51,15 @@ struct Batch {
 struct Column {
   std::string name;                // "" if it has none
   std::vector<std::string> texts;  // of a column of text: what its numbers 0, 1, ... stand for
+  bool one_hot = false;            // it is a column of data per text, 1 for items that have it
   friend bool operator==(const Column&, const Column&) = default;
+};
+
+// What a table says of its items, as it stands there, for those who show it.
+struct TableRows {
+  std::vector<std::int64_t> numbers;  // of the items among the lines of data, from 0
+  std::vector<std::string> fields;    // of the columns, item by item
+  std::vector<std::string> labels;    // empty if there is no such column
 };
 
 // Items that are made when a batch wants them, by the thread that makes the batch: data sets need
@@ -76,6 +85,7 @@ struct Dataset {
   std::vector<Column> columns;       // of the data, if they come from a table
   // Each stands for the array that is not there.
   std::shared_ptr<const ItemSource> data_source = {}, label_source = {};
+  std::shared_ptr<const TableRows> rows = {};  // of a table, if somebody wanted to have them
 
   std::int64_t size() const;
   ItemForm item_form() const, label_form() const;  // TypeError if there are none
@@ -133,6 +143,18 @@ struct RandomResizedCrop {
 struct RandomFlip {  // of the last axis
   double p = 0.5;
 };
+// torchvision's ColorJitter: factors of brightness, contrast and saturation from [1 - x, 1 + x],
+// not below 0, and a turn of the hue from [-x, x] (of 1; at most 0.5), in a random order. Of bytes,
+// or of f32 in [0, 1] (ValueError for others), with 1 or 3 channels; one has neither saturation nor
+// hue.
+struct ColorJitter {
+  double brightness = 0, contrast = 0, saturation = 0, hue = 0;
+};
+// By an angle from [-degrees, degrees] about the middle of the last two axes; bilinear, what comes
+// from outside is 0.
+struct RandomRotation {
+  double degrees = 0;
+};
 // Of the first axis: one channel is repeated; red, green and blue become gray (ITU-R 601, for bytes
 // as Pillow rounds it) for 1.
 struct Channels {
@@ -141,8 +163,9 @@ struct Channels {
 struct OneHot {  // of the label: an f32 vector
   std::int64_t classes = 0;
 };
-using Transform = std::variant<Scale, Normalize, Reshape, Pad, Resize, RandomCrop, CenterCrop,
-                               RandomResizedCrop, RandomFlip, Channels, OneHot>;
+using Transform =
+    std::variant<Scale, Normalize, Reshape, Pad, Resize, RandomCrop, CenterCrop, RandomResizedCrop,
+                 RandomFlip, ColorJitter, RandomRotation, Channels, OneHot>;
 
 // --- loaders
 class Loader {
@@ -199,9 +222,24 @@ Array read_npy(const std::filesystem::path& path);
 Array read_npz(const std::filesystem::path& path, const std::string& name);
 std::vector<std::string> npz_names(const std::filesystem::path& path);
 void write_npy(const std::filesystem::path& path, const Array& array);
+// A tensor of what Weights::open() takes: f16 and bf16 as f32, bools as u8, others as Weights has
+// them.
+Array read_safetensors(const std::filesystem::path& path, const std::string& name);
+std::vector<std::string> safetensors_names(const std::filesystem::path& path);
+
+// What becomes of a line of a table in which a field is empty, or one of NA, N/A, n/a, NaN, nan,
+// NULL, null, None and ? without quotes.
+enum class Missing : std::uint8_t {
+  error,
+  drop,  // it is left out
+  // A number is NaN, for the caller to replace. A text counts as it is: the empty one, too.
+  keep,
+};
 
 struct CsvOptions {
-  char separator = ',';
+  // Not set: the one of ',', ';', tab and '|' by which all of the first lines have equally many
+  // fields, at least two; TypeError if that is true of ',' and of another one.
+  std::optional<char> separator = ',';
   // Not set: there is one if a name stands above a number, or if the first line has only names.
   std::optional<bool> header = {};
   std::string label = "";  // column, by name or by number from 0; "": the last one
@@ -210,6 +248,12 @@ struct CsvOptions {
   std::vector<Column> like = {};
   // The file may have the columns of `like` alone; the labels are all 0 then.
   bool label_may_lack = false;
+  Missing missing = Missing::error;  // not of a label: that may only be in a line that is left out
+  // Columns of text that become one column per text each: by name, by number from 0, or by a
+  // pattern ("*": all). What is named exactly is text even if it looks like numbers. With `like`
+  // the columns are those that it says.
+  std::vector<std::string> one_hot = {};
+  bool keep_rows = false;  // in Dataset::rows
 };
 // Columns of numbers become f32 data; a column of text becomes its class numbers in order of first
 // appearance (for the label: also names in `classes`). The first field of a column decides. Labels
@@ -254,8 +298,11 @@ struct ImageSets {
 ImageSets read_image_sets(const std::filesystem::path& folder, const ImageOptions& options = {});
 // By its extension.
 bool is_image_name(const std::filesystem::path& path);
-// A file, or all images below a folder in the order of their paths; the labels are all 0.
+// A file, or all images below a folder in the order of their paths; the labels are all 0. Items are
+// called as they are below the folder; a single file, and those of a list, by their paths.
 Dataset read_images(const std::filesystem::path& path, const ImageOptions& options = {});
+Dataset read_images(const std::vector<std::filesystem::path>& files,
+                    const ImageOptions& options = {});
 
 // --- tokens
 

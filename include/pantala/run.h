@@ -52,11 +52,14 @@ struct RunConfig {
     std::int64_t crop_pad = 0;
     std::int64_t resize = 0, crop = 0, channels = 0;
     double random_area = 0;
+    double rotate = 0;  // degrees
+    double jitter_brightness = 0, jitter_contrast = 0, jitter_saturation = 0, jitter_hue = 0;
     std::int64_t sequence = 128, stride = 0, vocabulary = 0;
     std::string token_type = "u16";
     bool drop_last = false;
     std::int64_t threads = 1, prefetch = 4;
     std::string label;
+    std::string separator = "auto", missing = "error", onehot;
     std::int64_t subset = 0;
   } data;
   struct {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace pantala {
 
@@ -24,6 +25,20 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
     }
   return d[a.size()][b.size()];
 }
+
+// Words that look alike and mean the opposite: who writes one did not mean the other.
+constexpr std::pair<std::string_view, std::string_view> kOpposites[] = {{"freeze", "fresh"},
+                                                                        {"frozen", "fresh"}};
+
+bool are_opposites(std::string_view name, std::string_view candidate) {
+  const auto has = [](std::string_view text, std::string_view word) {
+    return text.find(word) != std::string_view::npos;
+  };
+  for (const auto& [one, other] : kOpposites)
+    if ((has(name, one) && has(candidate, other)) || (has(name, other) && has(candidate, one)))
+      return true;
+  return false;
+}
 }  // namespace
 
 std::string nearest(std::string_view name, std::span<const std::string> candidates) {
@@ -33,7 +48,7 @@ std::string nearest(std::string_view name, std::span<const std::string> candidat
   for (const std::string& candidate : candidates) {
     const std::size_t gap = candidate.size() > name.size() ? candidate.size() - name.size()
                                                            : name.size() - candidate.size();
-    if (gap >= best_distance) continue;
+    if (gap >= best_distance || are_opposites(name, candidate)) continue;
     const std::size_t distance = edit_distance(name, candidate);
     if (distance < best_distance) {
       best_distance = distance;
@@ -71,6 +86,19 @@ std::string in_quotes(std::string_view text) {
 
 std::string counted(std::size_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+std::vector<std::string> comma_parts(std::string_view text) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(','), text.size());
+    std::string part(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    part.erase(0, part.find_first_not_of(' '));
+    part.erase(part.find_last_not_of(' ') + 1);
+    if (!part.empty()) parts.push_back(std::move(part));
+  }
+  return parts;
 }
 
 std::string base_name(std::string_view path) {

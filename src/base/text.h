@@ -19,6 +19,8 @@ std::string exact(double value);
 std::string in_quotes(std::string_view text);
 // "1 input", "2 inputs".
 std::string counted(std::size_t count, std::string_view noun);
+// "fc.*, layer4.*" in its parts, without the spaces around them.
+std::vector<std::string> comma_parts(std::string_view text);
 std::string base_name(std::string_view path);
 // Shell-style match: * stands for any run of characters, ? for one.
 bool glob_match(std::string_view pattern, std::string_view text);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "base/text.h"
@@ -20,6 +21,18 @@ constexpr std::size_t kMaxWholeDigits = 15;              // exact in f64
 
 std::string shown(std::string_view text) {
   return text.size() <= kShown ? in_quotes(text) : in_quotes(text.substr(0, kShown)) + "...";
+}
+
+// "-1,5"
+bool has_decimal_comma(std::string_view text) {
+  if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
+  const std::size_t comma = text.find(',');
+  const auto digits = [](std::string_view part) {
+    return !part.empty() &&
+           std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
+  };
+  return comma != std::string_view::npos && digits(text.substr(0, comma)) &&
+         digits(text.substr(comma + 1));
 }
 
 }  // namespace
@@ -44,12 +57,19 @@ bool is_whole_number(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-CsvColumn::CsvColumn(std::string file, std::string name, std::vector<std::string> known)
-    : file_(std::move(file)),
-      name_(std::move(name)),
-      all_known_(!known.empty()),
-      kind_(all_known_ ? FieldKind::text : FieldKind::empty),
-      names_(std::move(known)) {
+bool is_missing(const io::CsvField& field) {
+  constexpr std::string_view kWords[] = {"",    "NA",   "N/A",  "n/a",  "NaN",
+                                         "nan", "NULL", "null", "None", "?"};
+  return !field.quoted &&
+         std::find(std::begin(kWords), std::end(kWords), field.text) != std::end(kWords);
+}
+
+CsvColumn::CsvColumn(std::string file, std::string name, ColumnRule rule)
+    : file_(std::move(file)), name_(std::move(name)), rule_(std::move(rule)) {
+  using Holds = ColumnRule::Holds;
+  if (rule_.holds == Holds::numbers) kind_ = FieldKind::number;
+  if (rule_.holds == Holds::known_texts || rule_.holds == Holds::texts) kind_ = FieldKind::text;
+  names_ = std::move(rule_.texts);
   for (std::size_t k = 0; k < names_.size(); ++k) numbers_.emplace(names_[k], k);
 }
 
@@ -59,15 +79,22 @@ void CsvColumn::fail(std::int64_t line, std::string_view why) const {
 
 double CsvColumn::take(const io::CsvField& from, std::int64_t line) {
   const std::string_view text = from.text;
-  if (all_known_) return name_number(text, line);
+  if (rule_.holds == ColumnRule::Holds::known_texts || rule_.holds == ColumnRule::Holds::texts)
+    return name_number(text, line);
   const Field field = classify(text);
+  const bool missing = rule_.keep_missing && is_missing(from);
   if (kind_ == FieldKind::empty) {
-    if (field.kind == FieldKind::empty) {
+    if (missing || field.kind == FieldKind::empty) {
       if (empty_line_ == 0) empty_line_ = line;
-      return 0;
+      ++undecided_;
+      return name_number(text, line);  // if it is to be one
     }
     decide(field.kind == FieldKind::not_finite ? FieldKind::number : field.kind, text, line);
   }
+  if (field.kind == FieldKind::text && !from.quoted && has_decimal_comma(text))
+    fail(line, fmt::format("{} is a number with a decimal comma; write a point, or put it in "
+                           "quotes if it is a name",
+                           shown(text)));
   if (holds_names()) {
     if (field.kind == FieldKind::number && !from.quoted)
       fail(line, fmt::format("{} in a column of names (line {} has {}); put it in quotes if it is "
@@ -75,10 +102,17 @@ double CsvColumn::take(const io::CsvField& from, std::int64_t line) {
                              text, first_line_, first_));
     return name_number(text, line);
   }
+  if (missing) return std::numeric_limits<double>::quiet_NaN();
+  return take_number(field, text, line);
+}
+
+double CsvColumn::take_number(const Field& field, std::string_view text, std::int64_t line) const {
   switch (field.kind) {
     case FieldKind::empty:
       fail(line, "an empty field in a column of numbers");
     case FieldKind::text:
+      if (rule_.holds == ColumnRule::Holds::numbers)
+        fail(line, "text; the model was made for numbers in this column");
       fail(line, fmt::format("{} in a column of numbers (line {} has {})", shown(text), first_line_,
                              first_));
     case FieldKind::not_finite:
@@ -93,13 +127,15 @@ void CsvColumn::decide(FieldKind kind, std::string_view text, std::int64_t line)
   kind_ = kind;
   first_ = shown(text);
   first_line_ = line;
-  if (empty_line_ == 0) return;
-  if (kind == FieldKind::number) fail(empty_line_, "an empty field in a column of numbers");
-  name_number("", empty_line_);  // the fields before this one
+  if (kind != FieldKind::number) return;
+  if (empty_line_ > 0 && !rule_.keep_missing)
+    fail(empty_line_, "an empty field in a column of numbers");
+  names_.clear();  // those of fields that turn out to be missing numbers
+  numbers_.clear();
 }
 
 double CsvColumn::name_number(std::string_view text, std::int64_t line) {
-  if (all_known_) {
+  if (rule_.holds == ColumnRule::Holds::known_texts) {
     const auto known = numbers_.find(std::string(text));
     if (known == numbers_.end())
       fail(line, fmt::format("{} is not among the texts of the data that the model was made for{}",

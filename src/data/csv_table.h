@@ -21,14 +21,28 @@ struct Field {
 Field classify(std::string_view text);
 // A class: digits alone, and not too many of them.
 bool is_whole_number(std::string_view text);
+// Nothing, or one of the words that stand for it.
+bool is_missing(const io::CsvField& field);
 
-// One column. Its first field that is not empty decides whether it holds numbers or names. From
-// then on the other kind is a mistake ("NA" before numbers would make names of them all), except
-// that numbers in quotes may be names.
+// What is known of a column before it is read.
+struct ColumnRule {
+  enum class Holds : std::uint8_t {
+    anything,
+    numbers,      // as in the data of a model
+    known_texts,  // `texts` and nothing else, with the numbers 0, 1, ...
+    texts,        // whatever they look like
+  };
+  Holds holds = Holds::anything;
+  std::vector<std::string> texts = {};
+  bool keep_missing = false;  // a missing number is NaN; otherwise it is a mistake
+};
+
+// One column. Unless a rule says it, its first field that is not empty (with keep_missing: not
+// missing) decides whether it holds numbers or names. From then on the other kind is a mistake
+// ("NA" before numbers would make names of them all), except that numbers in quotes may be names.
 class CsvColumn {
  public:
-  // With `known` texts these are all that it may hold, and they have the numbers 0, 1, ...
-  CsvColumn(std::string file, std::string name, std::vector<std::string> known = {});
+  CsvColumn(std::string file, std::string name, ColumnRule rule = {});
 
   // The field's number, or that of its class. ParseError with line and column.
   double take(const io::CsvField& field, std::int64_t line);
@@ -38,17 +52,22 @@ class CsvColumn {
   bool holds_names() const { return kind_ == FieldKind::text; }
   // In order of first appearance.
   const std::vector<std::string>& names() const { return names_; }
+  // The first fields, so many, had no value before one told what the column holds. Of a column of
+  // numbers they are missing, whatever take() gave for them.
+  std::size_t undecided() const { return undecided_; }
   [[noreturn]] void fail(std::int64_t line, std::string_view why) const;
 
  private:
+  double take_number(const Field& field, std::string_view text, std::int64_t line) const;
   void decide(FieldKind kind, std::string_view text, std::int64_t line);
   double name_number(std::string_view text, std::int64_t line);
 
   std::string file_, name_;
-  bool all_known_ = false;
+  ColumnRule rule_;
   FieldKind kind_ = FieldKind::empty;  // until decided
   std::string first_;                  // the field that decided
   std::int64_t first_line_ = 0, empty_line_ = 0;
+  std::size_t undecided_ = 0;
   std::vector<std::string> names_;
   std::unordered_map<std::string, std::size_t> numbers_;
 };

@@ -37,6 +37,19 @@ ItemForm form_of(const Dataset& dataset, const Part& part, const char* what) {
   return part.form();
 }
 
+TableRows take_rows(const TableRows& rows, std::span<const std::int64_t> numbers) {
+  const std::size_t width = rows.numbers.empty() ? 0 : rows.fields.size() / rows.numbers.size();
+  TableRows taken;
+  for (const std::int64_t number : numbers) {
+    const auto at = static_cast<std::size_t>(number);
+    const auto field = rows.fields.begin() + static_cast<std::ptrdiff_t>(at * width);
+    taken.numbers.push_back(rows.numbers.at(at));
+    taken.fields.insert(taken.fields.end(), field, field + static_cast<std::ptrdiff_t>(width));
+    if (!rows.labels.empty()) taken.labels.push_back(rows.labels[at]);
+  }
+  return taken;
+}
+
 Dataset with_items(const Dataset& dataset, std::span<const std::int64_t> numbers,
                    std::string name) {
   Dataset result = dataset;
@@ -48,6 +61,8 @@ Dataset with_items(const Dataset& dataset, std::span<const std::int64_t> numbers
   };
   select(result.data, result.data_source);
   select(result.labels, result.label_source);
+  if (result.rows)
+    result.rows = std::make_shared<const TableRows>(take_rows(*result.rows, numbers));
   return result;
 }
 

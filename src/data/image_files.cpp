@@ -232,24 +232,30 @@ ImageSets read_image_sets(const fs::path& folder, const ImageOptions& options) {
   return {read_classes(folder, options, name), {}};
 }
 
-Dataset read_images(const fs::path& path, const ImageOptions& options) {
+Dataset read_images(const std::vector<fs::path>& paths, const ImageOptions& options) {
   check_options(options);
   std::vector<ImageFile> files;
-  fs::path folder = path;
-  if (is_folder(path)) {
-    find_images(path, "", 0, files);
-    if (files.empty())
-      throw TypeError(fmt::format("{}: there is no image in this folder (files {})", path.string(),
-                                  fmt::join(kRead, ", ")));
-  } else {
+  for (const fs::path& path : paths) {
     std::error_code error;
     const std::uintmax_t size = fs::file_size(path, error);
     if (error) throw IoError(fmt::format("{}: cannot open: {}", path.string(), error.message()));
-    folder = path.parent_path();
-    files.push_back({path.filename().string(), size});
+    files.push_back({path.string(), size});
   }
   std::vector<std::int64_t> labels(files.size());
-  return image_dataset(folder, std::move(files), std::move(labels), options, path.string());
+  std::string name = paths.size() == 1 ? paths[0].string() : counted(paths.size(), "image");
+  return image_dataset("", std::move(files), std::move(labels), options, std::move(name));
+}
+
+Dataset read_images(const fs::path& path, const ImageOptions& options) {
+  if (!is_folder(path)) return read_images(std::vector{path}, options);
+  check_options(options);
+  std::vector<ImageFile> files;
+  find_images(path, "", 0, files);
+  if (files.empty())
+    throw TypeError(fmt::format("{}: there is no image in this folder (files {})", path.string(),
+                                fmt::join(kRead, ", ")));
+  std::vector<std::int64_t> labels(files.size());
+  return image_dataset(path, std::move(files), std::move(labels), options, path.string());
 }
 
 }  // namespace pantala::data

@@ -1,11 +1,18 @@
 // What each transform does to the elements of one item.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <span>
+#include <vector>
 
 #include "base/philox.h"
+#include "base/text.h"
+#include "data/colour_jitter.h"
 #include "data/pipeline.h"
 #include "data/resize.h"
+#include "data/rotate.h"
 #include "pantala/error.h"
 
 namespace pantala::data {
@@ -44,6 +51,8 @@ Images images_of(const Shape& shape) {
   for (int axis = 0; axis < shape.rank() - 2; ++axis) count *= shape[axis];
   return {count, height, width};
 }
+
+constexpr double kPi = 3.14159265358979323846;
 
 // Python's round(), with which torchvision halves a margin.
 std::int64_t half_to_even(std::int64_t twice) {
@@ -153,6 +162,31 @@ struct Runner {
     }
   }
 
+  void operator()(const ColorJitter& jitter) const {
+    const auto count = static_cast<std::size_t>(step.from.shape.numel());
+    const std::int64_t channels = step.from.shape.rank() == 3 ? step.from.shape[0] : 1;
+    const ColourChange change = drawn(jitter);
+    if (step.from.dtype == f32) {
+      auto* pixels = reinterpret_cast<float*>(to);
+      std::copy_n(reinterpret_cast<const float*>(from), count, pixels);
+      check_unit({pixels, count});
+      change_colours({pixels, count}, channels, change);
+      return;
+    }
+    const auto* bytes = reinterpret_cast<const std::uint8_t*>(from);
+    std::vector<float> pixels(count);
+    std::transform(bytes, bytes + count, pixels.begin(),
+                   [](std::uint8_t byte) { return static_cast<float>(byte) / 255.0F; });
+    change_colours(pixels, channels, change);
+    std::transform(pixels.begin(), pixels.end(), reinterpret_cast<std::uint8_t*>(to),
+                   [](float value) { return static_cast<std::uint8_t>(value * 255.0F + 0.5F); });
+  }
+
+  void operator()(const RandomRotation& rotation) const {
+    const double turn = (2 * bits_to_unit(bits(0)) - 1) * rotation.degrees;
+    rotate_images(step.from.dtype, from, images_of(step.from.shape), turn * kPi / 180, to);
+  }
+
   void operator()(const Reshape&) const { throw InternalError("reshape moves no elements"); }
   void operator()(const OneHot&) const { throw InternalError("one_hot is of the label"); }
 
@@ -169,6 +203,26 @@ struct Runner {
   std::int64_t below(std::uint64_t draw, std::int64_t limit, std::uint32_t attempt = 0) const {
     return static_cast<std::int64_t>(
         std::uint64_t{bits(draw, attempt)} * static_cast<std::uint64_t>(limit) >> 32);
+  }
+
+  ColourChange drawn(const ColorJitter& jitter) const {
+    const auto factor = [&](std::uint64_t draw, double share) {
+      const double low = std::max(0.0, 1 - share);
+      return low + (1 + share - low) * bits_to_unit(bits(draw));
+    };
+    return {.brightness = factor(0, jitter.brightness),
+            .contrast = factor(1, jitter.contrast),
+            .saturation = factor(2, jitter.saturation),
+            .hue = (2 * bits_to_unit(bits(3)) - 1) * jitter.hue,
+            .order = order_of_four(below(0, 24, 1))};
+  }
+
+  void check_unit(std::span<const float> pixels) const {
+    for (const float value : pixels)
+      if (!(value >= 0 && value <= 1))
+        throw ValueError(fmt::format(
+            "{}: item {} has the value {}; colours are bytes, or f32 from 0 to 1",
+            describe(step.step.transform), step.item, exact(static_cast<double>(value))));
   }
 
   // As torchvision draws it: ten attempts, then the largest window in the middle whose ratio is

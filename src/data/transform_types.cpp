@@ -132,6 +132,25 @@ struct Typing {
     if (from.shape.rank() == 0) refuse(transform, "an item is a single number");
     return from;
   }
+  ItemForm operator()(const ColorJitter& jitter) const {
+    for (const double share : {jitter.brightness, jitter.contrast, jitter.saturation})
+      if (!(share >= 0 && finite_in_f32(share)))
+        refuse(transform, "brightness, contrast and saturation must be finite and not negative");
+    if (!(jitter.hue >= 0 && jitter.hue <= 0.5)) refuse(transform, "the hue must lie in [0, 0.5]");
+    image();
+    const int rank = from.shape.rank();
+    const bool coloured = rank == 2 || (rank == 3 && (from.shape[0] == 1 || from.shape[0] == 3));
+    if (!coloured || (from.dtype != u8 && from.dtype != f32))
+      refuse(transform,
+             fmt::format("needs images with 1 or 3 channels, of u8 or f32, not {}", from.str()));
+    return from;
+  }
+  ItemForm operator()(const RandomRotation& rotation) const {
+    if (!(rotation.degrees >= 0 && rotation.degrees <= 180))
+      refuse(transform, "the degrees must lie in [0, 180]");
+    image();
+    return from;
+  }
   ItemForm operator()(const OneHot&) const { throw InternalError("one_hot is of the label"); }
 
  private:
@@ -202,6 +221,13 @@ struct Description {
   }
   std::string operator()(const RandomFlip& t) const {
     return fmt::format("random_flip({})", exact(t.p));
+  }
+  std::string operator()(const ColorJitter& t) const {
+    return fmt::format("color_jitter(brightness {}, contrast {}, saturation {}, hue {})",
+                       exact(t.brightness), exact(t.contrast), exact(t.saturation), exact(t.hue));
+  }
+  std::string operator()(const RandomRotation& t) const {
+    return fmt::format("random_rotation({})", exact(t.degrees));
   }
   std::string operator()(const OneHot& t) const { return fmt::format("one_hot({})", t.classes); }
 };

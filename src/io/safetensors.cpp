@@ -96,6 +96,24 @@ void check_coverage(std::vector<SafeTensorsEntry>& entries, std::uint64_t data_b
         fmt::format("{}: {} bytes of data, but the header describes {}", file, data_bytes, at));
 }
 
+constexpr std::string_view kSaveInstead = "save it with safetensors.torch.save_file";
+
+// What torch.save writes: a zip archive, or a pickle as before PyTorch 1.6.
+bool is_pytorch(std::string_view begin) {
+  return begin.starts_with("PK\x03\x04") ||
+         (begin.starts_with('\x80') && begin[1] >= 2 && begin[1] <= 5);
+}
+
+// Such a file may begin with a number that could be a length, but no header follows.
+void refuse_pytorch(const FileReader& file, std::uint64_t length, const std::string& name) {
+  std::string begin(std::min<std::uint64_t>(file.size(), 9), '\0');
+  file.read_at(0, begin);
+  const bool may_be_header = length <= file.size() - 8 && begin.back() == '{';
+  if (is_pytorch(begin) && !may_be_header)
+    throw UnsupportedError(
+        fmt::format("{}: a PyTorch archive, not a safetensors file: {}", name, kSaveInstead));
+}
+
 // The header's text. Read and not mapped: a file that shrinks meanwhile is an IoError.
 std::string read_header(const FileReader& file, const std::string& name) {
   if (file.size() < 8)
@@ -103,6 +121,7 @@ std::string read_header(const FileReader& file, const std::string& name) {
         fmt::format("{}: expected a header length of 8 bytes, the file has {}", name, file.size()));
   std::uint64_t length = 0;
   file.read_at(0, std::span(reinterpret_cast<char*>(&length), sizeof length));
+  refuse_pytorch(file, length, name);
   if (length > file.size() - 8 || length > kMaxHeaderBytes)
     throw ParseError(
         fmt::format("{}: no safetensors file, or a damaged one: it begins with a header length of "
@@ -128,6 +147,7 @@ std::filesystem::path find_in_folder(const std::filesystem::path& folder) {
   if (is_there(usual)) return usual;
   if (is_there(with_ending(usual, kIndexEnding))) return with_ending(usual, kIndexEnding);
   std::vector<std::filesystem::path> files, indices;
+  std::string pytorch;
   std::error_code error;
   for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end;
        at.increment(error)) {
@@ -135,15 +155,17 @@ std::filesystem::path find_in_folder(const std::filesystem::path& folder) {
     if (name.ends_with(kSafeTensorsEnding)) files.push_back(at->path());
     if (name.ends_with(fmt::format("{}{}", kSafeTensorsEnding, kIndexEnding)))
       indices.push_back(at->path());
+    if (name.ends_with(".bin") || name.ends_with(".pt") || name.ends_with(".pth")) pytorch = name;
   }
   if (error) throw IoError(fmt::format("{}: cannot list: {}", folder.string(), error.message()));
   if (indices.size() == 1) return indices[0];
   if (indices.empty() && files.size() == 1) return files[0];
   throw IoError(
       fmt::format("{}: expected model.safetensors, model.safetensors.index.json, or one file of "
-                  "either kind, found {} and {}",
+                  "either kind, found {} and {}{}",
                   folder.string(), counted(files.size(), "other .safetensors file"),
-                  indices.empty() ? "no index" : fmt::format("{} indices", indices.size())));
+                  indices.empty() ? "no index" : fmt::format("{} indices", indices.size()),
+                  pytorch.empty() ? "" : fmt::format(" ({}: {})", pytorch, kSaveInstead)));
 }
 
 void check_shard_name(const std::string& tensor, const std::string& shard,

@@ -111,6 +111,8 @@ class Leaves {
     else if (given.has_shape() && !fits(given, literal.shape()))
       problems_.push_back(fmt::format("input '{}' has the shape {}, it is bound to {}", name,
                                       dims_text(given), literal.type().str()));
+    else if (given.has_shape())
+      check_sizes(name, given, literal.shape());
     auto value = std::make_shared<Value>(Value{.name = name, .type = literal.type()});
     value->constant = std::make_shared<const Literal>(literal);
     values_.insert_or_assign(name, std::move(value));
@@ -136,12 +138,27 @@ class Leaves {
     return true;
   }
 
+  // A size that is given by its name and by the shape of an input is the same.
+  void check_sizes(const std::string& name, const pb::TypeProto::Tensor& type, const Shape& shape) {
+    for (int k = 0; k < shape.rank(); ++k) {
+      const std::string& symbol = type.shape().dim(k).dim_param();
+      const auto named = context_.options.sizes.find(symbol);
+      if (named != context_.options.sizes.end() && named->second != shape[k])
+        problems_.push_back(
+            fmt::format("the size '{}' is given as {}, but input '{}' {} is given as {}", symbol,
+                        named->second, name, dims_text(type), shape.str()));
+    }
+  }
+
   // None, with a reason in `problems_`, where something is missing.
   std::optional<Shape> shape_of(const std::string& name, const pb::TypeProto::Tensor& type) {
     const auto given = context_.options.shapes.find(name);
     if (given != context_.options.shapes.end()) {
-      if (!type.has_shape() || fits(type, given->second, context_.options.any_batch))
+      if (!type.has_shape()) return given->second;
+      if (fits(type, given->second, context_.options.any_batch)) {
+        check_sizes(name, type, given->second);
         return given->second;
+      }
       problems_.push_back(fmt::format("input '{}' has the shape {}, not {}", name, dims_text(type),
                                       given->second.str()));
       return {};

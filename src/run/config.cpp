@@ -9,7 +9,9 @@
 
 #include "base/text.h"
 #include "pantala/error.h"
+#include "run/core/key_types.h"
 #include "run/models/model.h"
+#include "run/sources/source.h"
 
 namespace pantala::run {
 
@@ -170,6 +172,19 @@ void check_weights(const RunConfig& config) {
           fmt::format("{} is given, but no model.weights (--weights) that it is of", key));
 }
 
+// A key of one source means nothing to another, which would ignore it without a word.
+void check_source_keys(const RunConfig& config, const std::vector<Assignment>& given) {
+  const Source& source = named_source(config.data.source).source;
+  for (const Assignment& one : given) {
+    const KeyReaders readers = readers_of(one.key, source);
+    if (readers.forms.empty() || readers.read) continue;
+    const Key& key = *find_key(one.key);
+    if (key.get(config) == key.default_value()) continue;  // what a resolved config has
+    throw TypeError(fmt::format("{}: {} is of {}, but data.source is {}", one.where, one.key,
+                                one_of(readers.forms), config.data.source));
+  }
+}
+
 }  // namespace
 
 bool is_utf8(const std::string& text) {
@@ -207,6 +222,7 @@ RunConfig make_config(const std::vector<Assignment>& assignments) {
   RunConfig config;
   for (const Assignment& one : assignments) assign(config, one);
   check_weights(config);
+  check_source_keys(config, assignments);
   const optim::Optimizer optimizer =
       checked(assignments, "optimizer", [&] { return optimizer_of(config); });
   checked(assignments, "schedule", [&] { return rate_of(config, 1000); });

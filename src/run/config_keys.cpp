@@ -101,6 +101,16 @@ std::string optimizer_names() {
   return one_of(names);
 }
 
+// From 0 to a limit that is allowed too.
+Key number_to(std::string name, auto field, double most, std::string help) {
+  return field_key(std::move(name), field, fmt::format("a number from 0 to {}", exact(most)),
+                   std::move(help), Effect::numbers, [=](const Given& given) {
+                     const double found = read_number(given, 0, kAny);
+                     if (found > most) given.refuse();
+                     return found;
+                   });
+}
+
 std::vector<Key> top_keys() {
   return {
       whole("seed", RUN_FIELD(seed), 0, kMany,
@@ -176,6 +186,18 @@ std::vector<Key> item_keys() {
              "Images: turn half of them over, left to right, in training"),
       whole("data.crop_pad", RUN_FIELD(data.crop_pad), 0, 64,
             "Images: pad by this many pixels and cut a random window of the old size, in training"),
+      number_to("data.rotate", RUN_FIELD(data.rotate), 180,
+                "Images, in training: turn them by a random angle of up to so many degrees to "
+                "either side; what comes from outside is 0"),
+      number_to("data.jitter_brightness", RUN_FIELD(data.jitter_brightness), 16,
+                "Images, in training: a random factor of the brightness from 1 - x to 1 + x, as in "
+                "torchvision's ColorJitter; pixels must be bytes, or f32 from 0 to 1"),
+      number_to("data.jitter_contrast", RUN_FIELD(data.jitter_contrast), 16,
+                "The same of the contrast"),
+      number_to("data.jitter_saturation", RUN_FIELD(data.jitter_saturation), 16,
+                "The same of the saturation, of images with 3 channels"),
+      number_to("data.jitter_hue", RUN_FIELD(data.jitter_hue), 0.5,
+                "A random turn of the hue by up to this share of the circle to either side"),
   };
 }
 
@@ -316,27 +338,27 @@ const std::vector<Key>& config_keys() {
 
 const std::vector<KeyFlag>& key_flags() {
   static const std::vector<KeyFlag> flags = {
-      {"--model", "model.name"},
-      {"--from", "model.from"},
-      {"--loss", "model.loss"},
-      {"--weights", "model.weights"},
-      {"--fresh", "model.fresh"},
-      {"--data", "data.source"},
-      {"--labels", "data.label"},
-      {"--epochs", "epochs"},
-      {"--max-steps", "max_steps"},
-      {"--batch-size", "batch_size"},
-      {"--lr", "optimizer.lr"},
-      {"--optimizer", "optimizer.name"},
-      {"--schedule", "schedule.name"},
-      {"--accumulate", "accumulate"},
-      {"--clip", "clip.norm"},
-      {"--ema", "ema.decay"},
-      {"--seed", "seed"},
-      {"--threads", "threads"},
-      {"--device", "device"},
-      {"--out", "output.folder"},
-      {"--progress", "output.progress"},
+      {"--model", "model.name", "The model, such as lenet, mlp or resnet18"},
+      {"--from", "model.from", "An ONNX file to train further instead"},
+      {"--loss", "model.loss", "Of --from: cross_entropy or mse"},
+      {"--weights", "model.weights", "Safetensors to begin with: a file or a folder"},
+      {"--fresh", "model.fresh", "Of --weights: what begins anew, such as \"fc.*\""},
+      {"--data", "data.source", source_rule()},
+      {"--labels", "data.label", "Of csv: the column of the label, by name or number"},
+      {"--epochs", "epochs", "Passes over the training set"},
+      {"--max-steps", "max_steps", "Stop after so many updates; 0: no limit"},
+      {"--batch-size", "batch_size", "Items a step"},
+      {"--lr", "optimizer.lr", "The learning rate; the optimizer's own if not given"},
+      {"--optimizer", "optimizer.name", "sgd, adam, adamw, ... (train --keys lists them)"},
+      {"--schedule", "schedule.name", "constant, cosine, ... (train --keys lists them)"},
+      {"--accumulate", "accumulate", "Batches whose gradients make one update"},
+      {"--clip", "clip.norm", "Limit of the norm of all gradients; 0: none"},
+      {"--ema", "ema.decay", "Averages of the weights with this decay; 0: none"},
+      {"--seed", "seed", "Of all random numbers"},
+      {"--threads", "threads", "Threads that compute; 0: one per CPU"},
+      {"--device", "device", "What computes"},
+      {"--out", "output.folder", "The run folder; not given: runs/MODEL-DATA"},
+      {"--progress", "output.progress", "Progress on stderr: auto, plain, json or none"},
   };
   return flags;
 }

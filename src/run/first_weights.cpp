@@ -1,11 +1,12 @@
 #include "run/first_weights.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <sstream>
 
 #include "base/text.h"
+#include "io/weights_report.h"
 #include "pantala/error.h"
 #include "pantala/weights.h"
 
@@ -14,15 +15,7 @@ namespace pantala::run {
 namespace {
 
 // "fc.*, layer4.*" in its parts.
-std::vector<std::string> patterns(const std::string& text) {
-  std::vector<std::string> list;
-  std::istringstream words(text);
-  for (std::string word; std::getline(words, word, ',');) {
-    std::erase(word, ' ');
-    if (!word.empty()) list.push_back(word);
-  }
-  return list;
-}
+std::vector<std::string> patterns(const std::string& text) { return comma_parts(text); }
 
 std::vector<std::string> names_of(const Session& session) {
   std::vector<std::string> names = session.parameters();
@@ -67,6 +60,33 @@ std::vector<std::pair<std::string, std::string>> prefixes(const std::string& tex
   return {{text.substr(0, sign), text.substr(sign + 1)}};
 }
 
+// The layers that have another size are most often the last ones, of a model for other classes.
+std::string fresh_hint(const LoadWeightsReport& report, const std::string& fresh) {
+  constexpr std::size_t kMost = 4;  // with more it is another model
+  std::vector<std::string> layers;
+  if (!fresh.empty()) layers.push_back(fresh);
+  const std::size_t before = layers.size();
+  for (const std::string& line : report.mismatched) {
+    const std::string name = line.substr(0, line.find(':'));
+    const std::size_t dot = name.find_last_of('.');
+    const std::string layer = dot == std::string::npos ? name : name.substr(0, dot) + ".*";
+    if (std::find(layers.begin(), layers.end(), layer) == layers.end()) layers.push_back(layer);
+  }
+  if (layers.size() == before || layers.size() > before + kMost) return "";
+  return fmt::format("\n--fresh '{}' begins what is of another type with random values",
+                     fmt::join(layers, ","));
+}
+
+// What fits is loaded, but the session of an error is not used.
+void load_all(const Weights& weights, LoadWeightsOptions options, const std::string& fresh,
+              Session& session) {
+  options.strict = false;
+  const LoadWeightsReport report = session.load_weights(weights, options);
+  if (!report.fits())
+    throw TypeError(fmt::format("{}: does not fit the model:{}{}", weights.source(),
+                                io::problems_text(report), fresh_hint(report, fresh)));
+}
+
 void load_file(const RunConfig& config, Session& session) {
   const Weights weights = Weights::open(config.model.weights);
   LoadWeightsOptions options;
@@ -76,7 +96,7 @@ void load_file(const RunConfig& config, Session& session) {
   check_patterns("model.unused", unused, weights.names(), weights.source());
   options.ignore.insert(options.ignore.end(), unused.begin(), unused.end());
   check_fresh(weights, options, names_of(session));
-  session.load_weights(weights, options);
+  load_all(weights, options, config.model.fresh, session);
 }
 
 // The averages begin where the weights do.

@@ -24,6 +24,17 @@ void add_scale(const data::Array& array, const std::string& name, double factor,
   }
 }
 
+// 0 and 1 stay what they are: a rare text would become a large number.
+void leave_one_hot(DataFacts& facts) {
+  std::size_t at = 0;
+  for (const data::Column& column : facts.columns) {
+    const std::size_t width = column.one_hot ? column.texts.size() : 1;
+    for (std::size_t k = at; column.one_hot && k < at + width; ++k)
+      facts.mean[k] = 0, facts.std[k] = 1;
+    at += width;
+  }
+}
+
 // The mean and deviation by which torchvision's models have their images normalised.
 void add_imagenet(const data::Dataset& train, DataFacts& facts) {
   if (train.item_form().dtype != u8 || facts.item.rank() != 3 || facts.item[0] != 3)
@@ -74,6 +85,7 @@ DataFacts make_facts(const RunConfig& config, const data::Dataset& train, zoo::T
     if (train.item_form().dtype == u8) facts.factor = 1.0 / 255;
     add_scale(as_they_are ? *train.data : items_for_statistics(train, config), train.name,
               facts.factor, facts.mean, facts.std);
+    leave_one_hot(facts);
   }
   if (task == zoo::Task::regression)
     add_scale(*train.labels, train.name, 1, facts.target_mean, facts.target_std);

@@ -10,6 +10,7 @@
 #include "data/fingerprint.h"
 #include "pantala/error.h"
 #include "run/make_facts.h"
+#include "run/missing.h"
 #include "run/sources/labels.h"
 #include "run/sources/source.h"
 #include "run/token_data.h"
@@ -134,7 +135,15 @@ RunData open_item_data(const RunConfig& config, const NamedSource& named) {
   if (task == zoo::Task::classification && classes < 2)
     throw TypeError(fmt::format("{}: all items are of one class", sets.train.name));
   RunData result = split_data(config, std::move(sets));
+  // Of the training set alone: the validation must not tell anything of itself.
+  const std::vector<double> fill =
+      config.data.missing == "mean" ? column_means(result.train) : std::vector<double>();
+  if (!fill.empty()) {
+    result.train = with_means(result.train, fill);
+    if (result.validation) result.validation = with_means(*result.validation, fill);
+  }
   result.facts = make_facts(config, result.train, task, classes);
+  result.facts.fill = fill;
   return result;
 }
 
@@ -144,18 +153,31 @@ data::Dataset tested(SourceSets sets) {
 }
 
 // Items of any source, for predictions.
-data::Dataset open_items(const std::string& text, const RunConfig& config, const DataFacts& facts) {
+data::Dataset open_items(const std::string& text, const RunConfig& config, const DataFacts& facts,
+                         bool truth) {
   if (is_items_file(text))
-    return data::is_image_name(text) ? data::read_images(text, image_options(config))
-                                     : unlabeled(data::read_npy(text), facts, text);
+    return data::is_image_name(text)
+               ? with_folder_labels(data::read_images(text, image_options(config)), facts)
+               : unlabeled(data::read_npy(text), facts, text);
   const NamedSource named = named_source(text);
   if (named.source.tokens)
     throw TypeError("predict gives a class or a number for each item; tokens are no such items");
   const SourceRequest request{
-      .path = named.path, .config = config, .facts = &facts, .items_alone = true};
+      .path = named.path, .config = config, .facts = &facts, .items_alone = true, .truth = truth};
   if (named.source.open_items) return named.source.open_items(request);
-  const data::Dataset set = tested(named.source.open(request));
-  return unlabeled(*set.data, facts, set.name);
+  data::Dataset set = tested(named.source.open(request));
+  if (truth && !set.rows) return set;
+  data::Dataset items = unlabeled(*set.data, facts, set.name);
+  items.columns = std::move(set.columns);
+  items.rows = std::move(set.rows);
+  return items;
+}
+
+// Items that are there, as many and as large as the model takes them.
+data::Dataset fitting(data::Dataset set, const RunConfig& config, const DataFacts& facts) {
+  if (set.size() == 0) throw TypeError(fmt::format("{}: there are no items", set.name));
+  check_same_items(set, config, facts.item);
+  return facts.fill.empty() ? set : with_means(set, facts.fill);
 }
 
 }  // namespace
@@ -185,6 +207,7 @@ data::Dataset open_for_model(const std::string& source, const RunConfig& config,
       tested(open_labelled(named.source, {.path = named.path, .config = config, .facts = &facts},
                            std::string(task_name(facts.task()))));
   check_same_items(set, config, facts.item);
+  if (!facts.fill.empty()) set = with_means(set, facts.fill);
   if (facts.task() == zoo::Task::regression) {
     check_same_targets(set, facts.targets);
     return set;
@@ -196,13 +219,20 @@ data::Dataset open_for_model(const std::string& source, const RunConfig& config,
 }
 
 data::Dataset open_items_for_model(const std::string& source, const RunConfig& config,
-                                   const DataFacts& facts) {
+                                   const DataFacts& facts, bool truth) {
   if (facts.tokens)
     throw TypeError("predict gives a class or a number for each item; tokens are no such items");
-  data::Dataset set = open_items(source, config, facts);
-  if (set.size() == 0) throw TypeError(fmt::format("{}: there are no items", set.name));
-  check_same_items(set, config, facts.item);
-  return set;
+  return fitting(open_items(source, config, facts, truth), config, facts);
+}
+
+data::Dataset open_images_for_model(const std::vector<std::string>& files, const RunConfig& config,
+                                    const DataFacts& facts) {
+  for (const std::string& file : files)
+    if (!data::is_image_name(file))
+      throw TypeError(fmt::format("several --data are images, a file each; {} is none", file));
+  const data::Dataset set = data::read_images(
+      std::vector<std::filesystem::path>(files.begin(), files.end()), image_options(config));
+  return fitting(with_folder_labels(set, facts), config, facts);
 }
 
 ModelShape model_shape(const RunConfig& config, const DataFacts& facts) {

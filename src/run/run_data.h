@@ -27,10 +27,12 @@ RunData open_run_data(const RunConfig& config);
 // not fit.
 data::Dataset open_for_model(const std::string& source, const RunConfig& config,
                              const DataFacts& facts);
-// The same without a look at labels, which may lack and are all 0; also the .npy file of items
-// alone, an image, and any folder of images.
+// The same without a need for labels; also the .npy file of items alone, an image, and any folder
+// of images. With `truth` they are read where they are known (truth_texts()).
 data::Dataset open_items_for_model(const std::string& source, const RunConfig& config,
-                                   const DataFacts& facts);
+                                   const DataFacts& facts, bool truth = false);
+data::Dataset open_images_for_model(const std::vector<std::string>& files, const RunConfig& config,
+                                    const DataFacts& facts);
 
 ModelShape model_shape(const RunConfig& config, const DataFacts& facts);
 

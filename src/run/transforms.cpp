@@ -57,6 +57,28 @@ void check_labels_stay(const RunConfig& config, const DataFacts& facts, const st
         name));
 }
 
+bool has_jitter(const RunConfig& config) {
+  const auto& data = config.data;
+  return data.jitter_brightness > 0 || data.jitter_contrast > 0 || data.jitter_saturation > 0 ||
+         data.jitter_hue > 0;
+}
+
+// Random changes that see the pixels as they are in the data, before they are scaled.
+void add_pixel_changes(const data::Dataset& dataset, const RunConfig& config,
+                       const DataFacts& facts, std::vector<data::Transform>& steps) {
+  const auto& data = config.data;
+  if (!has_jitter(config) && data.rotate == 0) return;
+  if (facts.item.rank() < 2 || facts.positions > 0)
+    throw TypeError(
+        fmt::format("data.rotate and data.jitter_* are for images; the items of {} are "
+                    "{}",
+                    dataset.name, facts.item.str()));
+  if (data.rotate > 0) steps.emplace_back(data::RandomRotation{data.rotate});
+  if (has_jitter(config))
+    steps.emplace_back(data::ColorJitter{data.jitter_brightness, data.jitter_contrast,
+                                         data.jitter_saturation, data.jitter_hue});
+}
+
 std::vector<data::Transform> transforms(const data::Dataset& dataset, const RunConfig& config,
                                         const DataFacts& facts, Use use) {
   if (facts.tokens) return {};
@@ -64,6 +86,7 @@ std::vector<data::Transform> transforms(const data::Dataset& dataset, const RunC
   check_labels_stay(config, facts, dataset.name);
   const auto& takes_integers = model_of(config).takes_integers;
   const bool integers = takes_integers && takes_integers(config);
+  if (use == Use::training) add_pixel_changes(dataset, config, facts, steps);
   if (!integers && (facts.factor != 1 || dataset.item_form().dtype != f32))
     steps.emplace_back(data::Scale{facts.factor});
   if (use == Use::training && (config.data.crop_pad > 0 || config.data.flip)) {

@@ -126,10 +126,18 @@ void decode_span(DType dtype, const std::byte* from, std::span<To> to) {
   });
 }
 
+// Rounding is for whoever gives the numbers: here it would go unnoticed.
+std::string remedy(DType from, DType to) {
+  if (is_float(from) && to == DType::f32)
+    return "round them first: std::vector<float>, NumPy's astype('float32'), or data::Scale{1} "
+           "among the transforms of a loader";
+  return fmt::format("convert them to {} first", dtype_name(to));
+}
+
 [[noreturn]] void refuse_dtype(const Receiver& receiver, DType from, const Type& to) {
-  throw TypeError(fmt::format("{} '{}' is {}: {} numbers were given, which are not all exact as {}",
-                              receiver.kind, receiver.name, to.str(), dtype_name(from),
-                              dtype_name(to.dtype)));
+  throw TypeError(fmt::format(
+      "{} '{}' is {}: {} numbers were given, which are not all exact as {}; {}", receiver.kind,
+      receiver.name, to.str(), dtype_name(from), dtype_name(to.dtype), remedy(from, to.dtype)));
 }
 
 template <class T>

@@ -93,7 +93,7 @@ std::vector<std::string> unsupported_parts(const ConfigFile& file) {
     std::string value = only;
     file.read_if_there(key, value);
     if (value != only)
-      unsupported.push_back(fmt::format("{} '{}' (only '{}' is done)", key, value, only));
+      unsupported.push_back(fmt::format("{} '{}' (only '{}' is)", key, value, only));
   };
   expect("model_type", "llama");
   expect("hidden_act", "silu");
@@ -191,7 +191,8 @@ LlamaConfig parse_llama_config(std::string_view json, std::string_view file) {
   std::vector<std::string> unsupported = unsupported_parts(given);
   read_positions(given, config, unsupported);
   if (!unsupported.empty())
-    throw UnsupportedError(fmt::format("{}: {}", file, fmt::join(unsupported, "; ")));
+    throw UnsupportedError(
+        fmt::format("{}: not supported: {}", file, fmt::join(unsupported, "; ")));
   given.read("vocab_size", config.vocabulary);
   given.read("hidden_size", config.hidden);
   given.read("intermediate_size", config.intermediate);

@@ -20,6 +20,10 @@ class FirstWeights : public TrainingTest {
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   }
   std::string old_model() const { return file("old/model.safetensors"); }
+  std::string last_layer() const {
+    const std::string name = Weights::open(old_model()).names().back();
+    return name.substr(0, name.find_last_of('.'));
+  }
   // A run that changes nothing, so that it ends with the weights that it began with.
   std::vector<std::string> still(const std::string& out, const std::vector<std::string>& more,
                                  const std::string& data = "") const {
@@ -64,10 +68,11 @@ TEST_F(FirstWeights, what_does_not_fit_is_listed_unless_it_begins_anew) {
   EXPECT_THAT(message, HasSubstr("old/model.safetensors"));
   EXPECT_THAT(message, HasSubstr("[4,12] in the model, f32[3,12] given"));
   EXPECT_THAT(message, HasSubstr("[4] in the model, f32[3] given"));
+  EXPECT_THAT(message, HasSubstr("--fresh '" + last_layer() +
+                                 ".*' begins what is of another type with random values\n"));
   const std::vector<std::string> names = Weights::open(old_model()).names();
-  const std::string last = names.back().substr(0, names.back().find_last_of('.'));
-  const Outcome outcome =
-      run_pantala(still("run", {"--weights", old_model(), "--fresh", last + ".*"}, "more.csv"));
+  const Outcome outcome = run_pantala(
+      still("run", {"--weights", old_model(), "--fresh", last_layer() + ".*"}, "more.csv"));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_EQ(weight("run", names.front()), weight("old", names.front()));
 }

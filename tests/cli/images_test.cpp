@@ -90,7 +90,33 @@ TEST_F(Images, are_learnt_evaluated_and_predicted) {
       run_pantala({"predict", file("run"), "--data", file("pictures/val/light/25.png"), "--json"});
   ASSERT_EQ(one.exit_code, 0) << one.err;
   EXPECT_EQ(json::parse(one.out).at("name"), "light");
-  EXPECT_EQ(json::parse(one.out).at("file"), "25.png");
+  EXPECT_EQ(json::parse(one.out).at("file"), file("pictures/val/light/25.png"));
+  // Several files, by their paths, and the class that their folder says.
+  const std::string dark = file("pictures/val/dark/24.JPG");
+  const Outcome two = run_pantala({"predict", file("run"), "--data", dark, "--data",
+                                   file("pictures/val/light/25.png"), "--truth", "--csv"});
+  ASSERT_EQ(two.exit_code, 0) << two.err;
+  EXPECT_THAT(two.out, testing::StartsWith("item,class,name,probability,file,truth\n0,0,dark,"));
+  EXPECT_THAT(two.out, HasSubstr("," + dark + ",dark\n1,1,light,"));
+  EXPECT_THAT(run_pantala({"predict", file("run"), "--data", dark, "--data", "a.csv"}).err,
+              HasSubstr("several --data are images, a file each; a.csv is none"));
+  EXPECT_THAT(run_pantala({"predict", file("run"), "--data", dark, "--inputs"}).err,
+              HasSubstr("--inputs shows the fields of rows; the items of"));
+}
+
+TEST_F(Images, may_change_in_colour_and_turn_in_training) {
+  const std::vector<std::string> random = {
+      "--set", "data.rotate=20",      "--set", "data.jitter_brightness=0.2",
+      "--set", "data.jitter_hue=0.1", "--set", "data.jitter_saturation=0.3"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), random.begin(), random.end());
+    return more;
+  };
+  ASSERT_EQ(run_pantala(train_images("alone", with({"--set", "data.threads=0"}))).exit_code, 0);
+  ASSERT_EQ(run_pantala(train_images("three", with({"--set", "data.threads=3"}))).exit_code, 0);
+  ASSERT_EQ(run_pantala(train_images("plain")).exit_code, 0);
+  EXPECT_EQ(bytes("alone/model.safetensors"), bytes("three/model.safetensors"));
+  EXPECT_NE(bytes("alone/model.safetensors"), bytes("plain/model.safetensors"));
 }
 
 TEST_F(Images, go_on_with_the_same_bits) {

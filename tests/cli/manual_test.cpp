@@ -72,6 +72,25 @@ TEST(Manual, has_every_verb_with_every_option) {
   }
 }
 
+TEST(Manual, help_fits_a_terminal_and_the_long_text_stands_in_the_manual) {
+  std::vector<std::string> all = verbs();
+  all.emplace_back("");
+  for (const std::string& verb : all) {
+    const Outcome outcome = run_pantala(verb.empty() ? std::vector<std::string>{"--help"}
+                                                     : std::vector<std::string>{verb, "--help"});
+    for (const std::string& line : lines_of(outcome.out))
+      EXPECT_LE(line.size(), 80U) << verb << ": " << line;
+    EXPECT_THAT(outcome.out, Not(HasSubstr("\f")));
+  }
+  const std::string help = run_pantala({"train", "--help"}).out, page = manual();
+  for (const char* group : {"\nModel:\n", "\nData:\n", "\nTraining:\n", "\nRunning:\n"})
+    EXPECT_THAT(help, HasSubstr(group));
+  EXPECT_THAT(help, HasSubstr("  --epochs VALUE          Passes over the training set\n"));
+  EXPECT_THAT(help, Not(HasSubstr("several with commas between")));
+  EXPECT_THAT(page, HasSubstr("several with commas between"));
+  EXPECT_THAT(page, Not(HasSubstr("\f")));
+}
+
 TEST(Manual, has_the_sections_of_a_manual_page) {
   const std::string page = manual();
   EXPECT_THAT(page, StartsWith(".TH PANTALA 1 "));

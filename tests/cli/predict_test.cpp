@@ -2,10 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "cli/training.h"
 #include "pantala/data.h"
+#include "pantala/weights.h"
 
 namespace pantala::tests {
 namespace {
@@ -115,6 +117,75 @@ TEST_F(Predict, texts_have_the_numbers_that_the_model_knows) {
       run_pantala({"predict", file("texts"), "--data", "csv:" + file("other.csv")}).err,
       HasSubstr("other.csv: line 3, column 'colour': \"green\" is not among the texts of the data "
                 "that the model was made for"));
+}
+
+TEST_F(Predict, the_most_likely_classes_and_all_probabilities) {
+  const auto predict = [&](std::vector<std::string> more) {
+    std::vector<std::string> words = {"predict", file("run"), "--data", points(), "--limit", "5"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Outcome outcome = run_pantala(words);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return lines_of(outcome.out);
+  };
+  const std::vector<std::string> names = json::parse(bytes("run/data.json")).at("names");
+  for (const std::string& line : predict({"--json", "--top-k", "2", "--probabilities"})) {
+    const json one = json::parse(line);
+    ASSERT_EQ(one.at("top").size(), 2U);
+    EXPECT_EQ(one.at("top")[0].at("name"), one.at("name"));
+    EXPECT_EQ(one.at("top")[0].at("probability"), one.at("probability"));
+    EXPECT_GE(one.at("top")[0].at("probability"), one.at("top")[1].at("probability"));
+    double sum = 0;
+    for (const std::string& name : names) sum += one.at("probabilities").at(name).get<double>();
+    EXPECT_NEAR(sum, 1, 1e-12);
+    EXPECT_EQ(one.at("probabilities").at(one.at("top")[1].at("name").get<std::string>()),
+              one.at("top")[1].at("probability"));
+  }
+  EXPECT_EQ(predict({"--csv", "--top-k", "2"})[0],
+            "item,class,name,probability,class2,name2,probability2");
+  const std::vector<std::string> all = predict({"--csv", "--probabilities"});
+  EXPECT_EQ(all[0], "item,class,name,probability,probability:" + names[0] +
+                        ",probability:" + names[1] + ",probability:" + names[2]);
+  EXPECT_EQ(std::count(all[1].begin(), all[1].end(), ','), 6);
+  EXPECT_THAT(predict({"--top-k", "3"})[0], testing::ContainsRegex("( %.*){3}"));
+  EXPECT_THAT(run_pantala({"predict", file("run"), "--data", points(), "--top-k", "4"}).err,
+              HasSubstr("--top-k is 4, but the model has 3 classes"));
+}
+
+TEST_F(Predict, truth_and_inputs_stand_beside_the_prediction) {
+  std::ofstream(file("new.csv")) << "width,height,depth,weight,kind\n1,90,2.0,4.5,high\n"
+                                    "9e1,3,2,4.5,\n3,4,5,6.5,round\n";
+  const std::string data = "csv:" + file("new.csv");
+  const Outcome csv =
+      run_pantala({"predict", file("run"), "--data", data, "--csv", "--truth", "--inputs"});
+  ASSERT_EQ(csv.exit_code, 0) << csv.err;
+  const std::vector<std::string> lines = lines_of(csv.out);
+  EXPECT_EQ(lines[0], "item,class,name,probability,truth,width,height,depth,weight");
+  EXPECT_THAT(lines[1], testing::EndsWith(",high,1,90,2.0,4.5"));  // as it stands there
+  EXPECT_THAT(lines[2], testing::EndsWith(",,9e1,3,2,4.5"));
+  EXPECT_THAT(lines[3], testing::EndsWith(",round,3,4,5,6.5"));  // no class of the model
+  const Outcome outcome =
+      run_pantala({"predict", file("run"), "--data", data, "--json", "--truth", "--inputs"});
+  const json second = json::parse(lines_of(outcome.out)[1]),
+             first = json::parse(lines_of(outcome.out)[0]);
+  EXPECT_EQ(first.at("truth"), "high");
+  EXPECT_EQ(first.at("inputs").at("weight"), 4.5);
+  EXPECT_TRUE(second.at("truth").is_null());
+  EXPECT_THAT(run_pantala({"predict", file("run"), "--data", data, "--truth"}).out,
+              HasSubstr("  truth high\n"));
+}
+
+TEST_F(Predict, truth_of_arrays_is_the_name_of_the_class) {
+  Weights weights;
+  weights.set("x", Literal::floats({3, 4}, std::vector<double>(12, 5)));
+  weights.set("y", Literal::ints({3}, {0, 2, 1}));
+  weights.save(file("items.safetensors"));
+  const Outcome outcome =
+      run_pantala({"predict", file("run"), "--data", "safetensors:" + file("items.safetensors"),
+                   "--csv", "--truth", "--inputs"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const std::vector<std::string> names = json::parse(bytes("run/data.json")).at("names");
+  EXPECT_THAT(lines_of(outcome.out)[0], testing::EndsWith(",truth,input0,input1,input2,input3"));
+  EXPECT_THAT(lines_of(outcome.out)[2], testing::EndsWith("," + names[2] + ",5,5,5,5"));
 }
 
 TEST_F(Predict, mistakes_are_named) {

@@ -446,6 +446,44 @@ TEST_F(Train, mistakes_in_the_data_are_named) {
             "pantala: bad.csv: the name of a class is not text in UTF-8\n");
 }
 
+// Semicolons, texts and gaps: the run keeps what evaluation and prediction need of them.
+TEST_F(Train, tables_as_people_have_them) {
+  std::ofstream out(file("people.csv"));
+  out << "colour;size;kind\n";
+  for (int k = 0; k < 60; ++k)
+    out << (k % 3 == 0   ? "red;"
+            : k % 3 == 1 ? "blue;"
+                         : "green;")
+        << (k % 10 == 0 ? "NA" : "2") << (k % 3 == 1 ? ";yes\n" : ";no\n");
+  out.close();
+  std::vector<std::string> words =
+      train("people", {"--set", "data.missing=mean", "--set", "data.onehot=*"});
+  *std::find(words.begin(), words.end(), points()) = "csv:" + file("people.csv");
+  *std::find(words.begin(), words.end(), "4") = "30";  // epochs
+  const Outcome trained = run_pantala(words);
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  const nlohmann::json facts = nlohmann::json::parse(bytes("people/data.json"));
+  EXPECT_EQ(facts.at("item"), std::vector<int>{4});
+  EXPECT_EQ(facts.at("fill").at(3), 2.0);
+  const Outcome evaluated = run_pantala({"eval", file("people"), "--json"});
+  ASSERT_EQ(evaluated.exit_code, 0) << evaluated.err;
+  std::ofstream(file("new.csv")) << "colour,size\nblue,\nred,2\n";
+  const Outcome predicted =
+      run_pantala({"predict", file("people"), "--data", "csv:" + file("new.csv"), "--csv"});
+  ASSERT_EQ(predicted.exit_code, 0) << predicted.err;
+  EXPECT_THAT(predicted.out, HasSubstr("\n0,1,yes,"));
+  EXPECT_THAT(predicted.out, HasSubstr("\n1,0,no,"));
+}
+
+TEST_F(Train, labels_of_a_file_without_columns_are_refused) {
+  std::vector<std::string> words = train("run", {"--labels", "kind"});
+  *std::find(words.begin(), words.end(), points()) = "npz:points.npz";
+  const Outcome outcome = run_pantala(words);
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_EQ(outcome.err,
+            "pantala: --labels: data.label is of csv:FILE, but data.source is npz:points.npz\n");
+}
+
 TEST_F(Train, the_reference_of_keys_is_in_the_docs) {
   const Outcome outcome = run_pantala({"train", "--keys"});
   EXPECT_EQ(outcome.exit_code, 0);

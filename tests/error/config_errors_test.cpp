@@ -63,6 +63,21 @@ const BadConfig kBadConfigs[] = {
     {"[optimizer.options]\nlr = 3\n",
      "run.toml:2:1: unknown key 'optimizer.options.lr'; did you mean 'optimizer.lr'?"},
     {"whatever = 1\n", "run.toml:1:1: unknown key 'whatever'"},
+    {"[model]\nfrozen = \"conv1.*\"\n", "run.toml:2:1: unknown key 'model.frozen'"},
+    // --- keys of another source
+    {"[data]\nsource = \"npz:a.npz\"\nlabel = \"kind\"\n",
+     "run.toml:3:1: data.label is of csv:FILE, but data.source is npz:a.npz"},
+    {"[data]\nsource = \"npz:a.npz\"\nsequence = 64\n",
+     "run.toml:3:1: data.sequence is of tokens:FILE or text:FILE, but data.source is npz:a.npz"},
+    {"[data]\nsource = \"text:a.txt\"\ntoken_type = \"u8\"\n",
+     "run.toml:3:1: data.token_type is of tokens:FILE, but data.source is text:a.txt"},
+    {"[data]\nonehot = \"*\"\n",
+     "run.toml:2:1: data.onehot is of csv:FILE, but data.source is fashion-mnist"},
+    {"[data]\nseparator = \"::\"\n",
+     "run.toml:2:1: data.separator must be auto, tab or one character, got \"::\""},
+    {"[data]\njitter_hue = 0.6\n",
+     "run.toml:2:1: data.jitter_hue must be a number from 0 to 0.5, got 0.6"},
+    {"[data]\nrotate = 270\n", "run.toml:2:1: data.rotate must be a number from 0 to 180, got 270"},
     // --- values of another kind
     {"epochs = \"five\"\n", "run.toml:1:1: epochs must be a whole number from 1, got \"five\""},
     {"epochs = 2.5\n", "run.toml:1:1: epochs must be a whole number from 1, got 2.5"},
@@ -70,8 +85,8 @@ const BadConfig kBadConfigs[] = {
     {"device = 3\n", "run.toml:1:1: device must be cpu or kir, got 3"},
     {"[data]\nflip = \"yes\"\n", "run.toml:2:1: data.flip must be true or false, got \"yes\""},
     {"[data]\nsource = [1, 2]\n",
-     "run.toml:2:1: data.source must be fashion-mnist, idx:DIR, csv:FILE, npz:FILE, images:DIR, "
-     "tokens:FILE or text:FILE, got [1, 2]"},
+     "run.toml:2:1: data.source must be fashion-mnist, idx:DIR, csv:FILE, npz:FILE, "
+     "safetensors:FILE, images:DIR, tokens:FILE or text:FILE, got [1, 2]"},
     {"[model]\nhidden = 128\n",
      "run.toml:2:1: model.hidden must be a list of at most 64 whole numbers from 1 to 1048576, got "
      "128"},

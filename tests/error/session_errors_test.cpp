@@ -46,9 +46,12 @@ TEST_F(SessionErrors, inputs) {
   EXPECT_EQ(set("x", std::vector{1.0F, 2.0F}),
             "input 'x' is f32[2,3]: it has 6 elements, 2 were given");
   EXPECT_EQ(set("x", std::vector<double>(6)),
-            "input 'x' is f32[2,3]: f64 numbers were given, which are not all exact as f32");
+            "input 'x' is f32[2,3]: f64 numbers were given, which are not all exact as f32; "
+            "round them first: std::vector<float>, NumPy's astype('float32'), or data::Scale{1} "
+            "among the transforms of a loader");
   EXPECT_EQ(set("rows", std::vector{1.0F, 2.0F}),
-            "input 'rows' is i32[2]: f32 numbers were given, which are not all exact as i32");
+            "input 'rows' is i32[2]: f32 numbers were given, which are not all exact as i32; "
+            "convert them to i32 first");
   EXPECT_EQ(message_of<TypeError>(
                 [&] { session_.set_input("x", Literal::floats({6}, {1, 2, 3, 4, 5, 6})); }),
             "input 'x' is f32[2,3], but f32[6] was given");

@@ -1,4 +1,5 @@
 // What is said about weights files that are not right: the whole message, word for word.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "pantala/error.h"
@@ -79,6 +80,35 @@ TEST(WeightsErrors, files) {
   put_file(path, tests::little(header.size(), 8) + header + "ab");
   EXPECT_EQ(message_of_opening<UnsupportedError>(path),
             path + ": dtypes that are not supported: w (F8_E4M3)");
+}
+
+TEST(WeightsErrors, files_of_pytorch_are_told_by_their_first_bytes) {
+  const tests::TemporaryFolder folder;
+  const std::string path = folder.file("resnet.pth");
+  const std::string message =
+      path +
+      ": a PyTorch archive, not a safetensors file: save it with safetensors.torch.save_file";
+  const std::string begins[] = {
+      std::string("PK\x03\x04\0\0\x08\x08\0\0", 10),          // since 1.6
+      "PK\x03\x04" + std::string(80, '\0'),                   // a length that could be one
+      "\x80\x02\x8a\x0al\xfc\x9c\x46\xf9\x20j\xa8\x50\x19.",  // before
+      "\x80\x04\x95\x0b" + std::string(8, '\0'),              // any pickle
+  };
+  for (const std::string& begin : begins) {
+    put_file(path, begin);
+    EXPECT_EQ(message_of_opening<UnsupportedError>(path), message);
+  }
+  // A header of 640 bytes begins with the same two.
+  const std::string header = entry("U8", "1", "0,1");
+  put_file(path, tests::little(640, 8) + header + std::string(640 - header.size(), ' ') + "a");
+  EXPECT_EQ(message_of_opening<UnsupportedError>(path), "no error");
+}
+
+TEST(WeightsErrors, a_folder_with_a_file_of_pytorch_alone_says_what_to_do) {
+  const tests::TemporaryFolder folder;
+  put_file(folder.file("pytorch_model.bin"), "PK");
+  EXPECT_THAT(message_of_opening<IoError>(folder.path().string()),
+              testing::EndsWith("(pytorch_model.bin: save it with safetensors.torch.save_file)"));
 }
 
 TEST(WeightsErrors, indices) {

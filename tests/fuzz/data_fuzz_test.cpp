@@ -126,6 +126,19 @@ const auto kReadCsv = [](const std::string& path) {
   expect_whole(*dataset.data);
   expect_whole(*dataset.labels);
 };
+// The same, with all that can be asked of a table.
+const auto kReadCsvInFull = [](const std::string& path) {
+  for (const Missing missing : {Missing::drop, Missing::keep}) {
+    const Dataset dataset = read_csv(
+        path, {.separator = std::nullopt, .missing = missing, .one_hot = {"*"}, .keep_rows = true});
+    expect_whole(*dataset.data);
+    EXPECT_EQ(dataset.rows->numbers.size(), static_cast<std::size_t>(dataset.size()));
+  }
+};
+const auto kReadSafetensors = [](const std::string& path) {
+  for (const std::string& name : safetensors_names(path))
+    expect_whole(read_safetensors(path, name));
+};
 const auto kReadIdx = [](const std::string& path) { expect_whole(read_idx(path)); };
 const auto kReadNpy = [](const std::string& path) { expect_whole(read_npy(path)); };
 const auto kReadNpz = [](const std::string& path) {
@@ -169,9 +182,8 @@ TEST_F(DataFuzz, npz_cut_off) {
   for (const std::string& content : npz_files()) cut_everywhere_is_refused(content, kReadNpz);
 }
 
-TEST_F(DataFuzz, csv_changed) {
-  mutate(csv_files(),
-         {"\"",
+std::vector<std::string> csv_fragments() {
+  return {"\"",
           "\"\"",
           "\"\n",
           ",",
@@ -196,8 +208,22 @@ TEST_F(DataFuzz, csv_changed) {
           "\t",
           "a",
           "1",
-          "\xC3"},
-         kTrials, kReadCsv);
+          "\xC3"};
+}
+
+TEST_F(DataFuzz, csv_changed) { mutate(csv_files(), csv_fragments(), kTrials, kReadCsv); }
+TEST_F(DataFuzz, csv_changed_and_read_in_full) {
+  std::vector<std::string> fragments = csv_fragments();
+  fragments.insert(fragments.end(), {";", "|", "NA", "?", "1,5", "\n;\n"});
+  mutate(csv_files(), fragments, kTrials, kReadCsvInFull);
+}
+TEST_F(DataFuzz, safetensors_cut_off_or_changed) {
+  const std::string header = R"({"x":{"dtype":"F16","shape":[2],"data_offsets":[0,4]},)"
+                             R"("y":{"dtype":"BOOL","shape":[1,2],"data_offsets":[4,6]}})";
+  const std::string file = little(header.size(), 8) + header + "abcdef";
+  cut_everywhere_is_refused(file, kReadSafetensors);
+  mutate({file}, {"F64", "I8", "-1", "[", "}", "99999999999", "data_offsets", "PK\3\4"}, kTrials,
+         kReadSafetensors);
 }
 TEST_F(DataFuzz, idx_changed) {
   mutate(

@@ -101,6 +101,19 @@ TEST(OnnxImport, sizes_come_from_the_options) {
             "m.onnx: input 'x' has the shape [batch,length,3], not [2,5,4]");
 }
 
+TEST(OnnxImport, a_size_and_a_shape_that_contradict_each_other_are_refused) {
+  const ::onnx::ModelProto model = ModelMaker("sizes")
+                                       .input("x", {0, 3})
+                                       .symbolic(0, "batch")
+                                       .node("Relu", {"x"}, {"y"})
+                                       .made({"y"});
+  EXPECT_EQ(message(model, {.sizes = {{"batch", 8}}, .shapes = {{"x", {2, 3}}}}),
+            "m.onnx: the size 'batch' is given as 8, but input 'x' [batch,3] is given as [2,3]");
+  EXPECT_EQ(
+      import(model, {.sizes = {{"batch", 2}}, .shapes = {{"x", {2, 3}}}}).graph.output("y").shape(),
+      (Shape{2, 3}));
+}
+
 TEST(OnnxImport, inputs_that_decide_shapes_are_bound) {
   const ::onnx::ModelProto model = ModelMaker("bind")
                                        .input("x", {2, 3})

@@ -51,6 +51,7 @@ const std::vector<Key>& config_keys();
 // The flags that stand for a key each, for people who do not want to write --set.
 struct KeyFlag {
   std::string flag, key;
+  std::string help = {};  // in few words; "": that of the key
 };
 const std::vector<KeyFlag>& key_flags();
 

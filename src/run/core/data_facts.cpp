@@ -8,16 +8,22 @@
 
 namespace pantala::run {
 
+std::string class_title(const DataFacts& facts, std::size_t klass) {
+  return klass < facts.names.size() ? facts.names[klass] : fmt::to_string(klass);
+}
+
 std::string facts_json(const DataFacts& facts) {
   io::OrderedJson columns = io::OrderedJson::array();
   for (const data::Column& column : facts.columns)
-    columns.push_back({{"name", column.name}, {"texts", column.texts}});
+    columns.push_back(
+        {{"name", column.name}, {"texts", column.texts}, {"one_hot", column.one_hot}});
   return io::OrderedJson{{"item", facts.item.vec()},
                          {"classes", facts.classes},
                          {"targets", facts.targets},
                          {"positions", facts.positions},
                          {"names", facts.names},
                          {"columns", columns},
+                         {"fill", facts.fill},
                          {"factor", facts.factor},
                          {"mean", facts.mean},
                          {"std", facts.std},
@@ -34,13 +40,14 @@ DataFacts read_facts(const std::filesystem::path& path) {
   DataFacts facts = io::extract(path.string(), [&] {
     std::vector<data::Column> columns;
     for (const io::Json& column : json.at("columns"))
-      columns.push_back({column.at("name"), column.at("texts")});
+      columns.push_back({column.at("name"), column.at("texts"), column.value("one_hot", false)});
     return DataFacts{.item = Shape(json.at("item").get<std::vector<std::int64_t>>()),
                      .classes = json.at("classes"),
                      .targets = json.at("targets"),
                      .positions = json.at("positions"),
                      .names = json.at("names"),
                      .columns = std::move(columns),
+                     .fill = json.value("fill", std::vector<double>()),
                      .factor = json.at("factor"),
                      .mean = json.at("mean"),
                      .std = json.at("std"),

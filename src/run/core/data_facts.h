@@ -21,6 +21,7 @@ struct DataFacts {
   std::int64_t positions = 0;         // of an item, with a class each; 0: one class per item
   std::vector<std::string> names;     // of the classes, if they have some
   std::vector<data::Column> columns;  // of a table
+  std::vector<double> fill;           // for values that lack, by column; empty: none may
   double factor = 1;                  // of all values, before the rest
   std::vector<double> mean, std;      // by channel or column, or one for all; empty: none
   // Of the targets, by column; empty: they are learnt as they are. Labels and predictions stay in
@@ -31,6 +32,8 @@ struct DataFacts {
   zoo::Task task() const { return targets > 0 ? zoo::Task::regression : zoo::Task::classification; }
   friend bool operator==(const DataFacts&, const DataFacts&) = default;
 };
+// The name of a class, or its number if it has none.
+std::string class_title(const DataFacts& facts, std::size_t klass);
 std::string facts_json(const DataFacts& facts);
 // ParseError for a file that holds none.
 DataFacts read_facts(const std::filesystem::path& path);

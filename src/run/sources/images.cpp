@@ -1,3 +1,4 @@
+#include "run/sources/labels.h"
 #include "run/sources/source.h"
 
 namespace pantala::run {
@@ -6,6 +7,7 @@ Source images_source() {
   return {.name = "images",
           .argument = "DIR",
           .help = "PNG and JPEG files, a folder per class, or these in train and val",
+          .is_own_folder = [](const std::filesystem::path&) { return true; },
           .open =
               [](const SourceRequest& request) {
                 data::ImageSets sets =
@@ -14,7 +16,9 @@ Source images_source() {
               },
           .open_items =
               [](const SourceRequest& request) {
-                return data::read_images(request.path, image_options(request.config));
+                const data::Dataset set =
+                    data::read_images(request.path, image_options(request.config));
+                return request.truth ? with_folder_labels(set, *request.facts) : set;
               },
           .items_note = "with images anywhere in it"};
 }

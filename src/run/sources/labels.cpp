@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <limits>
 #include <map>
 
 #include "base/text.h"
@@ -182,11 +184,53 @@ data::Dataset unlabeled(data::Array items, const DataFacts& facts, std::string n
                      .values = {}};
   if (facts.task() == zoo::Task::regression) {
     labels.shape = {count, facts.targets};
-    labels.values = std::vector<float>(static_cast<std::size_t>(labels.shape.numel()));
+    labels.values = std::vector<float>(static_cast<std::size_t>(labels.shape.numel()),
+                                       std::numeric_limits<float>::quiet_NaN());
   } else {
-    labels.values = std::vector<std::int64_t>(static_cast<std::size_t>(labels.shape.numel()));
+    labels.values =
+        std::vector<std::int64_t>(static_cast<std::size_t>(labels.shape.numel()), kUnknownLabel);
   }
   return data::make_dataset(std::move(items), std::move(labels), std::move(name));
+}
+
+data::Dataset with_folder_labels(const data::Dataset& set, const DataFacts& facts) {
+  std::map<std::string, std::int64_t> numbers;
+  for (std::size_t k = 0; k < facts.names.size(); ++k)
+    numbers.emplace(facts.names[k], static_cast<std::int64_t>(k));
+  std::vector<std::int64_t> labels(static_cast<std::size_t>(set.size()), kUnknownLabel);
+  for (std::size_t k = 0; k < labels.size(); ++k) {
+    const std::filesystem::path file = set.data_source->item_name(static_cast<std::int64_t>(k));
+    for (const std::filesystem::path& folder : file.parent_path())
+      if (const auto found = numbers.find(folder.string()); found != numbers.end())
+        labels[k] = found->second;  // the innermost one counts
+  }
+  data::Dataset result = set;
+  result.labels = std::make_shared<const data::Array>(
+      data::Array{.shape = {set.size()}, .values = std::move(labels)});
+  return result;
+}
+
+std::vector<std::string> truth_texts(const data::Dataset& set, const DataFacts& facts) {
+  const bool numbers = facts.task() == zoo::Task::regression;
+  const std::int64_t width = numbers ? facts.targets : std::max<std::int64_t>(1, facts.positions);
+  std::vector<std::string> texts(static_cast<std::size_t>(set.size() * width));
+  if (set.rows) return set.rows->labels.empty() ? texts : set.rows->labels;
+  if (set.labels->shape.numel() != set.size() * width)
+    throw TypeError(fmt::format("{}: the labels are {}; the model learnt {} per item", set.name,
+                                label_type(set),
+                                counted(static_cast<std::size_t>(width), "label")));
+  std::visit(
+      [&](const auto& values) {
+        for (std::size_t k = 0; k < texts.size(); ++k) {
+          const auto klass = static_cast<std::int64_t>(values[k]);
+          if (numbers)
+            texts[k] = std::isnan(static_cast<double>(values[k])) ? "" : fmt::to_string(values[k]);
+          else if (klass >= 0)
+            texts[k] = class_title(facts, static_cast<std::size_t>(klass));
+        }
+      },
+      set.labels->values);
+  return texts;
 }
 
 }  // namespace pantala::run

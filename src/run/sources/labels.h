@@ -33,7 +33,15 @@ data::Dataset with_targets(const data::Dataset& set);
 std::int64_t targets_of(const data::Dataset& set);
 void check_same_targets(const data::Dataset& set, std::int64_t targets);
 
-// Items without labels: the labels are all 0, in the form of the facts.
+// --- for predictions, where labels need not be known
+inline constexpr std::int64_t kUnknownLabel = -1;  // of classes; of numbers it is NaN
+// Items without labels, in the form of the facts.
 data::Dataset unlabeled(data::Array items, const DataFacts& facts, std::string name);
+// Images in a folder with the name of a class, however deep, are of this class.
+data::Dataset with_folder_labels(const data::Dataset& set, const DataFacts& facts);
+// The labels as people know them, one per item, position or target: the name of a class, or a
+// number;
+// "" where it is not known. Of a table they are what stands there.
+std::vector<std::string> truth_texts(const data::Dataset& set, const DataFacts& facts);
 
 }  // namespace pantala::run

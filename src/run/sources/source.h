@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
@@ -22,7 +23,9 @@ struct SourceRequest {
   const RunConfig& config;
   // Of the model that is to be tried with the data; null: one is to be trained.
   const DataFacts* facts = nullptr;
-  bool items_alone = false;  // nobody looks at the labels, which may lack
+  bool items_alone = false;  // nobody needs the labels, which may lack
+  // With items_alone: labels are wanted where they are known (-1: not), and the texts of a table.
+  bool truth = false;
 };
 
 struct SourceSets {
@@ -37,11 +40,15 @@ struct TokenForm {
 };
 
 struct Source {
-  std::string name;            // "csv", which stands before the colon
-  std::string argument;        // "FILE", which stands behind it; "": there is no colon
-  std::string help;            // of the config key; "": the name says it all
-  std::string ending = {};     // ".csv": a file that is named without "csv:" is of this source
-  std::vector<Key> keys = {};  // of the config, that are of this source alone
+  std::string name;      // "csv", which stands before the colon
+  std::string argument;  // "FILE", which stands behind it; "": there is no colon
+  std::string help;      // of the config key; "": the name says it all
+  // What is named without "csv:" is of this source if it is a file with one of these endings, or a
+  // folder that looks like one of its own.
+  std::vector<std::string> endings = {};
+  bool (*is_own_folder)(const std::filesystem::path&) = nullptr;
+  std::vector<Key> keys = {};               // of the config, that are of this source
+  std::vector<std::string> more_keys = {};  // those of other sources that this one reads too
   // IoError, ParseError, TypeError and ValueError say what is wrong with the files.
   std::function<SourceSets(const SourceRequest&)> open = {};  // not of tokens
   std::optional<TokenForm> tokens = {};
@@ -62,6 +69,14 @@ struct NamedSource {
   std::string path;
 };
 NamedSource named_source(const std::string& text);
+
+// "csv:FILE": the sources that read this key of the config, as `name` does or not; none: it is no
+// key of sources.
+struct KeyReaders {
+  std::vector<std::string> forms;
+  bool read = false;  // by the source that was asked for
+};
+KeyReaders readers_of(const std::string& key, const Source& source);
 
 // --- what help and messages say
 std::string source_rule();  // "fashion-mnist, idx:DIR, ... or text:FILE"

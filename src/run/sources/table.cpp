@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "run/core/key_types.h"
 #include "run/sources/source.h"
@@ -13,14 +15,15 @@ Source fashion_mnist_source();
 Source idx_source();
 Source csv_source();
 Source npz_source();
+Source safetensors_source();
 Source images_source();
 Source tokens_source();
 Source text_source();
 
 const std::vector<Source>& sources() {
   static const std::vector<Source> all = {
-      fashion_mnist_source(), idx_source(),    csv_source(),  npz_source(),
-      images_source(),        tokens_source(), text_source(),
+      fashion_mnist_source(), idx_source(),    csv_source(),    npz_source(),
+      safetensors_source(),   images_source(), tokens_source(), text_source(),
   };
   return all;
 }
@@ -40,6 +43,20 @@ std::vector<std::string> forms(bool (*which)(const Source&)) {
   return list;
 }
 
+// Whose file or folder this is, if somebody left the name of the source out.
+const Source* source_of_path(const std::string& path) {
+  const auto has_ending = [&](const std::string& ending) { return path.ends_with(ending); };
+  for (const Source& source : sources())
+    if (std::any_of(source.endings.begin(), source.endings.end(), has_ending)) return &source;
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(path, ignored)) return nullptr;
+  for (const Source& source : sources())
+    if (source.name == path) return nullptr;  // a source without a path, whatever lies here
+  for (const Source& source : sources())
+    if (source.is_own_folder && source.is_own_folder(path)) return &source;
+  return nullptr;
+}
+
 [[noreturn]] void refuse_source(const std::string& text, const std::string& hint) {
   refuse("data.source", source_rule(), text, hint);
 }
@@ -54,9 +71,9 @@ NamedSource named_source(const std::string& text) {
   const std::size_t colon = text.find(':');
   const bool has_path = colon != std::string::npos;
   const std::string name = text.substr(0, colon);
-  for (const Source& source : sources())
-    if (!has_path && !source.ending.empty() && text.ends_with(source.ending))
-      refuse_source(text, fmt::format("; did you mean '{}:{}'?", source.name, text));
+  if (!has_path)
+    if (const Source* source = source_of_path(text))
+      refuse_source(text, fmt::format("; did you mean '{}:{}'?", source->name, text));
   for (const Source& source : sources()) {
     if (source.name != name || source.argument.empty() == has_path) continue;
     const std::string path = has_path ? text.substr(colon + 1) : "";
@@ -64,6 +81,19 @@ NamedSource named_source(const std::string& text) {
     return {source, path};
   }
   refuse_source(text, did_you_mean(name, source_names()));
+}
+
+KeyReaders readers_of(const std::string& key, const Source& source) {
+  KeyReaders readers;
+  for (const Source& one : sources()) {
+    const bool own = std::any_of(one.keys.begin(), one.keys.end(),
+                                 [&](const Key& known) { return known.name == key; });
+    if (!own && std::find(one.more_keys.begin(), one.more_keys.end(), key) == one.more_keys.end())
+      continue;
+    readers.forms.push_back(one.form());
+    readers.read = readers.read || &one == &source;
+  }
+  return readers;
 }
 
 std::string source_rule() {

@@ -8,6 +8,7 @@ Source tokens_source() {
   return {.name = "tokens",
           .argument = "FILE",
           .help = "numbers one after the other (data.token_type)",
+          .endings = {".bin"},
           .keys =
               {
                   whole("data.sequence", RUN_FIELD(data.sequence), 1, 1048576,
@@ -28,6 +29,8 @@ Source text_source() {
   return {.name = "text",
           .argument = "FILE",
           .help = "any file, byte by byte",
+          .endings = {".txt"},
+          .more_keys = {"data.sequence", "data.stride", "data.vocabulary"},
           .tokens = TokenForm{.type = data::TokenType::u8, .vocabulary = 256}};
 }
 

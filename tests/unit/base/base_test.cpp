@@ -37,6 +37,13 @@ TEST(Nearest, prefers_the_nearer_and_of_equals_the_first) {
   EXPECT_EQ(nearest("rleu", names), "relu");  // an exchange is one slip
 }
 
+TEST(Nearest, is_never_the_opposite) {
+  const std::vector<std::string> names = {"model.fresh", "--fresh"};
+  for (const char* name : {"model.freeze", "model.frozen", "--freeze"})
+    EXPECT_EQ(nearest(name, names), "") << name;
+  EXPECT_EQ(nearest("model.frehs", names), "model.fresh");
+}
+
 TEST(DidYouMean, is_a_phrase_or_empty) {
   EXPECT_EQ(did_you_mean("rellu", kNames), "; did you mean 'relu'?");
   EXPECT_EQ(did_you_mean("convolution", kNames), "");

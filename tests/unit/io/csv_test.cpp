@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "pantala/data.h"
 #include "pantala/error.h"
 #include "support/data_files.h"
@@ -233,6 +235,120 @@ TEST_F(CsvTest, reads_what_a_spreadsheet_writes) {
       {.label = "Kind"});
   EXPECT_THAT(data_of(dataset), ElementsAre(1.8f, 0, 1.7f, 1));
   EXPECT_THAT(dataset.classes, ElementsAre("a", "b"));
+}
+
+// --- separators
+constexpr std::optional<char> kAuto = std::nullopt;
+
+TEST_F(CsvTest, finds_the_separator_that_makes_a_table) {
+  for (const char* text : {"a,b\n1,2\n", "a;b\n1;2\n", "a\tb\n1\t2\n", "a|b\n1|2\n"})
+    EXPECT_THAT(data_of(read(text, {.separator = kAuto})), ElementsAre(1)) << text;
+  EXPECT_THAT(data_of(read("a,b\n\"x;y\",2\n", {.separator = kAuto})), ElementsAre(0));
+  EXPECT_EQ(refusal<TypeError>("a,b;c\n1,2;3\n", {.separator = kAuto}),
+            "its fields could be separated by ',' and by ';'; say by which (data.separator)");
+  EXPECT_EQ(refusal("a\n1\n", {.separator = kAuto}),
+            "line 1: a single column; expected data and a label, separated by ',', ';', a tab or "
+            "'|'");
+}
+
+TEST_F(CsvTest, a_decimal_comma_is_no_name) {
+  EXPECT_EQ(
+      refusal("x;y\n1,5;2\n", {.separator = kAuto}),
+      "line 2, column 'x': \"1,5\" is a number with a decimal comma; write a point, or put it "
+      "in quotes if it is a name");
+  EXPECT_EQ(refusal("x;y\na;2\n-1,5;2\n", {.separator = ';'}),
+            "line 3, column 'x': \"-1,5\" is a number with a decimal comma; write a point, or put "
+            "it in quotes if it is a name");
+  EXPECT_THAT(data_of(read("x;y\n\"1,5\";2\n", {.separator = ';'})), ElementsAre(0));
+}
+
+// --- values that lack
+TEST_F(CsvTest, lines_with_a_missing_value_can_be_left_out) {
+  const Dataset dataset =
+      read("x,colour,kind\n,red,a\n1,blue,b\n2,?,a\n3,\"?\",b\n4,red,\nNA,red,a\n5,red,c\n",
+           {.missing = Missing::drop, .keep_rows = true});
+  EXPECT_THAT(data_of(dataset), ElementsAre(1, 0, 3, 1, 5, 2));
+  EXPECT_THAT(dataset.columns[1].texts, ElementsAre("blue", "?", "red"));
+  EXPECT_THAT(dataset.classes, ElementsAre("b", "c"));
+  EXPECT_THAT(dataset.rows->numbers, ElementsAre(1, 3, 6));
+  EXPECT_EQ(refusal("x,y\n,1\n2,\n", {.missing = Missing::drop}),
+            "in every line a value is missing");
+}
+
+TEST_F(CsvTest, missing_numbers_can_be_kept_as_nan) {
+  const Dataset dataset = read("x,y,colour,kind\n,nan,NA,0\nNA,2,red,1\n3,n/a,,2\n?,4,red,3\n",
+                               {.header = true, .missing = Missing::keep});
+  const std::vector<float> data = data_of(dataset);
+  std::vector<float> known;
+  for (const std::size_t k : {6U, 4U, 10U}) known.push_back(data[k]);
+  EXPECT_THAT(known, ElementsAre(3, 2, 4));
+  for (const std::size_t k : {0U, 1U, 3U, 7U, 9U}) EXPECT_TRUE(std::isnan(data[k])) << k;
+  // A text that lacks is a text like others.
+  EXPECT_THAT(dataset.columns[2].texts, ElementsAre("NA", "red", ""));
+  EXPECT_TRUE(dataset.columns[0].texts.empty());
+  EXPECT_EQ(refusal("x,y\n1,0\n2,\n", {.missing = Missing::keep}),
+            "line 3, column 'y': the label is empty");
+  EXPECT_EQ(refusal("x,z,y\nNA,1,2\n?,3,4\n", {.header = true, .missing = Missing::keep}),
+            "line 2, column 'x': all fields of the column are empty");
+  // A model that knows the column to hold numbers needs none of them.
+  const Dataset like =
+      read("x,z,y\nNA,1,2\n?,3,4\n",
+           {.header = true, .like = {{"x", {}}, {"z", {}}}, .missing = Missing::keep});
+  EXPECT_TRUE(std::isnan(data_of(like)[0]));
+}
+
+// --- one-hot
+TEST_F(CsvTest, texts_can_become_a_column_each) {
+  const std::string text = "colour,size,shape,kind\nred,1,flat,0\nblue,2,round,1\nred,3,round,0\n";
+  const Dataset named = read(text, {.one_hot = {"colour"}});
+  EXPECT_EQ(named.data->shape, (Shape{3, 4}));
+  EXPECT_THAT(data_of(named), ElementsAre(1, 0, 1, 0,  //
+                                          0, 1, 2, 1,  //
+                                          1, 0, 3, 1));
+  EXPECT_TRUE(named.columns[0].one_hot);
+  EXPECT_FALSE(named.columns[2].one_hot);
+  const Dataset all = read(text, {.one_hot = {"*"}});
+  EXPECT_THAT(data_of(all), ElementsAre(1, 0, 1, 1, 0,  //
+                                        0, 1, 2, 0, 1,  //
+                                        1, 0, 3, 0, 1));
+  // What is named is text, whatever it looks like; by number, too.
+  EXPECT_THAT(data_of(read(text, {.one_hot = {"1"}})),
+              ElementsAre(0, 1, 0, 0, 0, 1, 0, 1, 0, 1, 0, 0, 0, 1, 1));
+}
+
+TEST_F(CsvTest, one_hot_columns_are_those_that_the_model_knows) {
+  const Dataset known = read("colour,size,kind\nred,1,0\nblue,2,1\n", {.one_hot = {"*"}});
+  const CsvOptions options{.like = known.columns, .one_hot = {"*"}};
+  EXPECT_THAT(data_of(read("colour,size,kind\nblue,5,1\n", options)), ElementsAre(0, 1, 5));
+  EXPECT_EQ(refusal("colour,size,kind\nblau,5,1\n", options),
+            "line 2, column 'colour': \"blau\" is not among the texts of the data that the model "
+            "was made for; did you mean 'blue'?");
+}
+
+TEST_F(CsvTest, one_hot_columns_must_be_there_and_not_too_many) {
+  const std::string text = "colour,size,kind\nred,1,0\n";
+  EXPECT_EQ(refusal<TypeError>(text, {.one_hot = {"color"}}),
+            "there is no column 'color' to make one-hot; did you mean 'colour'?");
+  EXPECT_EQ(refusal<TypeError>(text, {.one_hot = {"kind"}}),
+            "column 'kind' is the label, which is no column of data to make one-hot");
+  EXPECT_EQ(refusal<TypeError>(text, {.one_hot = {"s*"}}),
+            "there is no column of text 's*' to make one-hot");
+  std::string many = "id,kind\n";
+  for (int k = 0; k < 4097; ++k) many += "n" + std::to_string(k) + ",0\n";
+  EXPECT_EQ(refusal<TypeError>(many, {.one_hot = {"id"}}),
+            "column 0 (from 0) has 4097 different texts; at most 4096 are made one-hot");
+}
+
+TEST_F(CsvTest, rows_are_kept_as_they_stand_there) {
+  const Dataset dataset =
+      read("a,b,kind\n01,\"x, y\",cat\n2.50,z,dog\n", {.label = "kind", .keep_rows = true});
+  EXPECT_THAT(dataset.rows->fields, ElementsAre("01", "x, y", "2.50", "z"));
+  EXPECT_THAT(dataset.rows->labels, ElementsAre("cat", "dog"));
+  const Dataset second = slice(dataset, 1, 1);
+  EXPECT_THAT(second.rows->numbers, ElementsAre(1));
+  EXPECT_THAT(second.rows->fields, ElementsAre("2.50", "z"));
+  EXPECT_THAT(second.rows->labels, ElementsAre("dog"));
+  EXPECT_EQ(read("a,b\n1,2\n").rows, nullptr);
 }
 
 }  // namespace

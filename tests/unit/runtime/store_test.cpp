@@ -189,7 +189,8 @@ TEST(Convert, messages_name_counts_dtypes_positions_and_values) {
   EXPECT_EQ(message_of<TypeError>([&] { check(std::vector<std::int64_t>{1, 2}, 0); }),
             "input 'labels' is i32[3]: it has 3 elements, 2 were given");
   EXPECT_EQ(message_of<TypeError>([&] { check(std::vector<float>{1, 2, 3}, 0); }),
-            "input 'labels' is i32[3]: f32 numbers were given, which are not all exact as i32");
+            "input 'labels' is i32[3]: f32 numbers were given, which are not all exact as i32; "
+            "convert them to i32 first");
   EXPECT_EQ(message_of<ValueError>([&] { check(std::vector<std::int64_t>{1, 1LL << 40, 0}, 0); }),
             "input 'labels': 1099511627776 at position 1 is not in [-2147483648, 2147483647]");
   EXPECT_EQ(message_of<ValueError>([&] { check(std::vector<std::int64_t>{9, 0, 10}, 10); }),

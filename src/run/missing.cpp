@@ -1,0 +1,58 @@
+#include "run/missing.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "pantala/error.h"
+
+namespace pantala::run {
+
+namespace {
+
+// The values of a table, which are always f32.
+const std::vector<float>& table_of(const data::Dataset& set) {
+  const auto* values = set.data ? std::get_if<std::vector<float>>(&set.data->values) : nullptr;
+  if (!values || set.data->shape.rank() != 2)
+    throw TypeError(fmt::format("{}: the items are {}; values can only lack in rows of f32",
+                                set.name, set.item_form().str()));
+  return *values;
+}
+
+}  // namespace
+
+std::vector<double> column_means(const data::Dataset& train) {
+  const std::vector<float>& values = table_of(train);
+  const auto width = static_cast<std::size_t>(train.data->shape[1]);
+  std::vector<double> means(width);
+  std::vector<std::int64_t> counts(width);
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    if (std::isnan(values[k])) continue;
+    means[k % width] += static_cast<double>(values[k]);
+    ++counts[k % width];
+  }
+  for (std::size_t k = 0; k < width; ++k) {
+    if (counts[k] == 0)
+      throw ValueError(
+          fmt::format("{}: column {} of the data (from 0) has no value in the training set, so it "
+                      "has no mean (data.missing)",
+                      train.name, k));
+    means[k] /= static_cast<double>(counts[k]);
+  }
+  return means;
+}
+
+data::Dataset with_means(const data::Dataset& set, const std::vector<double>& means) {
+  std::vector<float> values = table_of(set);
+  if (set.data->shape[1] != static_cast<std::int64_t>(means.size()))
+    throw TypeError(fmt::format("{}: {} columns of data; the model was made for {}", set.name,
+                                set.data->shape[1], means.size()));
+  for (std::size_t k = 0; k < values.size(); ++k)
+    if (std::isnan(values[k])) values[k] = static_cast<float>(means[k % means.size()]);
+  data::Dataset result = set;
+  result.data = std::make_shared<const data::Array>(
+      data::Array{.shape = set.data->shape, .values = std::move(values)});
+  return result;
+}
+
+}  // namespace pantala::run

@@ -1,0 +1,96 @@
+#include "tools/help.h"
+
+#include <fmt/format.h>
+
+#include <sstream>
+
+namespace pantala::tools {
+
+namespace {
+
+constexpr std::size_t kWidth = 80, kLeft = 26;
+constexpr char kMark = '\f';  // between the two texts of a description; no text has one
+
+// The words in lines of at most kWidth; the first line begins at column `at`, the others at
+// `indent`. A word that is longer has a line of its own.
+std::string wrapped(std::string_view text, std::size_t at, std::size_t indent) {
+  std::istringstream words{std::string(text)};
+  std::string lines;
+  bool line_has_word = false;
+  for (std::string word; words >> word;) {
+    if (line_has_word && at + 1 + word.size() > kWidth) {
+      lines += "\n" + std::string(indent, ' ');
+      at = indent;
+      line_has_word = false;
+    }
+    if (line_has_word) lines += " ", ++at;
+    lines += word;
+    at += word.size();
+    line_has_word = true;
+  }
+  return lines;
+}
+
+// "  name          what it means"
+std::string two_columns(const std::string& name, std::string_view meaning) {
+  std::string text = "  " + name;
+  if (meaning.empty()) return text + "\n";
+  if (text.size() + 2 > kLeft)
+    text += "\n" + std::string(kLeft, ' ');
+  else
+    text.resize(kLeft, ' ');
+  return text + wrapped(meaning, kLeft, kLeft) + "\n";
+}
+
+// Lines that fit stay as they are, with their spaces; others are wrapped.
+std::string fitted(const std::string& text) {
+  std::istringstream in(text);
+  std::string lines;
+  for (std::string line; std::getline(in, line);) {
+    if (line.size() <= kWidth) {
+      lines += line + "\n";
+      continue;
+    }
+    const std::size_t indent = std::min(line.find_first_not_of(' '), line.size());
+    lines += std::string(indent, ' ') + wrapped(line, indent, indent == 0 ? 0 : indent + 4) + "\n";
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::string described(std::string_view shortly, std::string_view fully) {
+  return fmt::format("{}{}{}", shortly, kMark, fully);
+}
+
+std::string short_text(const std::string& description) {
+  return description.substr(0, description.find(kMark));
+}
+
+std::string full_text(const std::string& description) {
+  const std::size_t mark = description.find(kMark);
+  return mark == std::string::npos ? description : description.substr(mark + 1);
+}
+
+std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positional) const {
+  return two_columns(make_option_name(option, is_positional) + make_option_opts(option),
+                     make_option_desc(option));
+}
+
+std::string HelpFormatter::make_option_desc(const CLI::Option* option) const {
+  return short_text(option->get_description());
+}
+
+std::string HelpFormatter::make_subcommand(const CLI::App* verb) const {
+  return two_columns(verb->get_display_name(true), verb->get_description());
+}
+
+std::string HelpFormatter::make_description(const CLI::App* app) const {
+  return fitted(CLI::Formatter::make_description(app));
+}
+
+std::string HelpFormatter::make_footer(const CLI::App* app) const {
+  return fitted(CLI::Formatter::make_footer(app));
+}
+
+}  // namespace pantala::tools

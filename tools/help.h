@@ -1,0 +1,25 @@
+// --help in lines that fit a terminal: names on the left, what they mean on the right, both wrapped
+// at 80 columns.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <string_view>
+
+namespace pantala::tools {
+
+// What an option says of itself: in few words for --help, and all of it for the manual.
+std::string described(std::string_view shortly, std::string_view fully);
+std::string short_text(const std::string& description);
+std::string full_text(const std::string& description);
+
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_option(const CLI::Option* option, bool is_positional) const override;
+  std::string make_option_desc(const CLI::Option* option) const override;
+  std::string make_subcommand(const CLI::App* verb) const override;
+  std::string make_description(const CLI::App* app) const override;
+  std::string make_footer(const CLI::App* app) const override;
+};
+
+}  // namespace pantala::tools
