@@ -126,7 +126,9 @@ RunData open_item_data(const RunConfig& config, const NamedSource& named) {
   const zoo::Task task = sets.task;
   model_of(config).check_task(config, task, sets.train.name);
   const std::int64_t classes = task == zoo::Task::regression ? 0 : count_classes(sets);
-  check_metrics(config, task, classes, sets.train.name);
+  check_metrics(config,
+                task == zoo::Task::regression ? metrics::Kind::numbers : metrics::Kind::classes,
+                classes, sets.train.name);
   if (task == zoo::Task::classification && classes < 2)
     throw TypeError(fmt::format("{}: all items are of one class", sets.train.name));
   RunData result = split_data(config, std::move(sets));
@@ -201,11 +203,19 @@ data::Dataset open_items_for_model(const std::string& source, const RunConfig& c
   return set;
 }
 
+metrics::Kind measured_kind(const RunConfig& config, const DataFacts& facts) {
+  if (facts.task() == zoo::Task::regression) return metrics::Kind::numbers;
+  if (!facts.tokens) return metrics::Kind::classes;
+  const std::optional<TokenForm>& form = named_source(config.data.source).source.tokens;
+  return form && form->bytes ? metrics::Kind::bytes : metrics::Kind::tokens;
+}
+
 ModelShape model_shape(const RunConfig& config, const DataFacts& facts) {
   return {.item = facts.tokens ? facts.item.vec() : model_of(config).item(config, facts.item),
           .task = facts.task(),
           .classes = facts.classes,
           .by_position = facts.positions > 0,
+          .measured = measured_kind(config, facts),
           .targets = facts.targets,
           .target_scale = {.mean = facts.target_mean, .deviation = facts.target_std}};
 }

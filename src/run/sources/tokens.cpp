@@ -28,7 +28,7 @@ Source text_source() {
   return {.name = "text",
           .argument = "FILE",
           .help = "any file, byte by byte",
-          .tokens = TokenForm{.type = data::TokenType::u8, .vocabulary = 256}};
+          .tokens = TokenForm{.type = data::TokenType::u8, .vocabulary = 256, .bytes = true}};
 }
 
 }  // namespace pantala::run
