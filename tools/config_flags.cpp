@@ -1,6 +1,7 @@
 #include "tools/config_flags.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 
@@ -49,28 +50,38 @@ std::vector<run::Assignment> ConfigFlags::assignments() const {
   return all;
 }
 
+CLI::Option* add_repeatable(CLI::App& verb, const std::string& flag, const std::string& help,
+                            std::function<void(const std::vector<std::string>&)> take) {
+  return verb
+      .add_option_function<std::vector<std::string>>(flag, std::move(take),
+                                                     help + "; can be given several times")
+      ->type_name("VALUE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->take_all();
+}
+
 std::shared_ptr<ConfigFlags> add_config_flags(CLI::App& verb) {
   const auto flags = std::make_shared<ConfigFlags>();
   verb.add_option("file", flags->positional, "A TOML config")->type_name("FILE");
   verb.add_option("--config", flags->file, "The same, as an option")->type_name("FILE");
-  verb.add_option_function<std::vector<std::string>>(
-          "--set",
-          [flags](const std::vector<std::string>& sets) {
-            flags->sets.insert(flags->sets.end(), sets.begin(), sets.end());
-          },
-          "Any key of the config, such as --set optimizer.weight_decay=0.01; can be given several "
-          "times")
-      ->type_name("KEY=VALUE")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->take_all();
-  for (const run::KeyFlag& flag : run::key_flags())
+  add_repeatable(verb, "--set", "Any key of the config, such as --set optimizer.weight_decay=0.01",
+                 [flags](const std::vector<std::string>& sets) { flags->sets = sets; })
+      ->type_name("KEY=VALUE");
+  for (const run::KeyFlag& flag : run::key_flags()) {
+    if (flag.repeatable) {
+      add_repeatable(verb, flag.flag, help_of(flag), [flags, name = flag.flag](const auto& texts) {
+        flags->of[name] = fmt::format("{}", fmt::join(texts, ","));
+      })->group(group_of(flag));
+      continue;
+    }
     verb.add_option_function<std::string>(
             flag.flag,
             [flags, name = flag.flag](const std::string& text) { flags->of[name] = text; },
             help_of(flag))
         ->type_name("VALUE")
         ->group(group_of(flag));
+  }
   return flags;
 }
 

@@ -2,6 +2,7 @@
 // each of the more important keys.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -11,7 +12,8 @@
 
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace pantala::tools {
 
@@ -24,6 +26,10 @@ struct ConfigFlags {
   std::vector<run::Assignment> assignments() const;
   run::RunConfig config() const { return run::make_config(assignments()); }
 };
+
+// An option that can be given several times; `take` gets all of its values.
+CLI::Option* add_repeatable(CLI::App& verb, const std::string& flag, const std::string& help,
+                            std::function<void(const std::vector<std::string>&)> take);
 
 // Adds them to a verb.
 std::shared_ptr<ConfigFlags> add_config_flags(CLI::App& verb);

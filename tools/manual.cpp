@@ -54,7 +54,7 @@ constexpr Entry kFiles[] = {
      "A folder per checkpoint; the same command continues from the newest whole one."},
     {"runs/MODEL-DATA/data.json", "Shape, classes or targets, and normalisation of the data."},
     {"runs/MODEL-DATA/model.safetensors", "The trained model."},
-    {"runs/MODEL-DATA/plots/", "The loss, and accuracy or r2, as SVG."},
+    {"runs/MODEL-DATA/plots/", "The loss, and accuracy, r2 or perplexity, as SVG."},
     {"runs/MODEL-DATA/result.json", "The result, written at the end."},
     {"runs/MODEL-DATA/diverged/",
      "After a stop because of numbers that are not finite: the batch, the state and the "

@@ -15,6 +15,7 @@
 #include "pantala/error.h"
 #include "pantala/generate.h"
 #include "pantala/weights.h"
+#include "run/models/model.h"
 #include "run/trained.h"
 #include "tools/command.h"
 #include "tools/process.h"
@@ -62,7 +63,7 @@ Writer open_run(const TextOptions& options, GeneratorOptions generator) {
   Writer writer;
   writer.trained.emplace(run::open_trained(run::open_run_folder(options.run),
                                            {options.checkpoint, options.threads, plan_cache()}));
-  zoo::LlamaConfig config = zoo::llama_config(writer.trained->config.model.name);
+  zoo::LlamaConfig config = run::llama_of(writer.trained->config);
   config.vocabulary = writer.trained->facts.classes;
   Session& session = writer.trained->trainer.session();
   writer.averages = std::make_unique<train::AveragesInUse>(session, writer.trained->has_averages());

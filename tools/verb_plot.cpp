@@ -10,6 +10,7 @@
 #include "io/file.h"
 #include "monitor/run_plots.h"
 #include "pantala/error.h"
+#include "run/grid.h"
 #include "tools/command.h"
 
 namespace pantala::tools {
@@ -33,10 +34,16 @@ void make_names_different(std::vector<monitor::RunSeries>& runs,
     if (names.count(runs[k].name) > 1) runs[k].name = paths[k];
 }
 
+// Beside what is drawn, or here if that is several folders.
+fs::path usual_folder(const std::vector<std::string>& given) {
+  return given.size() == 1 ? fs::path(given[0]) / "plots" : fs::path("plots");
+}
+
 std::vector<fs::path> draw(const PlotOptions& options) {
+  const std::vector<std::string> folders = run::with_grid_runs(options.runs);
   std::vector<monitor::RunSeries> runs;
-  for (const std::string& folder : options.runs) runs.push_back(monitor::read_run(folder));
-  make_names_different(runs, options.runs);
+  for (const std::string& folder : folders) runs.push_back(monitor::read_run(folder));
+  make_names_different(runs, folders);
   const fs::path out = options.out;
   if (out.extension() == ".svg") {
     if (options.metrics.size() > 1)
@@ -46,17 +53,16 @@ std::vector<fs::path> draw(const PlotOptions& options) {
     io::write_file(out, monitor::svg(monitor::plot_runs(runs, metric)));
     return {out};
   }
-  const fs::path folder = !options.out.empty() ? out
-                          : runs.size() == 1   ? fs::path(options.runs[0]) / "plots"
-                                               : fs::path("plots");
-  return monitor::write_plots(runs, folder, options.metrics);
+  return monitor::write_plots(runs, options.out.empty() ? usual_folder(options.runs) : out,
+                              options.metrics);
 }
 
 }  // namespace
 
 Run plot_verb(CLI::App& verb) {
   const auto options = std::make_shared<PlotOptions>();
-  verb.add_option("RUN", options->runs, "Folders of runs; several are drawn over each other")
+  verb.add_option("RUN", options->runs,
+                  "Folders of runs, or of a sweep; several are drawn over each other")
       ->required();
   verb.add_option("--out", options->out,
                   "A folder, or one file NAME.svg (without it: RUN/plots, for several runs plots)");

@@ -14,6 +14,7 @@
 #include "tools/process.h"
 #include "tools/profile/limits.h"
 #include "tools/signals.h"
+#include "tools/sweep.h"
 
 namespace pantala::tools {
 
@@ -25,11 +26,13 @@ constexpr const char* kExamples =
     "  pantala train --model mlp --data csv:iris.csv --epochs 50 --lr 0.01\n"
     "  pantala train run.toml --set optimizer.weight_decay=0.01 --out runs/decay\n"
     "  pantala train run.toml --dry-run             what it would do\n"
+    "  pantala train run.toml --sweep optimizer.lr=1e-4,1e-3,1e-2\n"
     "The same command again continues a run that was interrupted. Ctrl-C saves and\n"
     "ends it, a second Ctrl-C ends it at once; SIGUSR1 saves and goes on.\n"
     "All keys: pantala train --keys; all options at length: pantala --man | man -l -";
 
 struct TrainOptions {
+  std::vector<std::string> sweeps;
   bool resume = false, restart = false, dry_run = false, json = false, keys = false;
   bool profile = false;
   std::string trace;
@@ -92,11 +95,26 @@ int train(const run::RunConfig& config, const TrainOptions& options) {
   return 0;
 }
 
+int train_sweep(const ConfigFlags& flags, const TrainOptions& options) {
+  return sweep(flags, {.keys = options.sweeps,
+                       .resume = options.resume,
+                       .restart = options.restart,
+                       .dry_run = options.dry_run,
+                       .json = options.json,
+                       .tell = tell,
+                       .way_on = way_on(options)});
+}
+
 }  // namespace
 
 Run train_verb(CLI::App& verb) {
   const auto options = std::make_shared<TrainOptions>();
   const std::shared_ptr<ConfigFlags> flags = add_config_flags(verb);
+  add_repeatable(verb, "--sweep",
+                 "One run for each of these values, in sub-folders of --out, then a table of them; "
+                 "several keys: every combination",
+                 [options](const std::vector<std::string>& texts) { options->sweeps = texts; })
+      ->type_name("KEY=V1,V2,...");
   verb.add_flag("--resume", options->resume,
                 "Insist on a checkpoint to continue from; without this a run is continued if there "
                 "is one");
@@ -116,6 +134,7 @@ Run train_verb(CLI::App& verb) {
   verb.footer(kExamples);
   return [options, flags] {
     if (options->keys) return fmt::print("{}", run::config_reference()), 0;
+    if (!options->sweeps.empty()) return train_sweep(*flags, *options);
     const run::RunConfig config = flags->config();
     if (options->dry_run)
       return fmt::print("{}", run::dry_run(config, options->json, plan_cache())), 0;

@@ -4,6 +4,7 @@
 
 #define PANTALA_VERBS(VERB)                                                          \
   VERB(bench, "bench", "Measure a step of a workload")                               \
+  VERB(compare, "compare", "Show what runs differ in, and which is the best")        \
   VERB(devices, "devices", "List the devices of this machine")                       \
   VERB(doctor, "doctor", "Check whether this machine can train")                     \
   VERB(eval, "eval", "Evaluate the model of a run")                                  \

@@ -5,10 +5,27 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace pantala::metrics {
+
+// What is measured of predictions: of classes, of numbers, of a language model whose tokens are
+// bytes, or are others.
+enum class Kind : std::uint8_t { classes, numbers, tokens, bytes };
+std::string_view kind_name(Kind kind);  // "classes"
+
+// All that an evaluation can have, the loss first.
+struct Metric {
+  std::string name;
+  bool larger_is_better = false;
+  std::vector<Kind> of;
+};
+const std::vector<Metric>& table();
+std::vector<std::string> names();              // of all
+std::vector<std::string> names(Kind kind);     // of one kind
+bool larger_is_better(std::string_view name);  // false for what is none
 
 // Rows are the true classes, columns the predicted ones; an item for which nothing could be
 // predicted is counted as wrong without a column. Only cells that are not 0 take memory, so that

@@ -97,9 +97,12 @@ Tensor group_norm(std::string_view name, Operand x, std::int64_t groups,
 struct BatchNormLayerOptions {
   bool training = true;
   double momentum = 0.1, eps = 1e-5;
+  bool frozen = false;  // the statistics are kept, in training too; weight and bias are learnt
 };
 // Over all axes but the channels, axis 1. The states running_mean, running_var and
-// num_batches_tracked are used in evaluation and updated by every training step.
+// num_batches_tracked are used in evaluation and updated by every training step. (Where a group of
+// the training step freezes weight and bias, the statistics are kept by themselves:
+// TrainingStepOptions::kept_statistics.)
 Tensor batch_norm(std::string_view name, Operand x, const BatchNormLayerOptions& options = {});
 
 // --- recurrent layers

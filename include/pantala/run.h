@@ -38,10 +38,13 @@ struct RunConfig {
     std::string name = "lenet";
     std::string from;  // an ONNX file instead
     std::string weights, prefix, fresh, unused;
+    std::string freeze;  // patterns with commas between, as fresh and unused
+    std::string batch_norm = "auto";
     std::string loss = "auto";
     std::vector<double> hidden = {128};  // whole numbers
     std::string activation = "relu";
     std::string task = "auto";
+    std::int64_t width = 0, layers = 0, heads = 0, kv_heads = 0, feed_forward = 0;
   } model;
   struct {
     std::string source = "fashion-mnist";
@@ -70,6 +73,7 @@ struct RunConfig {
     std::string name = "constant";
     NamedOptions options;
   } schedule;
+  std::vector<optim::ParameterGroup> groups;
   struct {
     double norm = 0, value = 0;
   } clip;

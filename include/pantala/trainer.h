@@ -57,8 +57,9 @@ struct Evaluation {
   std::int64_t items = 0;
   double loss = 0;  // as EpochStats::avg_loss; NaN if all labels are ignored
   // By name: accuracy, top5, precision, recall, f1 (integer labels; negative ones are ignored), and
-  // perplexity if an item has many of them, or mae, rmse, r2 (others). None if the graph has no
-  // output `prediction_output`.
+  // perplexity if an item has many of them, or mae, rmse, r2 (others); of language models
+  // (TrainConfig::measured) bits_per_byte or bits_per_token, perplexity and accuracy. None if the
+  // graph has no output `prediction_output`.
   std::vector<std::pair<std::string, double>> values;
   std::optional<metrics::ConfusionMatrix> confusion;
   // "loss" too; TypeError with the nearest name.
@@ -100,6 +101,9 @@ struct TrainConfig {
   // Of a prediction with more than two axes, for metrics: 1 as the losses have it, [batch, classes,
   // ...], or -1 as language models have it, [batch, sequence, classes].
   int class_axis = 1;
+  // What evaluation measures; none: classes or numbers, as the labels are. A language model is
+  // known by this alone.
+  std::optional<metrics::Kind> measured = {};
   // Of the optimizer's rate, in optimizer steps since the beginning: sets the session's rate before
   // each step. The constant schedule without warm-up sets nothing, so that a rate which a callback
   // or the user sets in the session stays.

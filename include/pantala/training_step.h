@@ -3,6 +3,7 @@
 // states, running statistics and counters on.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -13,9 +14,18 @@
 
 namespace pantala {
 
+// Which batch norms keep their running statistics in training: they normalise with these instead of
+// the batch's and do not update them, as in evaluation.
+enum class KeptStatistics : std::uint8_t {
+  of_frozen,  // those whose weight and bias a group freezes
+  all,
+  none,  // as PyTorch has it where a frozen layer is not switched to eval()
+};
+
 struct TrainingStepOptions {
   std::vector<std::string> parameters = {};  // by name; empty: all float parameters
   std::vector<optim::ParameterGroup> groups = {};
+  KeptStatistics kept_statistics = KeptStatistics::of_frozen;
   optim::ClipOptions clip = {};
   std::optional<double> ema_decay = {};
   bool gradient_norms = false;

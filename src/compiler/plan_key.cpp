@@ -36,6 +36,7 @@ std::string training_text(const TrainingStepOptions& options) {
   for (const optim::ParameterGroup& group : options.groups)
     text += fmt::format(" group({}, decay={}, frozen={})", in_quotes(group.pattern),
                         group.weight_decay.has_value(), group.frozen);
+  text += fmt::format(" statistics={}", static_cast<int>(options.kept_statistics));
   return text + fmt::format(" clip({}, {}) ema={} norms={} {}\n", options.clip.norm.has_value(),
                             options.clip.value.has_value(), options.ema_decay.has_value(),
                             options.gradient_norms, options.global_norm);

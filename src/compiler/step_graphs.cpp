@@ -1,6 +1,7 @@
 #include "compiler/step_graphs.h"
 
 #include "compiler/guard.h"
+#include "compiler/kept_statistics.h"
 #include "ir/graph_data.h"
 #include "ir/leaves.h"
 #include "pantala/ops.h"
@@ -117,13 +118,12 @@ StepGraph apply_step(const TrainingGraph& training, const CompileOptions& option
 }  // namespace
 
 TrainingGraph differentiate_training(const LossGraph& given, const CompileOptions& options) {
-  if (!splits_update(options))
-    return {
-        differentiate_loss(given.graph, given.graph.value(given.loss), options.training), {}, {}};
-  const Graph copy = given.graph;  // the parts of a mean are new nodes
-  const Tensor loss = copy.value(given.loss);
+  // A graph of its own: the parts of a mean are new nodes.
+  const auto [graph, id] = keep_statistics(given, options.training);
+  const Tensor loss = graph.value(id);
+  if (!splits_update(options)) return {differentiate_loss(graph, loss, options.training), {}, {}};
   const LossParts parts = loss_parts(loss);
-  TrainingGraph training{differentiate_loss(copy, loss, options.training, parts.weight), {}, {}};
+  TrainingGraph training{differentiate_loss(graph, loss, options.training, parts.weight), {}, {}};
   training.sum = training.at(parts.sum);
   training.weight = training.at(parts.weight);
   return training;

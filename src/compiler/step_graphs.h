@@ -35,12 +35,6 @@ inline bool splits_update(const CompileOptions& options) {
   return options.split_update || options.accumulation_steps > 1 || !options.normalize;
 }
 
-// A graph with a loss that is one of its values.
-struct LossGraph {
-  Graph graph;
-  ValueId loss;
-};
-
 // A differentiated loss. Where the update is split it was seeded with `weight`, where loss = sum /
 // weight, so that the gradients are those of the sum; otherwise sum and weight are empty.
 struct TrainingGraph : Differentiated {

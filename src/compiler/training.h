@@ -11,6 +11,12 @@
 
 namespace pantala::compiler {
 
+// A graph with a loss that is one of its values.
+struct LossGraph {
+  Graph graph;
+  ValueId loss;
+};
+
 struct TrainedParameter {
   std::string name;
   Tensor value;

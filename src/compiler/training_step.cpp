@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "compiler/kept_statistics.h"
 #include "compiler/training.h"
 #include "pantala/autodiff.h"
 #include "pantala/error.h"
@@ -127,10 +128,21 @@ optim::Appended append_optimizer(Graph& graph, const std::vector<TrainedParamete
 
 }  // namespace compiler
 
+namespace {
+
+compiler::Differentiated differentiate_step(const Graph& graph, const Tensor& loss,
+                                            const TrainingStepOptions& options) {
+  if (!graph.has(loss)) return compiler::differentiate_loss(graph, loss, options);  // says so
+  const auto [kept, id] = compiler::keep_statistics({graph, loss.id()}, options);
+  return compiler::differentiate_loss(kept, kept.value(id), options);
+}
+
+}  // namespace
+
 TrainingStep make_training_step(const Graph& graph, const Tensor& loss,
                                 const std::optional<optim::Optimizer>& optimizer,
                                 const TrainingStepOptions& options) {
-  compiler::Differentiated differentiated = compiler::differentiate_loss(graph, loss, options);
+  compiler::Differentiated differentiated = differentiate_step(graph, loss, options);
   TrainingStep step;
   step.graph = std::move(differentiated.graph);
   step.loss = differentiated.loss;

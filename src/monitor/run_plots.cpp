@@ -173,8 +173,7 @@ std::vector<std::filesystem::path> write_plots(const std::vector<RunSeries>& run
                                                const std::filesystem::path& folder,
                                                std::vector<std::string> metrics) {
   if (metrics.empty())
-    for (const std::string& name :
-         {std::string("loss"), std::string("accuracy"), std::string("r2")})
+    for (const std::string name : {"loss", "accuracy", "r2", "perplexity"})
       if (std::ranges::binary_search(metrics_of(runs), name)) metrics.push_back(name);
   std::vector<std::string> drawings;
   for (const std::string& metric : metrics) drawings.push_back(svg(plot_runs(runs, metric)));

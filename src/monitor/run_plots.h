@@ -21,7 +21,7 @@ std::vector<std::string> metrics_of(const std::vector<RunSeries>& runs);
 // TypeError with the nearest name if no run has it.
 Chart plot_runs(const std::vector<RunSeries>& runs, std::string_view metric);
 
-// Draws the metrics, or what every run has (the loss, and accuracy or r2 if there is one), into
+// Draws the metrics, or what there is of loss, accuracy, r2 and perplexity, into
 // folder/METRIC.svg; the folder is made if it is missing. Returns the files.
 std::vector<std::filesystem::path> write_plots(const std::vector<RunSeries>& runs,
                                                const std::filesystem::path& folder,

@@ -68,14 +68,15 @@ Tensor batch_norm(std::string_view name, Operand x, const BatchNormLayerOptions&
   layer.require_probability(options.momentum, "momentum");
   const std::int64_t channels = layer.x().dim(1);
   // The unbiased variance of a single value does not exist.
-  if (options.training && channels > 0 && layer.x().numel() / channels < 2)
+  const bool of_batch = options.training && !options.frozen;
+  if (of_batch && channels > 0 && layer.x().numel() / channels < 2)
     layer.fail("training needs more than one value per channel, got " + layer.x().type().str());
   const DType dtype = layer.x().dtype();
   const Affine a = affine(layer, channels, true, true);
   const Tensor mean = layer.state("running_mean", {channels}, init::zeros(), dtype);
   const Tensor var = layer.state("running_var", {channels}, init::ones(), dtype);
   const Tensor batches = layer.state("num_batches_tracked", {}, init::zeros(), i64);
-  if (!options.training)
+  if (!of_batch)
     return pantala::batch_norm_eval(x, *a.weight, *a.bias, mean, var, {.eps = options.eps});
   const BatchNormResult result = pantala::batch_norm_train(
       x, *a.weight, *a.bias, mean, var, {.momentum = options.momentum, .eps = options.eps});

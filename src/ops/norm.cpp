@@ -446,17 +446,9 @@ struct BatchNormGrad : Family {
   }
 };
 
-struct BatchNormTrain : Family {
-  struct Attrs {
-    double momentum = 0.1, eps = 1e-5;
-    static void fields(auto&& f, auto& a) {
-      f("momentum", a.momentum, "the share of this batch in the new running statistics");
-      f("eps", a.eps, "added to the variance");
-    }
-  };
+struct BatchNormTrain : op::BatchNormTrain, Family {
   static constexpr OpInfo info{
-      "batch_norm_train",
-      "(x, weight, bias, running_mean, running_var) -> (y, new_mean, new_var, mean, rstd)",
+      name, "(x, weight, bias, running_mean, running_var) -> (y, new_mean, new_var, mean, rstd)",
       "x normalised per channel (axis 1) with the mean and variance of the batch. Also the new "
       "running statistics, the variance unbiased."};
   static constexpr std::array<int, 2> kIndexInputs{3, 4};

@@ -29,6 +29,16 @@ struct LayerNorm : ir::Face<"layer_norm"> {
   using Attrs = EpsAttrs;
 };
 
+struct BatchNormTrain : ir::Face<"batch_norm_train"> {
+  struct Attrs {
+    double momentum = 0.1, eps = 1e-5;
+    static void fields(auto&& f, auto& a) {
+      f("momentum", a.momentum, "the share of this batch in the new running statistics");
+      f("eps", a.eps, "added to the variance");
+    }
+  };
+};
+
 struct BatchNormEval : ir::Face<"batch_norm_eval"> {
   using Attrs = EpsAttrs;
 };

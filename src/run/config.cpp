@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "pantala/error.h"
+#include "pantala/metrics.h"
 #include "run/core/key_types.h"
 #include "run/models/model.h"
 #include "run/sources/source.h"
@@ -17,9 +18,17 @@ namespace pantala::run {
 
 namespace {
 
+// "groups.N.pattern" for "groups.0.pattern".
+std::string table_name(std::string_view name) {
+  const KeyParts parts = key_parts(name);
+  return parts.entry ? fmt::format("{}.N.{}", parts.section, parts.name) : std::string(name);
+}
+
 const Key* find_key(std::string_view name) {
+  const std::string in_table = table_name(name);
   for (const Key& key : config_keys())
-    if (!key.open() && key.name == name) return &key;
+    if (!key.open() && key.name == in_table && key.entries.has_value() == (in_table != name))
+      return &key;
   for (const Key& key : config_keys()) {
     const std::string prefix = key.section() + ".";
     if (key.open() && name.starts_with(prefix) && name.size() > prefix.size() &&
@@ -54,7 +63,8 @@ OptionValue option_value(const ConfigValue& value) {
   if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
   if (const auto* number = std::get_if<double>(&value)) return *number;
   if (const auto* text = std::get_if<std::string>(&value)) return *text;
-  return std::get<std::vector<double>>(value);
+  if (const auto* list = std::get_if<std::vector<double>>(&value)) return *list;
+  throw TypeError(fmt::format("a list of texts is no value of an option: {}", value_text(value)));
 }
 
 ConfigValue config_value(const OptionValue& value) {
@@ -68,12 +78,13 @@ void assign(RunConfig& config, const Assignment& given) {
         fmt::format("{}: unknown key '{}'{}", given.where, given.key, key_hint(given.key)));
   if (const auto* text = std::get_if<std::string>(&given.value); text && !is_utf8(*text))
     throw TypeError(fmt::format("{}: {} must be text in UTF-8", given.where, given.key));
-  if (key->open()) {
-    key->options(config)[last_part(given.key)] = option_value(given.value);
-    return;
-  }
   try {
-    key->set(config, given.value);
+    if (key->open())
+      key->options(config)[last_part(given.key)] = option_value(given.value);
+    else if (key->entries)
+      key->entries->set(config, key_parts(given.key).entry.value(), given.value);
+    else
+      key->set(config, given.value);
   } catch (const TypeError& error) {
     throw TypeError(fmt::format("{}: {}", given.where, error.what()));
   }
@@ -130,7 +141,7 @@ std::string span_option(std::string_view schedule) {
 }
 
 void check_plateau_metric(const std::string& metric) {
-  const std::vector<std::string>& names = metric_names();
+  const std::vector<std::string> names = metrics::names();
   if (std::find(names.begin(), names.end(), metric) == names.end())
     throw TypeError(fmt::format("plateau: metric must be one of {}, got {}{}",
                                 fmt::join(names, ", "), value_text(metric),
@@ -149,7 +160,7 @@ RateRule plateau_of(const RunConfig& config) {
   NamedOptions warmup;
   if (auto steps = options.extract("warmup_steps")) warmup.insert(std::move(steps));
   rule.schedule = RateSchedule::from_options("constant", warmup);
-  if (!options.contains("mode") && larger_is_better(rule.plateau_metric))
+  if (!options.contains("mode") && metrics::larger_is_better(rule.plateau_metric))
     options["mode"] = std::string("max");
   rule.plateau = Plateau::from_options(optimizer_of(config).lr(), options).options();
   return rule;
@@ -185,7 +196,58 @@ void check_source_keys(const RunConfig& config, const std::vector<Assignment>& g
   }
 }
 
+void check_sizes(const RunConfig& config) {
+  if (model_sizes(config) == zoo::LlamaSizes{}) return;
+  std::string given;
+  for (const Key& key : config_keys())
+    for (const char* name : {"width", "layers", "heads", "kv_heads", "feed_forward"})
+      if (key.name == fmt::format("model.{}", name) && key.get(config) != key.default_value())
+        given += fmt::format("{}{}", given.empty() ? "" : ", ", key.name);
+  if (is_from_file(config))
+    throw TypeError(fmt::format("{}: the sizes of model.from are those of its file", given));
+  if (model_of(config).vocabulary == 0)
+    throw TypeError(fmt::format("{}: model {} has one size; language models have others", given,
+                                config.model.name));
+  try {
+    llama_of(config);
+  } catch (const TypeError& error) { throw TypeError(fmt::format("{}: {}", given, error.what())); }
+}
+
+void check_groups(const RunConfig& config, const std::vector<Assignment>& given) {
+  for (std::size_t k = 0; k < config.groups.size(); ++k) {
+    const optim::ParameterGroup& group = config.groups[k];
+    const std::string name = fmt::format("groups.{}", k);
+    const auto refuse = [&](const std::string& what) {
+      const auto first = std::find_if(given.begin(), given.end(), [&](const Assignment& one) {
+        return one.key.starts_with(name + ".");
+      });
+      throw TypeError(
+          fmt::format("{}{} {}", first == given.end() ? "" : first->where + ": ", name, what));
+    };
+    if (group.pattern.empty()) refuse("has no pattern that says which parameters it is of");
+    if (group.frozen && (group.lr_factor != 1 || group.weight_decay))
+      refuse("is frozen: lr_factor and weight_decay mean nothing there");
+  }
+}
+
 }  // namespace
+
+KeyParts key_parts(std::string_view key) {
+  KeyParts parts;
+  const std::size_t dot = key.find('.');
+  if (dot == std::string_view::npos) return {.section = "", .entry = {}, .name = std::string(key)};
+  parts.section = key.substr(0, dot);
+  parts.name = key.substr(dot + 1);
+  const std::size_t next = parts.name.find('.');
+  const std::string number = parts.name.substr(0, next);
+  constexpr std::size_t kDigits = 6;
+  if (next == std::string::npos || number.empty() || number.size() > kDigits ||
+      !std::all_of(number.begin(), number.end(), [](char c) { return c >= '0' && c <= '9'; }))
+    return parts;
+  parts.entry = std::stoul(number);
+  parts.name = parts.name.substr(next + 1);
+  return parts;
+}
 
 bool is_utf8(const std::string& text) {
   try {
@@ -218,11 +280,39 @@ RateRule rate_of(const RunConfig& config, std::int64_t total_steps) {
   return {.schedule = RateSchedule::from_options(config.schedule.name, options), .plateau = {}};
 }
 
+std::string_view task_name(zoo::Task task) {
+  return task == zoo::Task::regression ? "regression" : "classification";
+}
+
+void check_metrics(const RunConfig& config, metrics::Kind kind, std::int64_t classes,
+                   const std::string& data) {
+  const auto check = [&](const char* key, const std::string& name) {
+    if (name == "top5" && kind == metrics::Kind::classes && classes <= 5)
+      throw TypeError(
+          fmt::format("{} is \"top5\", but {} has {} classes: the right one is always "
+                      "among five; take accuracy",
+                      key, data, classes));
+    const std::vector<std::string> fitting = metrics::names(kind);
+    if (std::find(fitting.begin(), fitting.end(), name) != fitting.end()) return;
+    for (const metrics::Metric& metric : metrics::table())
+      if (metric.name == name)
+        throw TypeError(fmt::format(
+            "{} is {}, which is of {}, but the labels of {} are {}; take {}", key, value_text(name),
+            metrics::kind_name(metric.of.at(0)), data, metrics::kind_name(kind), one_of(fitting)));
+  };
+  check("early_stopping.metric", config.early_stopping.metric);
+  check("checkpoint.metric", config.checkpoint.metric);
+  if (config.schedule.name == "plateau")
+    check("schedule.metric", rate_of(config, 1).plateau_metric);
+}
+
 RunConfig make_config(const std::vector<Assignment>& assignments) {
   RunConfig config;
   for (const Assignment& one : assignments) assign(config, one);
   check_weights(config);
   check_source_keys(config, assignments);
+  check_groups(config, assignments);
+  check_sizes(config);
   const optim::Optimizer optimizer =
       checked(assignments, "optimizer", [&] { return optimizer_of(config); });
   checked(assignments, "schedule", [&] { return rate_of(config, 1000); });
@@ -248,18 +338,42 @@ RunConfig read_config(const std::filesystem::path& file, const std::vector<std::
   return make_config(assignments);
 }
 
+namespace {
+
+bool is_first_of_section(const Key& key) {
+  const auto first = std::find_if(config_keys().begin(), config_keys().end(),
+                                  [&](const Key& one) { return one.section() == key.section(); });
+  return &*first == &key;
+}
+
+// All keys of one entry, then all of the next one.
+void put_entries(const RunConfig& config, const Key& first, std::vector<Assignment>& values) {
+  for (std::size_t k = 0; k < first.entries->count(config); ++k)
+    for (const Key& key : config_keys())
+      if (key.section() == first.section())
+        if (std::optional<ConfigValue> value = key.entries->get(config, k))
+          values.push_back(
+              {fmt::format("{}.{}.{}", key.section(), k, last_part(key.name)), *value, ""});
+}
+
+}  // namespace
+
 std::vector<Assignment> values_of(const RunConfig& config) {
   std::vector<Assignment> values;
   RunConfig copy = config;  // options() gives a mutable map
   for (const Key& key : config_keys()) {
-    if (!key.open()) {
-      values.push_back({key.name, key.get(config), ""});
-      continue;
-    }
+    if (key.single()) values.push_back({key.name, key.get(config), ""});
+    if (key.entries && is_first_of_section(key)) put_entries(config, key, values);
+    if (!key.open()) continue;
     for (const auto& [name, value] : key.options(copy))
       values.push_back({fmt::format("{}.{}", key.section(), name), config_value(value), ""});
   }
   return values;
+}
+
+bool changes_nothing(std::string_view key) {
+  const Key* known = find_key(key);
+  return known && known->effect == Effect::running;
 }
 
 std::vector<std::string> differences(const RunConfig& there, const RunConfig& here) {
@@ -294,7 +408,7 @@ std::string config_reference() {
   std::string text = "| key | default | value | meaning |\n|---|---|---|---|\n";
   for (const Key& key : config_keys())
     text += fmt::format("| `{}` | {} | {} | {} |\n", key.name,
-                        key.open() ? "" : fmt::format("`{}`", value_text(key.default_value())),
+                        key.single() ? fmt::format("`{}`", value_text(key.default_value())) : "",
                         key.rule, key.help);
   text += "\nWhat `optimizer.*` stands for:\n\n";
   text += "| optimizer | option | default | value | meaning |\n|---|---|---|---|---|\n";

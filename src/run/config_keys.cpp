@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "device/device.h"
 #include "pantala/error.h"
+#include "pantala/metrics.h"
 #include "run/core/key_types.h"
 #include "run/models/model.h"
 #include "run/sources/source.h"
@@ -14,15 +15,7 @@ namespace pantala::run {
 
 namespace {
 
-// Beside the loss, what is measured of each task.
-const std::vector<std::string> kClassMetrics = {"accuracy", "top5", "precision", "recall", "f1"};
-const std::vector<std::string> kNumberMetrics = {"mae", "rmse", "r2"};
-
-std::vector<std::string> with_loss(const std::vector<std::string>& metrics) {
-  std::vector<std::string> names = {"loss"};
-  names.insert(names.end(), metrics.begin(), metrics.end());
-  return names;
-}
+constexpr std::int64_t kMostWidth = std::int64_t{1} << 20;
 
 Key validation() {
   const std::string name = "data.validation";
@@ -147,17 +140,36 @@ std::vector<Key> model_keys() {
            "Weights to begin with: a safetensors file, an index of several, or a folder with "
            "either; \"\": random ones"),
       prefix(),
-      text("model.fresh", RUN_FIELD(model.fresh), "a text",
-           "Of model.weights: what begins with random values all the same, such as a new last "
-           "layer: \"fc.*\"; several with commas between"),
-      text("model.unused", RUN_FIELD(model.unused), "a text",
-           "Of model.weights: what the model has no place for, such as \"model.decoder.*\""),
+      patterns("model.fresh", RUN_FIELD(model.fresh),
+               "Of model.weights: what begins with random values all the same, such as a new last "
+               "layer: \"fc.*\""),
+      patterns("model.unused", RUN_FIELD(model.unused),
+               "Of model.weights: what the model has no place for, such as \"model.decoder.*\""),
+      patterns("model.freeze", RUN_FIELD(model.freeze),
+               "Parameters that stay as they are, by name: \"layer1.*\". They have no gradient and "
+               "no state of the optimizer"),
+      choice("model.batch_norm", RUN_FIELD(model.batch_norm), {"auto", "frozen", "training"},
+             "Which batch norms keep their running statistics and normalise with them in training "
+             "too. auto: those whose weight and bias are frozen; frozen: all; training: none"),
       sizes("model.hidden", RUN_FIELD(model.hidden), "Of mlp: the sizes of the layers in between"),
       choice("model.activation", RUN_FIELD(model.activation), activation_names(),
              "Of mlp: the function between the layers"),
       choice("model.task", RUN_FIELD(model.task), {"auto", "classification", "regression"},
              "What is learnt: classes, or (mlp) numbers. auto: classes if the labels are names or "
              "whole numbers, one per item"),
+      whole("model.width", RUN_FIELD(model.width), 0, kMostWidth,
+            "Of language models: numbers per token between the layers; 0: the model's own"),
+      whole("model.layers", RUN_FIELD(model.layers), 0, 4096,
+            "Of language models: how many there are; 0: the model's own"),
+      whole("model.heads", RUN_FIELD(model.heads), 0, kMostWidth,
+            "Of language models: heads of attention, which share the width; 0: as many as have the "
+            "size of the model's own"),
+      whole("model.kv_heads", RUN_FIELD(model.kv_heads), 0, kMostWidth,
+            "Of language models: heads of keys and values, which divide the heads; 0: the most, up "
+            "to the model's own"),
+      whole("model.feed_forward", RUN_FIELD(model.feed_forward), 0, kMostWidth,
+            "Of language models: the width of the feed-forward layers; 0: in the model's own "
+            "proportion"),
   };
 }
 
@@ -242,11 +254,34 @@ std::vector<Key> rate_keys() {
   };
 }
 
+// What ParameterGroup has; the first group that fits a parameter counts.
+std::vector<Key> group_keys() {
+  const auto list = RUN_FIELD(groups);
+  return {
+      entry_key("groups.N.pattern", list, RUN_FIELD(pattern), "a text that is not empty",
+                "[[groups]]: which parameters, by name: \"fc.*\". Of several groups the first one "
+                "that fits counts, and model.freeze before all",
+                [](const Given& given) {
+                  if (given.must_be<std::string>().empty()) given.refuse();
+                  return given.must_be<std::string>();
+                }),
+      entry_key("groups.N.lr_factor", list, RUN_FIELD(lr_factor), number_rule(0, kAny),
+                "[[groups]]: their learning rate is the optimizer's times this; 1 if not given",
+                [](const Given& given) { return read_number(given, 0, kAny); }),
+      entry_key("groups.N.weight_decay", list, RUN_FIELD(weight_decay), number_rule(0, kAny),
+                "[[groups]]: their weight_decay instead of the optimizer's",
+                [](const Given& given) { return read_number(given, 0, kAny); }),
+      entry_key("groups.N.frozen", list, RUN_FIELD(frozen), "true or false",
+                "[[groups]]: true: as model.freeze",
+                [](const Given& given) { return given.must_be<bool>(); }),
+  };
+}
+
 std::vector<Key> end_keys() {
   return {
       whole("early_stopping.patience", RUN_FIELD(early_stopping.patience), 0, kMany,
             "Epochs without improvement that are allowed; 0: no early stopping"),
-      choice("early_stopping.metric", RUN_FIELD(early_stopping.metric), metric_names(),
+      choice("early_stopping.metric", RUN_FIELD(early_stopping.metric), metrics::names(),
              "Of the validation"),
       number("early_stopping.min_delta", RUN_FIELD(early_stopping.min_delta), 0, kAny,
              "An improvement is larger than this"),
@@ -259,7 +294,7 @@ std::vector<Key> end_keys() {
             Effect::running),
       whole("checkpoint.keep", RUN_FIELD(checkpoint.keep), 1, 1048576,
             "Newest checkpoints that are kept, beside the best one", Effect::running),
-      choice("checkpoint.metric", RUN_FIELD(checkpoint.metric), metric_names(),
+      choice("checkpoint.metric", RUN_FIELD(checkpoint.metric), metrics::names(),
              "Of the validation, that says which checkpoint is the best", Effect::running),
       text("output.folder", RUN_FIELD(output.folder), "a text",
            "The run folder; \"\": runs/MODEL-DATA", Effect::running),
@@ -279,45 +314,6 @@ std::vector<Key> end_keys() {
 
 }  // namespace
 
-const std::vector<std::string>& metric_names() {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> all = with_loss(kClassMetrics);
-    all.insert(all.end(), kNumberMetrics.begin(), kNumberMetrics.end());
-    return all;
-  }();
-  return names;
-}
-
-std::string_view task_name(zoo::Task task) {
-  return task == zoo::Task::regression ? "regression" : "classification";
-}
-
-bool larger_is_better(std::string_view metric) {
-  return metric != "loss" && metric != "mae" && metric != "rmse";
-}
-
-void check_metrics(const RunConfig& config, zoo::Task task, std::int64_t classes,
-                   const std::string& data) {
-  const bool numbers = task == zoo::Task::regression;
-  const std::vector<std::string>& foreign = numbers ? kClassMetrics : kNumberMetrics;
-  const auto check = [&](const char* key, const std::string& metric) {
-    if (metric == "top5" && !numbers && classes <= 5)
-      throw TypeError(
-          fmt::format("{} is \"top5\", but {} has {} classes: the right one is always "
-                      "among five; take accuracy",
-                      key, data, classes));
-    if (std::find(foreign.begin(), foreign.end(), metric) == foreign.end()) return;
-    throw TypeError(fmt::format("{} is {}, which is of {}, but the labels of {} are {}; take {}",
-                                key, value_text(metric), numbers ? "classes" : "numbers", data,
-                                numbers ? "numbers" : "classes",
-                                one_of(with_loss(numbers ? kNumberMetrics : kClassMetrics))));
-  };
-  check("early_stopping.metric", config.early_stopping.metric);
-  check("checkpoint.metric", config.checkpoint.metric);
-  if (config.schedule.name == "plateau")
-    check("schedule.metric", rate_of(config, 1).plateau_metric);
-}
-
 std::string Key::section() const {
   const std::size_t dot = name.find('.');
   return dot == std::string::npos ? "" : name.substr(0, dot);
@@ -328,8 +324,9 @@ ConfigValue Key::default_value() const { return get(RunConfig{}); }
 const std::vector<Key>& config_keys() {
   static const std::vector<Key> keys = [] {
     std::vector<Key> all = top_keys();
-    for (std::vector<Key> more : {model_keys(), item_keys(), source_keys(true), loader_keys(),
-                                  source_keys(false), subset_keys(), rate_keys(), end_keys()})
+    for (std::vector<Key> more :
+         {model_keys(), item_keys(), source_keys(true), loader_keys(), source_keys(false),
+          subset_keys(), rate_keys(), group_keys(), end_keys()})
       std::move(more.begin(), more.end(), std::back_inserter(all));
     return all;
   }();
@@ -342,7 +339,8 @@ const std::vector<KeyFlag>& key_flags() {
       {"--from", "model.from", "An ONNX file to train further instead"},
       {"--loss", "model.loss", "Of --from: cross_entropy or mse"},
       {"--weights", "model.weights", "Safetensors to begin with: a file or a folder"},
-      {"--fresh", "model.fresh", "Of --weights: what begins anew, such as \"fc.*\""},
+      {"--fresh", "model.fresh", "Of --weights: what begins anew, such as \"fc.*\"", true},
+      {"--freeze", "model.freeze", "What is not trained, such as \"layer1.*\"", true},
       {"--data", "data.source", source_rule()},
       {"--labels", "data.label", "Of csv: the column of the label, by name or number"},
       {"--epochs", "epochs", "Passes over the training set"},

@@ -36,6 +36,10 @@ std::string kind_text(const toml::node& node) {
 }
 
 std::optional<ConfigValue> list_value(const toml::array& array) {
+  std::vector<std::string> texts;
+  for (const toml::node& entry : array)
+    if (const auto* text = entry.as_string()) texts.push_back(text->get());
+  if (!texts.empty() && texts.size() == array.size()) return texts;
   std::vector<double> list;
   for (const toml::node& entry : array) {
     const std::optional<double> number =
@@ -76,6 +80,28 @@ void check_section(const std::string& name, const std::string& where) {
         fmt::format("{}: unknown section '{}'{}", where, name, did_you_mean(name, known)));
 }
 
+// Whether the config has a list of tables of this name.
+bool is_list_of_tables(const std::string& name) {
+  return std::any_of(config_keys().begin(), config_keys().end(),
+                     [&](const Key& key) { return key.entries && key.section() == name; });
+}
+
+void collect(const toml::table& table, const std::string& prefix, std::string_view file,
+             std::vector<Found>& found);
+
+// [[groups]]: the tables of a list, by number.
+void collect_entries(const toml::array& list, const std::string& name, std::string_view file,
+                     std::vector<Found>& found) {
+  std::size_t number = 0;
+  for (const toml::node& entry : list) {
+    const toml::table* table = entry.as_table();
+    if (!table || table->empty())
+      throw ParseError(fmt::format("{}: {}.{} must be a table with keys, such as [[{}]]",
+                                   place(file, entry.source()), name, number, name));
+    collect(*table, fmt::format("{}.{}.", name, number++), file, found);
+  }
+}
+
 void collect(const toml::table& table, const std::string& prefix, std::string_view file,
              std::vector<Found>& found) {
   for (const auto& [key, node] : table) {
@@ -84,6 +110,10 @@ void collect(const toml::table& table, const std::string& prefix, std::string_vi
     if (const toml::table* section = node.as_table()) {
       if (section->empty()) check_section(name, where);  // nothing else would notice it
       collect(*section, name + ".", file, found);
+      continue;
+    }
+    if (const toml::array* list = node.as_array(); list && is_list_of_tables(name)) {
+      collect_entries(*list, name, file, found);
       continue;
     }
     std::optional<ConfigValue> value = value_of(node);
@@ -134,6 +164,11 @@ struct ValueText {
   std::string operator()(std::int64_t value) const { return fmt::to_string(value); }
   std::string operator()(double value) const { return exact(value); }
   std::string operator()(const std::string& value) const { return toml_string(value); }
+  std::string operator()(const std::vector<std::string>& value) const {
+    std::vector<std::string> texts;
+    for (const std::string& text : value) texts.push_back(toml_string(text));
+    return fmt::format("[{}]", fmt::join(texts, ", "));
+  }
   std::string operator()(const std::vector<double>& value) const {
     std::vector<std::string> texts;
     for (const double number : value) texts.push_back(exact(number));
@@ -189,13 +224,14 @@ Assignment parse_flag(const KeyFlag& flag, std::string_view text) {
 
 std::string write_toml(const RunConfig& config) {
   std::string text, section;
+  std::optional<std::size_t> entry;
   for (const Assignment& one : values_of(config)) {
-    const std::size_t dot = one.key.find('.');
-    const std::string begin = dot == std::string::npos ? "" : one.key.substr(0, dot);
-    if (begin != section) text += fmt::format("\n[{}]\n", begin);
-    section = begin;
-    text += fmt::format("{} = {}\n", one.key.substr(dot == std::string::npos ? 0 : dot + 1),
-                        value_text(one.value));
+    const KeyParts parts = key_parts(one.key);
+    if (parts.section != section || parts.entry != entry)
+      text += fmt::format(fmt::runtime(parts.entry ? "\n[[{}]]\n" : "\n[{}]\n"), parts.section);
+    section = parts.section;
+    entry = parts.entry;
+    text += fmt::format("{} = {}\n", parts.name, value_text(one.value));
   }
   return text;
 }

@@ -9,24 +9,17 @@
 #include "io/weights_report.h"
 #include "pantala/error.h"
 #include "pantala/weights.h"
+#include "run/core/patterns.h"
 
 namespace pantala::run {
 
 namespace {
-
-// "fc.*, layer4.*" in its parts.
-std::vector<std::string> patterns(const std::string& text) { return comma_parts(text); }
 
 std::vector<std::string> names_of(const Session& session) {
   std::vector<std::string> names = session.parameters();
   const std::vector<std::string> states = session.states();
   names.insert(names.end(), states.begin(), states.end());
   return names;
-}
-
-bool matches_any(const std::vector<std::string>& patterns, const std::string& name) {
-  return std::any_of(patterns.begin(), patterns.end(),
-                     [&](const std::string& pattern) { return glob_match(pattern, name); });
 }
 
 // A pattern that fits nothing is a mistake in writing it.
@@ -36,7 +29,7 @@ void check_patterns(const std::string& key, const std::vector<std::string>& patt
     if (std::none_of(names.begin(), names.end(),
                      [&](const std::string& name) { return glob_match(pattern, name); }))
       throw TypeError(fmt::format("{}: nothing in {} is called '{}'{}", key, where, pattern,
-                                  did_you_mean(pattern, names)));
+                                  pattern_hint(pattern, names)));
 }
 
 // What is fresh is the model's, not whatever the file has under such a name.
@@ -91,8 +84,8 @@ void load_file(const RunConfig& config, Session& session) {
   const Weights weights = Weights::open(config.model.weights);
   LoadWeightsOptions options;
   options.prefixes = prefixes(config.model.prefix);
-  options.skip = patterns(config.model.fresh);
-  const std::vector<std::string> unused = patterns(config.model.unused);
+  options.skip = split_patterns(config.model.fresh);
+  const std::vector<std::string> unused = split_patterns(config.model.unused);
   check_patterns("model.unused", unused, weights.names(), weights.source());
   options.ignore.insert(options.ignore.end(), unused.begin(), unused.end());
   check_fresh(weights, options, names_of(session));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/text.h"
@@ -33,6 +34,11 @@ std::string measure_text(const OrderedJson& value) {
 std::string percent(const OrderedJson& value) {
   return value.is_string() ? value.get<std::string>()
                            : fmt::format("{:.2f} %", 100 * value.get<double>());
+}
+
+std::string with_spaces(std::string name) {
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return name;
 }
 
 // Matrices for people: with more classes nobody reads them.
@@ -75,6 +81,14 @@ metrics::ConfusionMatrix confusion_of(const OrderedJson& evaluation) {
   return matrix;
 }
 
+// Where some were frozen. (Results of earlier versions do not say.)
+std::string trained_share(const OrderedJson& result) {
+  const std::int64_t all = result.at("parameters").get<std::int64_t>(),
+                     trained = result.value("trained_parameters", all);
+  if (trained == all) return "";
+  return fmt::format("{} of {} parameters were trained, the others frozen\n", trained, all);
+}
+
 }  // namespace
 
 OrderedJson evaluation_json(const Evaluation& evaluation, const DataFacts& facts) {
@@ -88,6 +102,9 @@ OrderedJson evaluation_json(const Evaluation& evaluation, const DataFacts& facts
 std::string evaluation_text(const OrderedJson& evaluation, const std::string& where) {
   return io::extract(where, [&] {
     std::string text;
+    for (const char* name : {"bits_per_byte", "bits_per_token"})
+      if (evaluation.contains(name))
+        text += fmt::format("{} {}, ", with_spaces(name), number_text(evaluation.at(name)));
     if (evaluation.contains("accuracy"))
       text += fmt::format("accuracy {}, ", percent(evaluation.at("accuracy")));
     if (evaluation.contains("r2"))
@@ -121,7 +138,8 @@ OrderedJson result_json(const RunConfig& config, const DataFacts& facts, const R
                    {"task", task_name(facts.task())},
                    {"data", config.data.source},
                    {"device", device_line(config)},
-                   {"parameters", summary.parameters},
+                   {"parameters", summary.parameters.all},
+                   {"trained_parameters", summary.parameters.trained()},
                    {"epochs", config.epochs},
                    {"max_steps", config.max_steps},
                    {"steps", state.global_steps},
@@ -152,6 +170,7 @@ std::string result_text(const OrderedJson& result, const std::string& where) {
            if (const std::int64_t skipped = result.at("skipped"); skipped > 0)
              rest += fmt::format("left out, because numbers were not finite: {}\n",
                                  counted(static_cast<std::size_t>(skipped), "step"));
+           rest += trained_share(result);
            rest += fmt::format("{} in {} of training, {} items a second\n",
                                counted(result.at("steps").get<std::size_t>(), "step"),
                                monitor::duration_text(result.at("seconds").get<double>()),

@@ -8,6 +8,7 @@
 #include "pantala/trainer.h"
 #include "run/core/config.h"
 #include "run/core/data_facts.h"
+#include "run/parameter_groups.h"
 
 namespace pantala::run {
 
@@ -22,7 +23,7 @@ std::string evaluation_text(const OrderedJson& evaluation, const std::string& wh
 struct RunSummary {
   FitEnd end = FitEnd::finished;
   TrainerState state;
-  std::int64_t parameters = 0;
+  ParameterCounts parameters = {};
   double seconds = 0;
   std::int64_t items = 0;
   std::vector<std::string> plots = {};

@@ -131,7 +131,9 @@ RunData open_item_data(const RunConfig& config, const NamedSource& named) {
   const zoo::Task task = sets.task;
   model_of(config).check_task(config, task, sets.train.name);
   const std::int64_t classes = task == zoo::Task::regression ? 0 : count_classes(sets);
-  check_metrics(config, task, classes, sets.train.name);
+  check_metrics(config,
+                task == zoo::Task::regression ? metrics::Kind::numbers : metrics::Kind::classes,
+                classes, sets.train.name);
   if (task == zoo::Task::classification && classes < 2)
     throw TypeError(fmt::format("{}: all items are of one class", sets.train.name));
   RunData result = split_data(config, std::move(sets));
@@ -235,11 +237,19 @@ data::Dataset open_images_for_model(const std::vector<std::string>& files, const
   return fitting(with_folder_labels(set, facts), config, facts);
 }
 
+metrics::Kind measured_kind(const RunConfig& config, const DataFacts& facts) {
+  if (facts.task() == zoo::Task::regression) return metrics::Kind::numbers;
+  if (!facts.tokens) return metrics::Kind::classes;
+  const std::optional<TokenForm>& form = named_source(config.data.source).source.tokens;
+  return form && form->bytes ? metrics::Kind::bytes : metrics::Kind::tokens;
+}
+
 ModelShape model_shape(const RunConfig& config, const DataFacts& facts) {
   return {.item = facts.tokens ? facts.item.vec() : model_of(config).item(config, facts.item),
           .task = facts.task(),
           .classes = facts.classes,
           .positions = facts.positions,
+          .measured = measured_kind(config, facts),
           .targets = facts.targets,
           .target_scale = {.mean = facts.target_mean, .deviation = facts.target_std}};
 }

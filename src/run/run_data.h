@@ -34,6 +34,8 @@ data::Dataset open_items_for_model(const std::string& source, const RunConfig& c
 data::Dataset open_images_for_model(const std::vector<std::string>& files, const RunConfig& config,
                                     const DataFacts& facts);
 
+// What is measured of the model.
+metrics::Kind measured_kind(const RunConfig& config, const DataFacts& facts);
 ModelShape model_shape(const RunConfig& config, const DataFacts& facts);
 
 enum class Use : std::uint8_t { training, evaluation };

@@ -8,6 +8,7 @@
 #include "device/cpu/cpu_device.h"
 #include "device/cpu/host.h"
 #include "pantala/error.h"
+#include "run/parameter_groups.h"
 
 namespace pantala::run {
 
@@ -16,6 +17,24 @@ namespace {
 NonFinite non_finite_of(const RunConfig& config) {
   if (config.non_finite == "skip") return NonFinite::skip;
   return config.non_finite == "propagate" ? NonFinite::propagate : NonFinite::error;
+}
+
+KeptStatistics kept_statistics_of(const RunConfig& config) {
+  if (config.model.batch_norm == "frozen") return KeptStatistics::all;
+  return config.model.batch_norm == "training" ? KeptStatistics::none : KeptStatistics::of_frozen;
+}
+
+// The model, with a look at whether the config's groups are its own.
+ModelFactory checked_factory(const RunConfig& config, const ModelShape& shape) {
+  return [config, make = model_factory(config, shape)](std::int64_t batch, Phase phase) {
+    TrainableGraph model = make(batch, phase);
+    if (phase == Phase::training) {
+      std::vector<std::string> names;
+      for (const Leaf& leaf : model.graph.leaves(LeafKind::parameter)) names.push_back(leaf.name);
+      check_groups(config, names);
+    }
+    return model;
+  };
 }
 
 }  // namespace
@@ -47,6 +66,8 @@ CompileOptions compile_options(const RunConfig& config) {
   if (config.clip.norm > 0) options.training.clip.norm = config.clip.norm;
   if (config.clip.value > 0) options.training.clip.value = config.clip.value;
   if (config.ema.decay > 0) options.training.ema_decay = config.ema.decay;
+  options.training.groups = parameter_groups(config);
+  options.training.kept_statistics = kept_statistics_of(config);
   options.training.global_norm = true;  // for the progress line and the logs
   return options;
 }
@@ -57,12 +78,13 @@ Trainer make_trainer(const RunConfig& config, const ModelShape& shape, std::int6
   TrainConfig train{.optimizer = optimizer_of(config),
                     .log_interval = 0,  // the run has logs of its own
                     .class_axis = shape.positions > 0 ? -1 : 1,
+                    .measured = shape.measured,
                     .rate_schedule = std::move(rate.schedule),
                     .plateau = std::move(rate.plateau),
                     .plateau_metric = std::move(rate.plateau_metric),
                     .non_finite = non_finite_of(config),
                     .plan_cache = plan_cache};
-  return Trainer(model_factory(config, shape), config.batch_size, std::move(train),
+  return Trainer(checked_factory(config, shape), config.batch_size, std::move(train),
                  compile_options(config), {.seed = static_cast<std::uint64_t>(config.seed)});
 }
 

@@ -32,7 +32,8 @@ RunData open_token_data(const RunConfig& config, const NamedSource& named) {
         fmt::format("{} has no test set; data.validation can be a share of its tokens "
                     "such as 0.1, or none",
                     config.data.source));
-  check_metrics(config, zoo::Task::classification, options.vocabulary, config.data.source);
+  check_metrics(config, named.source.tokens->bytes ? metrics::Kind::bytes : metrics::Kind::tokens,
+                options.vocabulary, config.data.source);
   RunData result;
   if (word && *word == "none") {
     result.train = data::read_tokens(named.path, options);

@@ -49,7 +49,8 @@ fs::path find_best(Trainer& trainer, const RunConfig& config,
     if (!try_load(trainer, candidate.path)) continue;
     const std::optional<double> value = metric_of(trainer, metric);
     if (!value) continue;
-    const bool better = larger_is_better(metric) ? *value > best_value : *value < best_value;
+    const bool better =
+        metrics::larger_is_better(metric) ? *value > best_value : *value < best_value;
     if (!best.empty() && !better) continue;
     best = candidate.path;
     best_value = *value;

@@ -12,6 +12,7 @@
 #include "pantala/run.h"
 #include "run/diverged.h"
 #include "run/first_weights.h"
+#include "run/parameter_groups.h"
 #include "run/recording.h"
 #include "run/result.h"
 #include "run/run_data.h"
@@ -69,26 +70,28 @@ std::optional<RunOutcome> finished_before(const RunFolder& folder, const RunConf
                     .steps = result.at("steps")};
 }
 
-std::int64_t parameter_count(const Session& session) {
-  std::int64_t count = 0;
-  for (const std::string& name : session.parameters())
-    count += session.parameter(name).shape().numel();
-  return count;
-}
-
 monitor::ProgressOptions progress_of(const RunConfig& config, const Surroundings& surroundings) {
   const monitor::ProgressMode mode = monitor::parse_progress_mode(config.output.progress);
   return surroundings.progress ? surroundings.progress(mode) : monitor::progress_on_stderr(mode);
 }
 
-RecordingOptions recording_options(const RunConfig& config, const Surroundings& surroundings) {
-  return {
-      .progress = progress_of(config, surroundings),
-      .log = {.log_interval = config.output.log_interval, .tensorboard = config.output.tensorboard},
-      .max_steps = config.max_steps,
-      .environment = {.command = surroundings.command,
-                      .device = config.device,
-                      .threads = compute_threads(config)}};
+monitor::RunLogOptions log_options(const RunConfig& config, metrics::Kind measured) {
+  monitor::RunLogOptions log{.log_interval = config.output.log_interval,
+                             .tensorboard = config.output.tensorboard};
+  if (measured == metrics::Kind::tokens || measured == metrics::Kind::bytes)
+    log.metrics = metrics::names(measured);
+  std::erase(log.metrics, "loss");  // which has a column of its own
+  return log;
+}
+
+RecordingOptions recording_options(const RunConfig& config, const Surroundings& surroundings,
+                                   metrics::Kind measured) {
+  return {.progress = progress_of(config, surroundings),
+          .log = log_options(config, measured),
+          .max_steps = config.max_steps,
+          .environment = {.command = surroundings.command,
+                          .device = config.device,
+                          .threads = compute_threads(config)}};
 }
 
 class TrainingRun {
@@ -104,7 +107,7 @@ class TrainingRun {
                         : nullptr),
         length_(run_length(config, *training_)),
         shape_(model_shape(config, data_.facts)),
-        recording_(folder_, recording_options(config, options.surroundings)) {}
+        recording_(folder_, recording_options(config, options.surroundings, shape_.measured)) {}
 
   RunOutcome run() {
     check_validation_is_there();
@@ -168,17 +171,17 @@ class TrainingRun {
     FitOptions fit{.epochs = config_.epochs, .max_steps = config_.max_steps};
     fit.validation = validation_.get();
     if (config_.early_stopping.patience > 0)
-      fit.early_stopping =
-          EarlyStopping{.metric = config_.early_stopping.metric,
-                        .larger_is_better = larger_is_better(config_.early_stopping.metric),
-                        .patience = config_.early_stopping.patience,
-                        .min_delta = config_.early_stopping.min_delta,
-                        .restore_best = config_.early_stopping.restore_best};
+      fit.early_stopping = EarlyStopping{
+          .metric = config_.early_stopping.metric,
+          .larger_is_better = metrics::larger_is_better(config_.early_stopping.metric),
+          .patience = config_.early_stopping.patience,
+          .min_delta = config_.early_stopping.min_delta,
+          .restore_best = config_.early_stopping.restore_best};
     fit.checkpoints = {.every_steps = config_.checkpoint.every_steps,
                        .every_epochs = config_.checkpoint.every_epochs,
                        .keep_last = config_.checkpoint.keep,
                        .metric = config_.checkpoint.metric,
-                       .larger_is_better = larger_is_better(config_.checkpoint.metric)};
+                       .larger_is_better = metrics::larger_is_better(config_.checkpoint.metric)};
     if (options_.poll) fit.poll = [this, &trainer] { return options_.poll(trainer); };
     return recording_.fit_options(std::move(fit), trainer);
   }
@@ -200,7 +203,7 @@ class TrainingRun {
     trainer.save_model(folder_.model_file());
     RunSummary summary{.end = fit.end,
                        .state = trainer.state(),
-                       .parameters = parameter_count(trainer.session()),
+                       .parameters = count_parameters(config_, trainer.session()),
                        .seconds = recording_.seconds(trainer),
                        .items = recording_.items(trainer)};
     if (config_.output.plots) summary.plots = recording_.draw_plots();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <type_traits>
 
 #include "base/text.h"
@@ -36,7 +37,8 @@ std::span<const To> converted(const data::Array& array, std::vector<To>& space) 
 // Of one kind or the other, by the labels of the first batch.
 class Metrics {
  public:
-  explicit Metrics(int class_axis) : class_axis_(class_axis) {}
+  explicit Metrics(const TrainConfig& config)
+      : class_axis_(config.class_axis), kind_(config.measured) {}
 
   void add(const Type& prediction, std::span<const float> scores, const data::Batch& batch) {
     if (is_float(batch.labels.dtype())) {
@@ -50,7 +52,9 @@ class Metrics {
   }
 
   void finish(Evaluation& evaluation) const {
-    if (classification_) {
+    if (classification_ && is_language()) {
+      evaluation.values = language_values(evaluation.loss);
+    } else if (classification_) {
       evaluation.values = classification_->values();
       evaluation.confusion = classification_->confusion();
       if (sequences_) evaluation.values.emplace_back("perplexity", std::exp(evaluation.loss));
@@ -60,6 +64,17 @@ class Metrics {
   }
 
  private:
+  bool is_language() const {
+    return kind_ == metrics::Kind::tokens || kind_ == metrics::Kind::bytes;
+  }
+  // The loss is in nats a token. What matters most is first: a line of progress shows that.
+  std::vector<std::pair<std::string, double>> language_values(double loss) const {
+    return {{kind_ == metrics::Kind::bytes ? "bits_per_byte" : "bits_per_token",
+             loss / std::numbers::ln2},
+            {"perplexity", std::exp(loss)},
+            {"accuracy", classification_->confusion().accuracy()}};
+  }
+
   void add_classes(const Type& prediction, std::span<const float> scores,
                    std::span<const std::int64_t> labels) {
     const Shape& shape = prediction.shape;
@@ -83,6 +98,7 @@ class Metrics {
   }
 
   const int class_axis_;
+  const std::optional<metrics::Kind> kind_;
   bool sequences_ = false;
   std::optional<metrics::Classification> classification_;
   std::optional<metrics::Regression> regression_;
@@ -132,7 +148,7 @@ bool Trainer::Impl::uses_averages() const {
 Evaluation Trainer::Impl::evaluate(data::Loader& loader) {
   plans.check_evaluates();
   Evaluation evaluation;
-  Metrics metrics(config.class_axis);
+  Metrics metrics(config);
   std::vector<float> space;
   {
     const train::AveragesInUse averages(session(), uses_averages());

@@ -20,8 +20,7 @@ bool is_better(double value, double best, bool larger_is_better, double min_delt
 
 // The metrics that an evaluation can have; a name that it turns out not to have is an error later.
 void check_metric(const std::string& name, std::string_view option) {
-  const std::vector<std::string> known = {"loss", "accuracy", "top5", "precision", "recall",
-                                          "f1",   "mae",      "rmse", "r2"};
+  const std::vector<std::string> known = metrics::names();
   if (std::find(known.begin(), known.end(), name) == known.end())
     throw TypeError(
         fmt::format("fit: {}: there is no metric '{}'{}", option, name, did_you_mean(name, known)));

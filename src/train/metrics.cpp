@@ -27,6 +27,50 @@ std::size_t checked_class(std::int64_t c, std::int64_t classes, std::string_view
 
 }  // namespace
 
+std::string_view kind_name(Kind kind) {
+  constexpr std::string_view kNames[] = {"classes", "numbers", "tokens", "bytes"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+const std::vector<Metric>& table() {
+  using enum Kind;
+  static const std::vector<Metric> all = {
+      {"loss", false, {classes, numbers, tokens, bytes}},
+      {"accuracy", true, {classes, tokens, bytes}},
+      {"top5", true, {classes}},
+      {"precision", true, {classes}},
+      {"recall", true, {classes}},
+      {"f1", true, {classes}},
+      {"mae", false, {numbers}},
+      {"rmse", false, {numbers}},
+      {"r2", true, {numbers}},
+      {"perplexity", false, {tokens, bytes}},
+      {"bits_per_token", false, {tokens}},
+      {"bits_per_byte", false, {bytes}},
+  };
+  return all;
+}
+
+std::vector<std::string> names() {
+  std::vector<std::string> list;
+  for (const Metric& metric : table()) list.push_back(metric.name);
+  return list;
+}
+
+std::vector<std::string> names(Kind kind) {
+  std::vector<std::string> list;
+  for (const Metric& metric : table())
+    if (std::find(metric.of.begin(), metric.of.end(), kind) != metric.of.end())
+      list.push_back(metric.name);
+  return list;
+}
+
+bool larger_is_better(std::string_view name) {
+  return std::any_of(table().begin(), table().end(), [&](const Metric& metric) {
+    return metric.name == name && metric.larger_is_better;
+  });
+}
+
 ConfusionMatrix::ConfusionMatrix(std::int64_t classes) : classes_(classes) {
   if (classes < 0)
     throw TypeError(

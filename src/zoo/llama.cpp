@@ -178,8 +178,10 @@ std::vector<Preset> llama_presets() {
   std::vector<Preset> presets;
   for (const LlamaPreset& known : llama_configs()) {
     const auto make = [known, item](const Request& request) {
-      LlamaConfig config = known.config;
-      const Resolved asked = resolve(request, item, config.vocabulary, known.name);
+      LlamaConfig config = resized(known.config, request.sizes);
+      Request rest = request;
+      rest.sizes = {};
+      const Resolved asked = resolve(rest, item, config.vocabulary, known.name);
       config.vocabulary = asked.classes;
       return llama(config, {.batch = asked.batch, .sequence = asked.item[0]});
     };

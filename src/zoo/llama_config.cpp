@@ -184,6 +184,36 @@ std::vector<std::string> problems_of(const LlamaConfig& config) {
   return problems;
 }
 
+LlamaConfig resized(const LlamaConfig& config, const LlamaSizes& sizes) {
+  constexpr std::int64_t kStep = 16;
+  LlamaConfig result = config;
+  const auto put = [](std::int64_t given, std::int64_t& size) {
+    if (given != 0) size = given;
+  };
+  put(sizes.layers, result.layers);
+  if (sizes.width > 0 && sizes.width <= kMaxSize) {
+    result.hidden = sizes.width;
+    const double share =
+        static_cast<double>(config.intermediate) / static_cast<double>(config.hidden);
+    result.intermediate =
+        static_cast<std::int64_t>(std::ceil(share * static_cast<double>(sizes.width) / kStep)) *
+        kStep;
+    if (config.head_size == 0 && sizes.width % config.size_of_head() == 0)
+      result.heads = sizes.width / config.size_of_head();
+  }
+  put(sizes.width, result.hidden);
+  put(sizes.feed_forward, result.intermediate);
+  put(sizes.heads, result.heads);
+  while (result.kv_heads > 1 && result.heads % result.kv_heads != 0) --result.kv_heads;
+  put(sizes.kv_heads, result.kv_heads);
+  const std::vector<std::string> problems = problems_of(result);
+  if (problems.empty()) return result;
+  throw TypeError(fmt::format(
+      "a model of width {}, with {} layers, {} heads, {} kv_heads and feed_forward {}: {}",
+      result.hidden, result.layers, result.heads, result.kv_heads, result.intermediate,
+      fmt::join(problems, "; ")));
+}
+
 LlamaConfig parse_llama_config(std::string_view json, std::string_view file) {
   const Json document = io::parse_json(json, file);
   const ConfigFile given(document, std::string(file));

@@ -53,6 +53,8 @@ Resolved resolve(const Request& request, const Type& item, std::int64_t classes,
   if (asked && request.item.rank() != item.shape.rank())
     throw TypeError(fmt::format("model {} takes items like {}, got {}", model, item.shape.str(),
                                 request.item.str()));
+  if (request.sizes != LlamaSizes{})
+    throw TypeError(fmt::format("model {} has one size; no other can be asked for", model));
   return {.batch = request.batch,
           .item = asked ? request.item : item.shape,
           .classes = request.classes > 0 ? request.classes : classes,

@@ -56,9 +56,9 @@ const BadConfig kBadConfigs[] = {
     {"[chekpoint]\n", "run.toml:1:2: unknown section 'chekpoint'; did you mean 'checkpoint'?"},
     {"model = \"mlp\"\n",
      "run.toml:1:1: unknown key 'model'; it is a section with model.name, model.from, "
-     "model.loss, model.weights, model.prefix, model.fresh, model.unused, model.hidden, "
-     "model.activation, "
-     "model.task"},
+     "model.loss, model.weights, model.prefix, model.fresh, model.unused, model.freeze, "
+     "model.batch_norm, model.hidden, model.activation, model.task, model.width, model.layers, "
+     "model.heads, model.kv_heads, model.feed_forward"},
     {"[model.layers.first]\nsize = 3\n", "run.toml:2:1: unknown key 'model.layers.first.size'"},
     {"[optimizer.options]\nlr = 3\n",
      "run.toml:2:1: unknown key 'optimizer.options.lr'; did you mean 'optimizer.lr'?"},
@@ -160,14 +160,42 @@ const BadConfig kBadConfigs[] = {
      "run.toml:3:1: cosine has no option 'eta_mni'; did you mean 'eta_min'?"},
     {"[schedule]\nname = \"plateau\"\nmetric = \"acuracy\"\n",
      "run.toml:3:1: plateau: metric must be one of loss, accuracy, top5, precision, recall, f1, "
-     "mae, rmse, r2, got \"acuracy\"; did you mean 'accuracy'?"},
+     "mae, rmse, r2, perplexity, bits_per_token, bits_per_byte, got \"acuracy\"; did you mean "
+     "'accuracy'?"},
     {"[schedule]\nwarmup_steps = 1.5\n",
      "run.toml:2:1: constant: warmup_steps must be a whole number, got 1.5"},
     {"[early_stopping]\nmetric = \"acc\"\n",
      "run.toml:2:1: early_stopping.metric must be loss, accuracy, top5, precision, recall, f1, "
-     "mae, rmse or r2, got \"acc\""},
+     "mae, rmse, r2, perplexity, bits_per_token or bits_per_byte, got \"acc\""},
     {"[output]\nprogress = \"quiet\"\n",
      "run.toml:2:1: output.progress must be auto, plain, json or none, got \"quiet\""},
+    // --- groups and sizes
+    {"[[groups]]\npattern = \"\"\n",
+     "run.toml:2:1: groups.0.pattern must be a text that is not empty, got \"\""},
+    {"[[groups]]\nlr_factor = 2\n",
+     "run.toml:2:1: groups.0 has no pattern that says which parameters it is of"},
+    {"[[groups]]\npattern = \"a\"\n[[groups]]\n",
+     "run.toml:3:1: groups.1 must be a table with keys, such as [[groups]]"},
+    {"groups = [3]\n", "run.toml:1:11: groups.0 must be a table with keys, such as [[groups]]"},
+    {"[[groups]]\npattern = \"a\"\nlr_factr = 2\n",
+     "run.toml:3:1: unknown key 'groups.0.lr_factr'; did you mean 'groups.N.lr_factor'?"},
+    {"[[groups]]\npattern = \"a\"\nweight_decay = -1\n",
+     "run.toml:3:1: groups.0.weight_decay must be a number from 0, got -1"},
+    {"[[groups]]\npattern = \"a\"\nfrozen = true\nlr_factor = 2\n",
+     "run.toml:2:1: groups.0 is frozen: lr_factor and weight_decay mean nothing there"},
+    {"[model]\nfreeze = [1, 2]\n",
+     "run.toml:2:1: model.freeze must be a text, several with commas between, or a list, got [1, "
+     "2]"},
+    {"[optimizer]\nlr = [\"a\"]\n",
+     "run.toml:2:1: a list of texts is no value of an option: [\"a\"]"},
+    {"[model]\nwidth = 100\n",
+     "model.width: model lenet has one size; language models have others"},
+    {"[model]\nname = \"llama-bytes\"\nwidth = 100\n",
+     "model.width: a model of width 100, with 4 layers, 6 heads, 2 kv_heads and feed_forward 272: "
+     "hidden 100 does not divide into 6 heads"},
+    {"[model]\nname = \"llama-bytes\"\nheads = 4\nkv_heads = 3\n",
+     "model.heads, model.kv_heads: a model of width 192, with 4 layers, 4 heads, 3 kv_heads and "
+     "feed_forward 512: heads must be a multiple of kv_heads, got 4 and 3"},
     // --- hostile ones
     {"epochs = \"\\u0001\\n\"\n",
      "run.toml:1:1: epochs must be a whole number from 1, got \"\\u0001\\u000A\""},
@@ -230,6 +258,10 @@ const BadLine kBadLines[] = {
     {{"train", "--set", "epoch=3"}, "--set: unknown key 'epoch'; did you mean 'epochs'?"},
     {{"train", "--set", "data.flip=1"}, "--set: data.flip must be true or false, got 1"},
     {{"train", "--set", "output.folder=\xff"}, "--set: output.folder must be text in UTF-8"},
+    {{"train", "--set", "groups.1.pattern=a"},
+     "--set: groups.1 is given, but there is no groups.0: they are numbered from 0 without a gap"},
+    {{"train", "--set", "groups.99999999.pattern=a"},
+     "--set: unknown key 'groups.99999999.pattern'; did you mean 'groups.N.pattern'?"},
     {{"train", "--resume", "--restart"}, "--resume and --restart are opposites: give one of them"},
     {{"train", "nowhere.toml"}, "nowhere.toml: cannot open: No such file or directory"},
     {{"train", "a.toml", "--config", "b.toml"},
@@ -266,6 +298,10 @@ TEST(Config, the_resolved_config_reads_back_to_the_same_text) {
       "\\u0001.csv\"\n"
       "validation = 0.30000000000000004\n[clip]\nnorm = 1e-300\n",
       "[schedule]\nname = \"plateau\"\nmetric = \"accuracy\"\nwarmup_steps = 5\n",
+      "[model]\nfreeze = [\"a.*\", \"b\"]\n[[groups]]\npattern = \"c.*\"\nlr_factor = 0.1\n"
+      "[[groups]]\npattern = \"d\"\nweight_decay = 0\n[[groups]]\npattern = \"e\"\nfrozen = "
+      "true\n",
+      "[model]\nname = \"llama-bytes\"\nwidth = 64\nlayers = 2\n",
   };
   for (const char* text : texts) {
     const RunConfig config = config_of(text);
@@ -298,6 +334,24 @@ TEST(Config, set_takes_every_kind) {
             (std::vector<double>{64, 32}));
   EXPECT_EQ(std::get<std::string>(run::parse_set("output.folder=a=b").value), "a=b");
   EXPECT_EQ(std::get<std::string>(run::parse_set("output.folder=\"quoted\"").value), "quoted");
+}
+
+TEST(Config, groups_are_tables_of_a_list_and_can_be_set_by_number) {
+  std::vector<run::Assignment> given =
+      run::read_toml("[[groups]]\npattern = \"a.*\"\nlr_factor = 0.5\n", "run.toml");
+  for (const char* more : {"groups.0.lr_factor=2", "groups.1.pattern=b.*",
+                           "groups.1.weight_decay=0.25", "model.freeze= c.* ,d"})
+    given.push_back(run::parse_set(more));
+  const RunConfig config = run::make_config(given);
+  ASSERT_EQ(config.groups.size(), 2U);
+  EXPECT_EQ(config.groups[0].pattern, "a.*");
+  EXPECT_EQ(config.groups[0].lr_factor, 2);
+  EXPECT_FALSE(config.groups[0].weight_decay.has_value());
+  EXPECT_EQ(config.groups[1].weight_decay, 0.25);
+  EXPECT_EQ(config.model.freeze, "c.*,d");
+  EXPECT_TRUE(config_of("groups = []\n").groups.empty());
+  EXPECT_EQ(config_of("groups = [{pattern = \"x\"}]\n").groups.at(0).pattern, "x");
+  EXPECT_EQ(run::differences(config_of(""), config).size(), 7U);
 }
 
 TEST(Config, folders_are_named_after_model_and_data) {

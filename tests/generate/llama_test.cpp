@@ -255,5 +255,38 @@ TEST(LlamaConfigFile, says_what_is_wrong) {
     EXPECT_THROW(zoo::parse_llama_config(whole.substr(0, size), "c"), ParseError) << size;
 }
 
+TEST(LlamaSizes, follow_from_the_width_where_nothing_is_said) {
+  const zoo::LlamaConfig preset = zoo::llama_bytes();  // 192 wide, 6 heads of 32, 2 kv_heads
+  EXPECT_EQ(zoo::resized(preset, {}), preset);
+  const zoo::LlamaConfig wide = zoo::resized(preset, {.width = 256, .layers = 3});
+  EXPECT_EQ(wide.hidden, 256);
+  EXPECT_EQ(wide.layers, 3);
+  EXPECT_EQ(wide.heads, 8);
+  EXPECT_EQ(wide.kv_heads, 2);
+  EXPECT_EQ(wide.intermediate, 688);  // 256 * 512 / 192, up to a multiple of 16
+  const zoo::LlamaConfig odd = zoo::resized(preset, {.width = 96});
+  EXPECT_EQ(odd.heads, 3);
+  EXPECT_EQ(odd.kv_heads, 1);
+  const zoo::LlamaConfig said =
+      zoo::resized(preset, {.width = 96, .heads = 4, .kv_heads = 4, .feed_forward = 100});
+  EXPECT_EQ(said.heads, 4);
+  EXPECT_EQ(said.kv_heads, 4);
+  EXPECT_EQ(said.intermediate, 100);
+}
+
+TEST(LlamaSizes, that_do_not_fit_are_refused) {
+  EXPECT_THAT([] { zoo::resized(zoo::llama_bytes(), {.width = 100}); },
+              ThrowsMessage<TypeError>(HasSubstr("hidden 100 does not divide into 6 heads")));
+  EXPECT_THAT([] { zoo::resized(zoo::llama_bytes(), {.layers = -1}); },
+              ThrowsMessage<TypeError>(HasSubstr("layers must be within [1, 4096], got -1")));
+  EXPECT_THAT([] { zoo::preset("lenet").make({.sizes = {.width = 8}}); },
+              ThrowsMessage<TypeError>(HasSubstr("model lenet has one size")));
+  EXPECT_EQ(zoo::preset("llama-bytes")
+                .make({.sizes = {.width = 64, .layers = 1}})
+                .graph.leaf("model.norm.weight")
+                .shape(),
+            (Shape{64}));
+}
+
 }  // namespace
 }  // namespace pantala::tests

@@ -43,6 +43,16 @@ LlamaConfig llama_bytes();
 // the nearest name.
 LlamaConfig llama_config(std::string_view preset);
 
+// Other sizes than a preset's. What is 0 is the preset's own or, with another width, follows from
+// it: heads of the preset's size, the most kv_heads up to the preset's that divide them,
+// feed-forward layers in the preset's proportion (a multiple of 16).
+struct LlamaSizes {
+  std::int64_t width = 0, layers = 0, heads = 0, kv_heads = 0, feed_forward = 0;
+  friend bool operator==(const LlamaSizes&, const LlamaSizes&) = default;
+};
+// TypeError that lists what does not fit together.
+LlamaConfig resized(const LlamaConfig& config, const LlamaSizes& sizes);
+
 // Hugging Face's config.json. ParseError for what is missing, of another kind or out of range,
 // UnsupportedError listing everything that it asks for and that is not done here (biases, scaled
 // positions, other activations).

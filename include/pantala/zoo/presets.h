@@ -16,6 +16,7 @@ struct Request {
   Shape item = {};           // of one item of the input, without the batch; rank 0: the preset's
   std::int64_t classes = 0;  // of the output (of a language model: its vocabulary); 0: the preset's
   bool training = true;      // false: evaluation, with running statistics and without dropout
+  LlamaSizes sizes = {};     // of the Llama family alone: the others have one size
 };
 
 struct Preset {

@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "pantala/metrics.h"
 #include "pantala/optim.h"
 #include "pantala/rate_schedule.h"
 #include "pantala/run.h"
@@ -22,7 +23,8 @@
 namespace pantala::run {
 
 // A value as TOML has it.
-using ConfigValue = std::variant<bool, std::int64_t, double, std::string, std::vector<double>>;
+using ConfigValue = std::variant<bool, std::int64_t, double, std::string, std::vector<double>,
+                                 std::vector<std::string>>;
 std::string value_text(const ConfigValue& value);  // as TOML
 bool is_utf8(const std::string& text);             // what TOML and JSON can hold
 
@@ -31,7 +33,9 @@ bool is_utf8(const std::string& text);             // what TOML and JSON can hol
 enum class Effect : std::uint8_t { numbers, length, running };
 
 struct Key {
-  std::string name;  // "data.source"; "optimizer.*": the options of what `optimizer.name` names
+  // "data.source"; "optimizer.*": the options of what `optimizer.name` names; "groups.N.pattern":
+  // of each entry of a list of tables, [[groups]].
+  std::string name;
   std::string rule;  // what a value must be: "a whole number from 1"
   std::string help;
   Effect effect = Effect::numbers;
@@ -41,17 +45,27 @@ struct Key {
   std::function<ConfigValue(const RunConfig&)> get = {};
   // For "section.*".
   std::function<NamedOptions&(RunConfig&)> options = {};
+  // For "section.N.name".
+  struct Entries {
+    std::function<std::size_t(const RunConfig&)> count;
+    // Of the entry of this number, the next one included, which is made. TypeError as `set`.
+    std::function<void(RunConfig&, std::size_t entry, const ConfigValue&)> set;
+    std::function<std::optional<ConfigValue>(const RunConfig&, std::size_t entry)> get;
+  };
+  std::optional<Entries> entries = {};
 
   bool open() const { return static_cast<bool>(options); }
-  std::string section() const;        // "" for keys at the top
-  ConfigValue default_value() const;  // not of open ones
+  bool single() const { return !open() && !entries; }  // one key with one value
+  std::string section() const;                         // "" for keys at the top
+  ConfigValue default_value() const;                   // of single ones
 };
 const std::vector<Key>& config_keys();
 
 // The flags that stand for a key each, for people who do not want to write --set.
 struct KeyFlag {
   std::string flag, key;
-  std::string help = {};  // in few words; "": that of the key
+  std::string help = {};    // in few words; "": that of the key
+  bool repeatable = false;  // what is given again is added, with a comma between
 };
 const std::vector<KeyFlag>& key_flags();
 
@@ -61,6 +75,14 @@ struct Assignment {
   ConfigValue value;
   std::string where;  // "run.toml:3:1", "--set", "--epochs"
 };
+
+// The parts of a key: section, number of the entry ("groups.0.pattern"), name.
+struct KeyParts {
+  std::string section;
+  std::optional<std::size_t> entry;
+  std::string name;
+};
+KeyParts key_parts(std::string_view key);
 
 // All values of a TOML text; `file` is its name in messages. ParseError with line and column.
 // Only syntax is checked: what the keys mean is assign()'s business.
@@ -86,6 +108,9 @@ std::vector<Assignment> values_of(const RunConfig& config);
 // 0.01 here".
 std::vector<std::string> differences(const RunConfig& there, const RunConfig& here);
 
+// Whether a run is the same one with any value of this key.
+bool changes_nothing(std::string_view key);
+
 // --- what the config means
 optim::Optimizer optimizer_of(const RunConfig& config);
 // How the rate changes over a run of `total_steps` optimizer steps.
@@ -98,12 +123,9 @@ RateRule rate_of(const RunConfig& config, std::int64_t total_steps);
 // Whether an option of the schedule follows from the length of the run.
 bool schedule_spans_run(const RunConfig& config);
 std::string_view task_name(zoo::Task task);  // as model.task has it
-// Whether more of this metric is better.
-bool larger_is_better(std::string_view metric);
-const std::vector<std::string>& metric_names();
-// TypeError naming the first key whose metric a model for this task, with so many classes, does not
-// have; `data` is the name of the data, for the message.
-void check_metrics(const RunConfig& config, zoo::Task task, std::int64_t classes,
+// TypeError naming the first key whose metric is not measured of such labels, of so many classes;
+// `data` is the name of the data, for the message.
+void check_metrics(const RunConfig& config, metrics::Kind kind, std::int64_t classes,
                    const std::string& data);
 
 // The table as the reference in docs/training.md has it.

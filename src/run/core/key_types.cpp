@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "pantala/error.h"
+#include "run/core/patterns.h"
 
 namespace pantala::run {
 
@@ -25,6 +26,15 @@ std::string whole_rule(std::int64_t low, std::int64_t high) {
 std::string number_rule(double low, double high) {
   return high == kAny ? fmt::format("a number from {}", exact(low))
                       : fmt::format("a number from {} to below {}", exact(low), exact(high));
+}
+
+void check_entry(const std::string& section, std::size_t entry, std::size_t count) {
+  constexpr std::size_t kMost = 1024;
+  if (entry > count)
+    throw TypeError(fmt::format(
+        "{0}.{1} is given, but there is no {0}.{2}: they are numbered from 0 without a gap",
+        section, entry, count));
+  if (entry >= kMost) throw TypeError(fmt::format("{} has more than {} entries", section, kMost));
 }
 
 std::int64_t read_whole(const Given& given, std::int64_t low, std::int64_t high) {
@@ -60,6 +70,17 @@ std::vector<double> read_sizes(const Given& given) {
   const auto& list = given.must_be<std::vector<double>>();
   if (list.size() > 64 || !std::all_of(list.begin(), list.end(), fits)) given.refuse();
   return list;
+}
+
+std::string read_patterns(const Given& given) {
+  std::vector<std::string> list;
+  if (const auto* texts = given.as<std::vector<std::string>>())
+    list = *texts;
+  else if (const auto* numbers = given.as<std::vector<double>>(); numbers && numbers->empty())
+    return "";
+  else
+    list = split_patterns(given.must_be<std::string>());
+  return join_patterns(split_patterns(join_patterns(list)));
 }
 
 }  // namespace pantala::run

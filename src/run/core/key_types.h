@@ -30,6 +30,9 @@ std::string one_of(const std::vector<std::string>& names);
 std::string whole_rule(std::int64_t low, std::int64_t high);
 std::string number_rule(double low, double high);
 
+// TypeError unless the list has this entry, or it would be the next one.
+void check_entry(const std::string& section, std::size_t entry, std::size_t count);
+
 // A value that was given for a key, and how to refuse it.
 struct Given {
   const std::string& name;
@@ -54,6 +57,7 @@ std::int64_t read_whole(const Given& given, std::int64_t low, std::int64_t high)
 double read_number(const Given& given, double low, double high);
 std::string read_choice(const Given& given, const std::vector<std::string>& choices);
 std::vector<double> read_sizes(const Given& given);
+std::string read_patterns(const Given& given);  // with commas between them
 
 // The key of a field; `read` makes the field's value from a Given, or refuses it.
 Key field_key(std::string name, auto field, std::string rule, std::string help, Effect effect,
@@ -132,6 +136,34 @@ Key yes_no(std::string name, auto field, std::string help, Effect effect = Effec
 Key sizes(std::string name, auto field, std::string help) {
   return field_key(std::move(name), field, "a list of at most 64 whole numbers from 1 to 1048576",
                    std::move(help), Effect::numbers, read_sizes);
+}
+
+// Names by pattern; kept as one text.
+Key patterns(std::string name, auto field, std::string help) {
+  return field_key(std::move(name), field, "a text, several with commas between, or a list",
+                   std::move(help), Effect::numbers, read_patterns);
+}
+
+// A key of each table of a list; `list` gives the list, `field` the member of one of its tables,
+// which may be an std::optional. `read` as for field_key().
+Key entry_key(std::string name, auto list, auto field, std::string rule, std::string help,
+              auto read) {
+  const std::string section = name.substr(0, name.find('.'));
+  const std::string last = name.substr(name.find_last_of('.') + 1);
+  const Key::Entries entries{
+      .count = [=](const RunConfig& config) { return list(config).size(); },
+      .set =
+          [=](RunConfig& config, std::size_t entry, const ConfigValue& value) {
+            auto& tables = list(config);
+            check_entry(section, entry, tables.size());
+            if (entry == tables.size()) tables.emplace_back();
+            const std::string given = section + "." + std::to_string(entry) + "." + last;
+            field(tables[entry]) = read(Given{given, rule, value});
+          },
+      .get = [=](const RunConfig& config, std::size_t entry) -> std::optional<ConfigValue> {
+        return field(list(config)[entry]);
+      }};
+  return {.name = std::move(name), .rule = rule, .help = std::move(help), .entries = entries};
 }
 
 Key options(std::string name, auto field, std::string rule, std::string help) {

@@ -24,7 +24,8 @@ struct ModelShape {
   zoo::Task task = zoo::Task::classification;
   std::int64_t classes = 0;    // of classification
   std::int64_t positions = 0;  // of an item, with a class each; 0: one class per item
-  std::int64_t targets = 0;    // of regression, as what follows
+  metrics::Kind measured = metrics::Kind::classes;
+  std::int64_t targets = 0;  // of regression, as what follows
   zoo::TargetScale target_scale = {};
 };
 
@@ -74,10 +75,17 @@ Weights file_model_weights(const RunConfig& config, const ModelShape& shape);
 // The model's name for titles and folders: that of the file or of the zoo.
 std::string model_title(const RunConfig& config);
 
+// --- language models
+// What model.width and the like say.
+zoo::LlamaSizes model_sizes(const RunConfig& config);
+// The config's model in these sizes, with its own vocabulary. TypeError if they do not fit
+// together, or the model is none of the Llama family.
+zoo::LlamaConfig llama_of(const RunConfig& config);
+
 // --- for the families
 // The preset's model with the shape's item and classes.
 TrainableGraph make_preset(const zoo::Preset& preset, const ModelShape& shape, std::int64_t batch,
-                           Phase phase);
+                           Phase phase, const zoo::LlamaSizes& sizes = {});
 // TypeError unless classes are learnt.
 void check_learns_classes(const RunConfig& config, zoo::Task task, const std::string& data);
 

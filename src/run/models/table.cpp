@@ -84,11 +84,12 @@ std::string model_title(const RunConfig& config) {
 }
 
 TrainableGraph make_preset(const zoo::Preset& preset, const ModelShape& shape, std::int64_t batch,
-                           Phase phase) {
+                           Phase phase, const zoo::LlamaSizes& sizes) {
   return preset.make({.batch = batch,
                       .item = Shape(shape.item),
                       .classes = shape.classes,
-                      .training = phase == Phase::training});
+                      .training = phase == Phase::training,
+                      .sizes = sizes});
 }
 
 void check_learns_classes(const RunConfig& config, zoo::Task task, const std::string& data) {

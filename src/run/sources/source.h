@@ -37,6 +37,7 @@ struct SourceSets {
 struct TokenForm {
   std::optional<data::TokenType> type = {};  // none: as data.token_type says
   std::int64_t vocabulary = 0;               // 0: the model's own
+  bool bytes = false;                        // a token is a byte of text
 };
 
 struct Source {

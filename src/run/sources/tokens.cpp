@@ -31,7 +31,7 @@ Source text_source() {
           .help = "any file, byte by byte",
           .endings = {".txt"},
           .more_keys = {"data.sequence", "data.stride", "data.vocabulary"},
-          .tokens = TokenForm{.type = data::TokenType::u8, .vocabulary = 256}};
+          .tokens = TokenForm{.type = data::TokenType::u8, .vocabulary = 256, .bytes = true}};
 }
 
 }  // namespace pantala::run

@@ -20,6 +20,19 @@ using ::testing::HasSubstr;
 using ::testing::Pair;
 using tests::message_of;
 
+TEST(Metrics, of_each_kind_are_in_one_table) {
+  EXPECT_THAT(names(Kind::classes),
+              ElementsAre("loss", "accuracy", "top5", "precision", "recall", "f1"));
+  EXPECT_THAT(names(Kind::numbers), ElementsAre("loss", "mae", "rmse", "r2"));
+  EXPECT_THAT(names(Kind::tokens), ElementsAre("loss", "accuracy", "perplexity", "bits_per_token"));
+  EXPECT_THAT(names(Kind::bytes), ElementsAre("loss", "accuracy", "perplexity", "bits_per_byte"));
+  EXPECT_EQ(names().size(), 12U);
+  for (const char* name : {"loss", "mae", "rmse", "perplexity", "bits_per_byte", "bits_per_token"})
+    EXPECT_FALSE(larger_is_better(name)) << name;
+  for (const char* name : {"accuracy", "top5", "precision", "recall", "f1", "r2"})
+    EXPECT_TRUE(larger_is_better(name)) << name;
+}
+
 TEST(ConfusionMatrix, counts_by_truth_and_prediction) {
   ConfusionMatrix m(4);  // class 3 never occurs
   m.add(0, 0, 5);
