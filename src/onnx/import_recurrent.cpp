@@ -176,48 +176,19 @@ void convert_lstm(Node& node) {
   node.give(2, all.together(last_c));
 }
 
-// The form in which the reset gate scales the state before its product, which exporters of PyTorch
-// and Keras do not write. It has no op of its own: time is unrolled.
-constexpr std::int64_t kMostUnrolled = 4096;
-
-Tensor reset_first(const Direction& way, std::int64_t hidden) {
-  const Tensor x = way.x + (way.input_bias + way.recurrent_bias);
-  const auto gate = [&](const Tensor& t, std::int64_t first, std::int64_t count) {
-    return slice_axis(t, -1, first * hidden, (first + count) * hidden);
-  };
-  const std::int64_t steps = x.dim(0);
-  std::vector<Tensor> states(static_cast<std::size_t>(steps));
-  Tensor h = way.h0;
-  for (std::int64_t k = 0; k < steps; ++k) {
-    const std::int64_t t = way.reverse ? steps - 1 - k : k;
-    const Tensor now = entry(x, t);
-    const Tensor both = sigmoid(gate(now, 0, 2) + matmul(h, gate(way.weight, 0, 2)));
-    const Tensor r = gate(both, 0, 1), z = gate(both, 1, 1);
-    const Tensor fresh = tanh(gate(now, 2, 1) + matmul(r * h, gate(way.weight, 2, 1)));
-    h = (1.0 - z) * fresh + z * h;
-    states[static_cast<std::size_t>(t)] = h;
-  }
-  return stack(states);
-}
-
+// The new gate's recurrent bias stays apart: the reset gate may scale it.
 void convert_gru(Node& node) {
   Recurrence all(node, {1, 0, 2});  // update, reset, new
   require_activations(node, all.layout(), {"sigmoid", "tanh"});
   const std::int64_t hidden = all.layout().hidden;
-  const bool after = node.attribute("linear_before_reset", std::int64_t{0}) != 0;
-  if (!after && all.layout().steps > kMostUnrolled)
-    node.unsupported(fmt::format("{} steps with linear_before_reset = 0; up to {} are unrolled",
-                                 all.layout().steps, kMostUnrolled));
+  const bool reset_first = node.attribute("linear_before_reset", std::int64_t{0}) == 0;
   for (std::int64_t d = 0; d < all.layout().directions; ++d) {
     const Direction way = all.direction(d);
-    if (!after) {
-      all.add(reset_first(way, hidden), way.reverse);
-      continue;
-    }
     const Tensor inside = slice_axis(way.recurrent_bias, 0, 2 * hidden, 3 * hidden);
     const Tensor outside =
         concat({slice_axis(way.recurrent_bias, 0, 0, 2 * hidden), zeros_like(inside)});
-    all.add(gru(way.x + (way.input_bias + outside), way.weight, inside, way.h0, {way.reverse}),
+    all.add(gru(way.x + (way.input_bias + outside), way.weight, inside, way.h0,
+                {way.reverse, reset_first}),
             way.reverse);
   }
   all.give();

@@ -75,6 +75,11 @@ Tensor part(const Tensor& x, std::int64_t k, std::int64_t size) {
   return slice_axis(x, -1, k * size, (k + 1) * size);
 }
 
+// The rows of some gates of a weight [gates * hidden, hidden].
+Tensor rows(const Tensor& weight, std::int64_t first, std::int64_t end, std::int64_t hidden) {
+  return slice_axis(weight, 0, first * hidden, end * hidden);
+}
+
 // What each step starts from: the first state, then those of the steps before.
 Tensor previous(const Tensor& states, const Tensor& first, bool reverse) {
   const std::int64_t steps = states.dim(0);
@@ -200,7 +205,8 @@ struct Lstm : op::Lstm, Family {
 
 constexpr int kGruGates = 3;
 
-// The saved gates are reset, update, new, and the recurrent part of the new gate.
+// The saved gates are reset, update, new, and the recurrent part of the new gate; with reset_first
+// the state that the reset gate scaled stands in the place of the latter.
 struct GruGrad : op::GruGrad, Family {
   static constexpr OpInfo info{name, "(dy, weight, gates, y, h0) -> (dx, dproduct, dh0)",
                                "The gradients of gru from its states and saved gates: of x, of the "
@@ -224,12 +230,19 @@ struct GruGrad : op::GruGrad, Family {
                    fresh = part(gates, 2, n.hidden), product = part(gates, 3, n.hidden);
       dh = dh + step_of(e.in(0), t);
       const Tensor dfresh = dh * (1.0 - z) * tanh_slope(fresh);
-      const Tensor dr = dfresh * product * sigmoid_slope(r),
-                   dz = dh * (step_of(before, t) - fresh) * sigmoid_slope(z);
+      const Tensor h = step_of(before, t), dz = dh * (h - fresh) * sigmoid_slope(z);
       const auto at = static_cast<std::size_t>(t);
-      dx[at] = concat({dr, dz, dfresh}, 1);
-      dproduct[at] = concat({dr, dz, dfresh * r}, 1);
-      dh = dh * z + matmul(dproduct[at], e.in(1));
+      if (a.reset_first) {
+        const Tensor dscaled = matmul(dfresh, rows(e.in(1), 2, 3, n.hidden));
+        const Tensor dr = dscaled * h * sigmoid_slope(r);
+        dx[at] = dproduct[at] = concat({dr, dz, dfresh}, 1);
+        dh = dh * z + dscaled * r + matmul(concat({dr, dz}, 1), rows(e.in(1), 0, 2, n.hidden));
+      } else {
+        const Tensor dr = dfresh * product * sigmoid_slope(r);
+        dx[at] = concat({dr, dz, dfresh}, 1);
+        dproduct[at] = concat({dr, dz, dfresh * r}, 1);
+        dh = dh * z + matmul(dproduct[at], e.in(1));
+      }
     }
     return {stack(dx), stack(dproduct), dh};
   }
@@ -238,7 +251,8 @@ struct GruGrad : op::GruGrad, Family {
       return std::vector{floats({t, b, h}), floats({3 * h, h}), floats({t, b, 4 * h}, 0.1, 0.9),
                          floats({t, b, h}), floats({b, h})};
     };
-    return {sample(inputs(2, 3, 2), Attrs{false}), sample(inputs(3, 1, 2), Attrs{true})};
+    return {sample(inputs(2, 3, 2), Attrs{false, false}),
+            sample(inputs(3, 1, 2), Attrs{true, true})};
   }
 };
 
@@ -260,15 +274,16 @@ struct Gru : op::Gru, Family {
     Tensor h = e.in(3);
     Steps ys(static_cast<std::size_t>(steps)), all_gates = ys;
     for (const std::int64_t t : walk(steps, a.reverse)) {
-      const Tensor x = step_of(e.in(0), t), products = matmul(h, e.in(1));
-      const Tensor r = sigmoid(part(x, 0, hidden) + part(products, 0, hidden)),
-                   z = sigmoid(part(x, 1, hidden) + part(products, 1, hidden)),
-                   product = part(products, 2, hidden) + e.in(2),
-                   fresh = tanh(part(x, 2, hidden) + r * product);
+      const Tensor x = step_of(e.in(0), t);
+      const Tensor both = sigmoid(slice_axis(x, 1, 0, 2 * hidden) +
+                                  matmul(h, slice_axis(e.in(1), 1, 0, 2 * hidden)));
+      const Tensor r = part(both, 0, hidden), z = part(both, 1, hidden), scaled = r * h;
+      const Tensor product = matmul(a.reset_first ? scaled : h, part(e.in(1), 2, hidden)) + e.in(2);
+      const Tensor fresh = tanh(part(x, 2, hidden) + (a.reset_first ? product : r * product));
       h = (1.0 - z) * fresh + z * h;
       const auto at = static_cast<std::size_t>(t);
       ys[at] = h;
-      all_gates[at] = concat({r, z, fresh, product}, 1);
+      all_gates[at] = concat({r, z, fresh, a.reset_first ? scaled : product}, 1);
     }
     return {stack(ys), stack(all_gates)};
   }
@@ -277,7 +292,14 @@ struct Gru : op::Gru, Family {
       return make_all<GruGrad>({g.dy(), swapped(g.in(1)), g.out(1), g.out(0), g.in(3)}, a)[result];
     };
     g.give(0, [&] { return gradient(0); });
-    g.give(1, [&] { return weight_grad(previous(g.out(), g.in(3), a.reverse), gradient(1)); });
+    g.give(1, [&] {
+      const Tensor before = previous(g.out(), g.in(3), a.reverse), products = gradient(1);
+      if (!a.reset_first) return weight_grad(before, products);
+      const std::int64_t hidden = g.in(3).dim(1);
+      return concat({weight_grad(before, slice_axis(products, 2, 0, 2 * hidden)),
+                     weight_grad(part(g.out(1), 3, hidden), part(products, 2, hidden))},
+                    1);
+    });
     g.give(2, [&] { return sum(part(gradient(1), 2, g.in(3).dim(1)), {0, 1}); });
     g.give(3, [&] { return gradient(2); });
   }
@@ -285,8 +307,10 @@ struct Gru : op::Gru, Family {
     const auto inputs = [](std::int64_t t, std::int64_t b, std::int64_t h) {
       return std::vector{floats({t, b, 3 * h}), floats({h, 3 * h}), floats({h}), floats({b, h})};
     };
-    return {sample(inputs(3, 2, 2), Attrs{false}), sample(inputs(2, 3, 2), Attrs{true}),
-            sample(inputs(1, 1, 1), Attrs{false}), sample(inputs(2, 0, 3), Attrs{false})};
+    return {
+        sample(inputs(3, 2, 2), Attrs{false, false}), sample(inputs(2, 3, 2), Attrs{true, false}),
+        sample(inputs(3, 2, 2), Attrs{false, true}),  sample(inputs(2, 1, 3), Attrs{true, true}),
+        sample(inputs(1, 1, 1), Attrs{false, false}), sample(inputs(2, 0, 3), Attrs{false, false})};
   }
 };
 
@@ -372,8 +396,8 @@ LstmStates lstm(Operand x, Operand weight, Operand h0, Operand c0, const Recurre
   const std::vector<Tensor> results = make_all<Lstm>({x, weight, h0, c0}, {o.reverse});
   return {results[0], results[1]};
 }
-Tensor gru(Operand x, Operand weight, Operand bias, Operand h0, const RecurrentOptions& o) {
-  return make<Gru>({x, weight, bias, h0}, {o.reverse});
+Tensor gru(Operand x, Operand weight, Operand bias, Operand h0, const GruOptions& o) {
+  return make<Gru>({x, weight, bias, h0}, {o.reverse, o.reset_first});
 }
 Tensor rnn(Operand x, Operand weight, Operand h0, const RnnOptions& o) {
   return make<Rnn>({x, weight, h0}, {o.reverse, o.relu});

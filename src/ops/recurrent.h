@@ -20,12 +20,20 @@ struct LstmGrad : ir::Face<"lstm_grad"> {
   using Attrs = RecurrentAttrs;
 };
 
+struct GruAttrs {
+  bool reverse = false, reset_first = false;
+  static void fields(auto&& f, auto& a) {
+    f("reverse", a.reverse, "from the last step to the first");
+    f("reset_first", a.reset_first, "the reset gate scales the state itself, before its product");
+  }
+};
+
 struct Gru : ir::Face<"gru"> {
-  using Attrs = RecurrentAttrs;
+  using Attrs = GruAttrs;
 };
 
 struct GruGrad : ir::Face<"gru_grad"> {
-  using Attrs = RecurrentAttrs;
+  using Attrs = GruAttrs;
 };
 
 struct RnnAttrs {

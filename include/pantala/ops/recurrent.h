@@ -18,10 +18,13 @@ struct LstmStates {
 // Gates: input, forget, cell, output. h0 and c0 are [batch, hidden].
 LstmStates lstm(Operand x, Operand weight, Operand h0, Operand c0,
                 const RecurrentOptions& options = {});
+struct GruOptions {
+  bool reverse = false;
+  bool reset_first = false;  // the reset gate scales the state itself, before its product
+};
 // Gates: reset, update, new; bias [hidden] is that of the recurrent part of the new gate, which the
 // reset gate scales. Gives h of all steps.
-Tensor gru(Operand x, Operand weight, Operand bias, Operand h0,
-           const RecurrentOptions& options = {});
+Tensor gru(Operand x, Operand weight, Operand bias, Operand h0, const GruOptions& options = {});
 
 struct RnnOptions {
   bool reverse = false;

@@ -27,6 +27,8 @@ class GradKernel {
       const Var is_first = eq(number, w_.steps - 1);  // of the layer: the last that is visited
       w_.each_vector(
           [&](Var unit) { w_.each_row([&](int row) { cell({step, is_first, row, unit}); }); });
+      if (is(Cell::gru_reset_first))
+        w_.each_vector([&](Var unit) { carry_scaled(step, is_first, unit); });
       w_.each_vector([&](Var unit) { carry(step, unit); });
     });
     finish();
@@ -49,7 +51,7 @@ class GradKernel {
       gates_ = w_.read("gates");
       first_ = w_.read("c0");
       if (w_.spec.has_dc) dc_ = w_.read("dc");
-    } else if (is(Cell::gru)) {
+    } else if (w_.is_gru()) {
       gates_ = w_.read("gates");
       states_ = w_.read("y");
       first_ = w_.read("h0");
@@ -57,7 +59,7 @@ class GradKernel {
       states_ = w_.read("y");
     }
     // What goes through the weight is read again by the products.
-    if (is(Cell::gru)) {
+    if (w_.is_gru()) {
       dx_ = w_.write("dx");
       through_ = w_.declare("dproduct", kir::Access::read_write);
     } else {
@@ -85,10 +87,16 @@ class GradKernel {
   Var state(const Place& p) {
     return w_.load(states_, w_.in_states(p.step, p.row, p.unit), p.unit);
   }
+  void give(kir::BufferId to, const Place& p, int gate, Var value) {
+    w_.store(to, w_.in_gates(p.step, p.row, gate, p.unit, w_.gates), p.unit, value);
+  }
   void give(kir::BufferId to, const Place& p, const std::vector<Var>& gates) {
-    for (int k = 0; k < w_.gates; ++k)
-      w_.store(to, w_.in_gates(p.step, p.row, k, p.unit, w_.gates), p.unit,
-               gates[static_cast<std::size_t>(k)]);
+    for (int k = 0; k < w_.gates; ++k) give(to, p, k, gates[static_cast<std::size_t>(k)]);
+  }
+  // Of a gate that enters the products as it is.
+  void give_both(const Place& p, int gate, Var value) {
+    give(dx_, p, gate, value);
+    give(through_, p, gate, value);
   }
   Var sigmoid_slope(Var s) { return s * (w_.number(1) - s); }
   Var tanh_slope(Var s) { return w_.number(1) - s * s; }
@@ -98,7 +106,7 @@ class GradKernel {
     const Var dh =
         w_.load(dh_, at, p.unit) + w_.load(dy_, w_.in_states(p.step, p.row, p.unit), p.unit);
     if (is(Cell::lstm)) return lstm(p, dh);
-    if (is(Cell::gru)) return gru(p, dh);
+    if (w_.is_gru()) return gru(p, dh);
     const Var y = state(p);
     give(through_, p,
          {is(Cell::rnn_tanh) ? dh * tanh_slope(y)
@@ -121,26 +129,44 @@ class GradKernel {
   void gru(const Place& p, Var dh) {
     const Var r = gate(p, 0), z = gate(p, 1), fresh = gate(p, 2), product = gate(p, 3);
     const Var dfresh = dh * (w_.number(1) - z) * tanh_slope(fresh);
-    const Var dr = dfresh * product * sigmoid_slope(r),
-              dz = dh * (before(p) - fresh) * sigmoid_slope(z);
-    give(dx_, p, {dr, dz, dfresh});
-    give(through_, p, {dr, dz, dfresh * r});
+    give_both(p, 1, dh * (before(p) - fresh) * sigmoid_slope(z));
     w_.store(dh_, w_.in_scratch(p.row, p.unit), p.unit, dh * z);  // what passes by the gates
+    if (is(Cell::gru_reset_first)) return give_both(p, 2, dfresh);
+    give_both(p, 0, dfresh * product * sigmoid_slope(r));
+    give(dx_, p, 2, dfresh);
+    give(through_, p, 2, dfresh * r);
   }
 
-  // The gradient of the state before, a vector of all rows.
-  void carry(Var step, Var unit) {
-    const std::vector<Var> sums = w_.products(
-        weight_, unit,
+  RecurrentWriter::Sums products(Var step, Var unit, const RecurrentWriter::Gates& which) {
+    return w_.products(
+        weight_, unit, which,
         [&](int row, int gate, Var k) {
           return b.load(through_, w_.in_gates(step, row, gate, k, w_.gates));
         },
         [&](int gate, Var k) { return (gate * w_.hidden + k) * w_.hidden; });
+  }
+
+  // Through the product of the state that the reset gate scaled.
+  void carry_scaled(Var step, Var is_first, Var unit) {
+    const RecurrentWriter::Sums sums = products(step, unit, {2, 1});
     w_.each_row([&](int row) {
-      Var sum = w_.of(sums, row, 0);
-      for (int gate = 1; gate < w_.gates; ++gate) sum = sum + w_.of(sums, row, gate);
+      const Place p{step, is_first, row, unit};
+      const Var at = w_.in_scratch(row, unit), r = gate(p, 0), dscaled = sums.of(row, 2);
+      give_both(p, 0, dscaled * before(p) * sigmoid_slope(r));
+      w_.store(dh_, at, unit, w_.load(dh_, at, unit) + dscaled * r);
+    });
+  }
+
+  // The gradient of the state before, a vector of all rows.
+  void carry(Var step, Var unit) {
+    const RecurrentWriter::Gates which =
+        is(Cell::gru_reset_first) ? RecurrentWriter::Gates{0, 2} : w_.all_gates();
+    const RecurrentWriter::Sums sums = products(step, unit, which);
+    w_.each_row([&](int row) {
+      Var sum = sums.of(row, 0);
+      for (int gate = 1; gate < which.count; ++gate) sum = sum + sums.of(row, gate);
       const Var at = w_.in_scratch(row, unit);
-      if (is(Cell::gru)) sum = w_.load(dh_, at, unit) + sum;
+      if (w_.is_gru()) sum = w_.load(dh_, at, unit) + sum;
       w_.store(dh_, at, unit, sum);
     });
   }

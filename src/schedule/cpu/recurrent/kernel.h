@@ -23,7 +23,7 @@
 
 namespace pantala::schedule::cpu {
 
-enum class Cell : std::uint8_t { lstm, gru, rnn_tanh, rnn_relu };
+enum class Cell : std::uint8_t { lstm, gru, gru_reset_first, rnn_tanh, rnn_relu };
 // Blocks of the weight.
 int gate_count(Cell cell);
 

@@ -15,7 +15,10 @@ constexpr std::int64_t kMostRows = 8;
 
 }  // namespace
 
-int gate_count(Cell cell) { return cell == Cell::lstm ? 4 : cell == Cell::gru ? 3 : 1; }
+int gate_count(Cell cell) {
+  if (cell == Cell::lstm) return 4;
+  return cell == Cell::gru || cell == Cell::gru_reset_first ? 3 : 1;
+}
 
 // Half of the registers hold sums, but no more rows than each worker gets.
 RecurrentTiling choose_tiling(const RecurrentSpec& spec, const RecurrentSizes& sizes,
@@ -74,22 +77,25 @@ void RecurrentWriter::store(kir::BufferId buffer, Var at, Var unit, Var value) {
   b.store(buffer, at, value, mask(unit));
 }
 
-std::vector<Var> RecurrentWriter::products(kir::BufferId weight, Var unit,
-                                           const std::function<Var(int, int, Var)>& factor,
-                                           const std::function<Var(int, Var)>& weight_at) {
+RecurrentWriter::Sums RecurrentWriter::products(kir::BufferId weight, Var unit, const Gates& which,
+                                                const std::function<Var(int, int, Var)>& factor,
+                                                const std::function<Var(int, Var)>& weight_at) {
   const Var within = mask(unit);
-  const std::vector<Var> zeros(static_cast<std::size_t>(tiling.rows * gates), number(0));
-  return b.loop(b.i64(0), hidden, b.i64(1), zeros, [&](Var k, std::span<const Var> carried) {
-    std::vector<Var> next(carried.begin(), carried.end());
-    for (int gate = 0; gate < gates; ++gate) {
-      const Var w = b.load(weight, weight_at(gate, k) + unit, tiling.lanes, within);
-      for (int row = 0; row < tiling.rows; ++row) {
-        Var& sum = next[static_cast<std::size_t>(row * gates + gate)];
-        sum = b.fma(b.splat(factor(row, gate, k), tiling.lanes), w, sum);
-      }
-    }
-    return next;
-  });
+  const std::vector<Var> zeros(static_cast<std::size_t>(tiling.rows * which.count), number(0));
+  const std::vector<Var> sums =
+      b.loop(b.i64(0), hidden, b.i64(1), zeros, [&](Var k, std::span<const Var> carried) {
+        std::vector<Var> next(carried.begin(), carried.end());
+        for (int g = 0; g < which.count; ++g) {
+          const int gate = which.first + g;
+          const Var w = b.load(weight, weight_at(gate, k) + unit, tiling.lanes, within);
+          for (int row = 0; row < tiling.rows; ++row) {
+            Var& sum = next[static_cast<std::size_t>(row * which.count + g)];
+            sum = b.fma(b.splat(factor(row, gate, k), tiling.lanes), w, sum);
+          }
+        }
+        return next;
+      });
+  return {which, sums};
 }
 
 }  // namespace pantala::schedule::cpu

@@ -52,15 +52,25 @@ class RecurrentWriter {
   void store(kir::BufferId buffer, kir::Var at, kir::Var unit, kir::Var value);
   kir::Var number(double value) { return b.constant({spec.dtype, tiling.lanes}, value); }
 
-  // Sums over the hidden units k of factor(row, gate, k) * weight[weight_at(gate, k) ...], a vector
-  // from `unit` on per row and gate (row by row).
-  std::vector<kir::Var> products(
-      kir::BufferId weight, kir::Var unit,
-      const std::function<kir::Var(int row, int gate, kir::Var k)>& factor,
-      const std::function<kir::Var(int gate, kir::Var k)>& weight_at);
-  kir::Var of(const std::vector<kir::Var>& sums, int row, int gate) const {
-    return sums[static_cast<std::size_t>(row * gates + gate)];
-  }
+  bool is_gru() const { return spec.cell == Cell::gru || spec.cell == Cell::gru_reset_first; }
+
+  // Some neighbouring gates.
+  struct Gates {
+    int first = 0, count = 1;
+  };
+  Gates all_gates() const { return {0, gates}; }
+  // A vector per row and gate (row by row).
+  struct Sums {
+    Gates gates;
+    std::vector<kir::Var> values;
+    kir::Var of(int row, int gate) const {
+      return values[static_cast<std::size_t>(row * gates.count + gate - gates.first)];
+    }
+  };
+  // Sums over the hidden units k of factor(row, gate, k) * weight[weight_at(gate, k) + unit ...].
+  Sums products(kir::BufferId weight, kir::Var unit, const Gates& which,
+                const std::function<kir::Var(int row, int gate, kir::Var k)>& factor,
+                const std::function<kir::Var(int gate, kir::Var k)>& weight_at);
 
   kir::Builder b;
   const RecurrentSpec spec;

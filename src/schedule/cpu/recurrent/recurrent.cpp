@@ -23,9 +23,13 @@ Walk walk_of(const ir::Node& node) {
     return {attrs.relu ? Cell::rnn_relu : Cell::rnn_tanh, attrs.reverse,
             ops::is<op::RnnGrad>(node)};
   }
-  return {ops::is<op::Lstm>(node) || ops::is<op::LstmGrad>(node) ? Cell::lstm : Cell::gru,
-          ir::attributes<op::RecurrentAttrs>(node).reverse,
-          ops::is<op::LstmGrad>(node) || ops::is<op::GruGrad>(node)};
+  if (ops::is<op::Gru>(node) || ops::is<op::GruGrad>(node)) {
+    const auto attrs = ir::attributes<op::GruAttrs>(node);
+    return {attrs.reset_first ? Cell::gru_reset_first : Cell::gru, attrs.reverse,
+            ops::is<op::GruGrad>(node)};
+  }
+  return {Cell::lstm, ir::attributes<op::RecurrentAttrs>(node).reverse,
+          ops::is<op::LstmGrad>(node)};
 }
 
 class Recurrence {
@@ -40,7 +44,8 @@ class Recurrence {
     const Shape& states =
         walk_.is_grad ? context_.type(node_.inputs[0]).shape : node_.results[0].shape;
     sizes_ = {states[0], states[1], states[2]};
-    const bool is_lstm = walk_.cell == Cell::lstm, is_gru = walk_.cell == Cell::gru;
+    const bool is_lstm = walk_.cell == Cell::lstm,
+               is_gru = walk_.cell == Cell::gru || walk_.cell == Cell::gru_reset_first;
     spec_ = {.cell = walk_.cell,
              .dtype = node_.results[0].dtype,
              .save_c = is_lstm && !walk_.is_grad && wanted(1),
