@@ -118,6 +118,7 @@ CompiledPlan::Data describe_plan(const std::vector<StepGraph>& steps, const Comp
   data.non_finite = steps.at(0).guard;
   data.accumulation_steps = options.accumulation_steps;
   data.normalize = options.normalize;
+  data.chosen_outputs = !options.outputs.empty();
   data.optimizer = options.optimizer;
   for (const optim::ParameterGroup& group : options.training.groups)
     data.group_patterns.push_back(group.pattern);

@@ -27,8 +27,7 @@ namespace {
 std::vector<std::string> names_of(const CompiledPlan::Data& data, LeafKind kind) {
   std::vector<std::string> names;
   for (const CompiledLeaf& leaf : data.leaves)
-    if (leaf.kind == kind && (kind != LeafKind::input || leaf.is_needed()))
-      names.push_back(leaf.name);
+    if (leaf.kind == kind) names.push_back(leaf.name);
   return names;
 }
 }  // namespace
@@ -45,7 +44,13 @@ std::int64_t CompiledPlan::buffers() const {
   return count;
 }
 
-std::vector<std::string> CompiledPlan::inputs() const { return names_of(*data_, LeafKind::input); }
+std::vector<std::string> CompiledPlan::inputs() const {
+  if (!data_->chosen_outputs) return names_of(*data_, LeafKind::input);
+  std::vector<std::string> names;
+  for (const CompiledLeaf& leaf : data_->leaves)
+    if (leaf.kind == LeafKind::input && leaf.is_needed()) names.push_back(leaf.name);
+  return names;
+}
 std::vector<std::string> CompiledPlan::parameters() const {
   return names_of(*data_, LeafKind::parameter);
 }

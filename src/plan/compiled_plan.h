@@ -21,6 +21,8 @@ struct CompiledPlan::Data {
   NonFiniteGuard non_finite = NonFiniteGuard::none;
   std::int64_t accumulation_steps = 1;
   bool normalize = true;  // what is accumulated becomes a mean
+  // The outputs are some of the graph's: an input that they do not need is none of the plan's.
+  bool chosen_outputs = false;
   std::optional<optim::Optimizer> optimizer;
   std::vector<std::string> group_patterns = {};  // of the parameter groups, in their order
   bool has_loss = false;

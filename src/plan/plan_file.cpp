@@ -170,6 +170,7 @@ Json encode_all(const CompiledPlan::Data& data) {
           {"non_finite", static_cast<int>(data.non_finite)},
           {"accumulation_steps", data.accumulation_steps},
           {"normalize", data.normalize},
+          {"chosen_outputs", data.chosen_outputs},
           {"optimizer", encode_optimizer(data.optimizer)},
           {"group_patterns", data.group_patterns},
           {"has_loss", data.has_loss},
@@ -186,6 +187,7 @@ void decode_all(const Json& document, Cursor& plans, std::string_view file,
   data.non_finite = static_cast<NonFiniteGuard>(guard);
   document.at("accumulation_steps").get_to(data.accumulation_steps);
   document.at("normalize").get_to(data.normalize);
+  document.at("chosen_outputs").get_to(data.chosen_outputs);
   data.optimizer = decode_optimizer(document.at("optimizer"));
   document.at("group_patterns").get_to(data.group_patterns);
   document.at("has_loss").get_to(data.has_loss);

@@ -16,7 +16,10 @@ using GroupId = Id<GroupTag>;
 class Fusion {
  public:
   Fusion(const Context& context, const Pieces& pieces)
-      : context_(context), pieces_(pieces), readers_(pieces.list.size()) {
+      : context_(context),
+        pieces_(pieces),
+        readers_(pieces.list.size()),
+        seen_(pieces.list.size()) {
     for (const PieceId id : pieces.list.ids()) group_of_.push_back(members_.push_back({id}));
     for (const PieceId id : pieces.list.ids())
       for (const Access& read : pieces[id].reads) {
@@ -56,7 +59,7 @@ class Fusion {
     for (const GroupId candidate : candidates) {
       const GroupId mine = group_of_[id];
       if (candidate == mine || members_[candidate].empty()) continue;
-      if (can_share_kernel(candidate, mine) && !makes_cycle(candidate, mine))
+      if (can_share_kernel(candidate, mine) && !makes_cycle(candidate, mine, id))
         merge(candidate, mine);
     }
   }
@@ -80,20 +83,22 @@ class Fusion {
     members_[from].clear();
   }
 
-  // Whether a path leads from one group to the other through a third.
-  bool makes_cycle(GroupId a, GroupId b) const {
-    return reaches_through_others(a, b) || reaches_through_others(b, a);
+  // Whether a path leads from one group to the other through a third. `last` is the piece that
+  // joins: pieces behind it are alone yet, and no path leads back from them.
+  bool makes_cycle(GroupId a, GroupId b, PieceId last) {
+    return reaches_through_others(a, b, last) || reaches_through_others(b, a, last);
   }
-  bool reaches_through_others(GroupId from, GroupId to) const {
-    IdVector<GroupId, char> seen(members_.size());
+  bool reaches_through_others(GroupId from, GroupId to, PieceId last) {
+    ++searches_;
     std::vector<GroupId> work;
     const auto visit_readers = [&](GroupId group, bool first) {
       for (const PieceId member : members_[group])
         for (const PieceId id : readers_[member]) {
+          if (id > last) break;
           const GroupId reader = group_of_[id];
-          if (seen[reader] || reader == group) continue;
+          if (seen_[reader] == searches_ || reader == group) continue;
           if (first && reader == to) continue;
-          seen[reader] = true;
+          seen_[reader] = searches_;
           work.push_back(reader);
         }
     };
@@ -121,8 +126,10 @@ class Fusion {
   const Pieces& pieces_;
   IdVector<GroupId, std::vector<PieceId>> members_;  // empty: merged into another
   IdVector<PieceId, GroupId> group_of_;
-  IdVector<PieceId, std::vector<PieceId>> readers_;  // one entry a read
+  IdVector<PieceId, std::vector<PieceId>> readers_;  // one entry a read, ascending
   std::map<ValueId, std::vector<PieceId>> kin_;      // anchors that might share a kernel, by a read
+  IdVector<GroupId, std::uint64_t> seen_;            // by which search, the last time
+  std::uint64_t searches_ = 0;
 };
 
 }  // namespace

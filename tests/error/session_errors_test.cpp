@@ -60,7 +60,8 @@ TEST_F(SessionErrors, inputs) {
   EXPECT_EQ(set_rows(std::vector<std::int64_t>{-1, 0}),
             "input 'rows': -1 at position 0 is not in [0, 3], which its readers need");
   EXPECT_EQ(message_of<TypeError>([&] { session_.step(); }),
-            "plan 'step' cannot run: 2 inputs without a value: 'x' f32[2,3], 'rows' i32[2]");
+            "plan 'step' cannot run: 2 inputs without a value: 'x' f32[2,3] (for 'sums'), 'rows' "
+            "i32[2] (for 'sums')");
 }
 
 TEST_F(SessionErrors, outputs) {
