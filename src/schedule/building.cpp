@@ -111,7 +111,9 @@ Program Building::run() {
   for (const Group& group : context_.decisions().groups) {
     LaunchedGroup launched{work_of(context_, group), contents_of(context_, group)};
     const MakingScope making(context_, group.is_copy ? std::vector<GroupOutput>{} : group.outputs);
-    for (KernelDraft& draft : group.archetype->build(*this, group)) {
+    std::vector<KernelDraft> drafts = group.archetype->build(*this, group);
+    if (drafts.size() == 1) drafts[0].flops = launched.work.flops;
+    for (KernelDraft& draft : drafts) {
       if (draft.set.items > 0)
         program.launches.push_back(launch_of(context_, kernels, std::move(draft), launched));
       ++launched.kernels;

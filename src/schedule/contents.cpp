@@ -82,7 +82,7 @@ Contents contents_of(const Context& context, const Group& group) {
   if (ops.empty()) ops.add("copy");
   if (layers.empty())
     for (const GroupOutput& output : group.outputs)
-      if (context.buffer(output.buffer).role == Role::store)
+      if (context.buffer(output.buffer).role != Role::temporary)
         layers.add(context.buffer(output.buffer).name);
   return {layers.names(), ops.text()};
 }

@@ -198,7 +198,7 @@ KernelDraft build_blocks(Building& building, const TracedReduce& traced,
   draft.kernel = b.finish();
   draft.set.buffers = arguments.buffers();
   draft.set.params = arguments.params();
-  draft.flops = element_cost(traced) * static_cast<double>(traced.count * row_count);
+  draft.flops = traced.flops();
   return draft;
 }
 

@@ -37,11 +37,13 @@ struct TracedReduce {
   std::vector<ReduceOutput> outputs;
   Footprint footprint;         // of all
   Footprint made_of_rows;      // of the outputs alone
+  double row_cost = 0;         // of the footprint's: what is computed once a row
   std::vector<Loop> rows;      // kept axes, outermost first
   std::vector<Loop> elements;  // reduced axes
   std::int64_t count = 1;      // reduced elements
   int levels = 1;
   bool has_full_outputs() const;
+  double flops() const;
 };
 TracedReduce trace_group(const Context& context, const ReduceGroup& group);
 

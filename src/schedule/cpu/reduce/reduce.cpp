@@ -156,8 +156,7 @@ Work work_of_reduce(const Context& context, const Group& group) {
   add_reads(context, walk, traced.footprint, work);
   for (const ReduceOutput& output : traced.outputs)
     add_write(context, walk, output.to.buffer, output.write, work);
-  work.flops = (traced.footprint.cost + static_cast<double>(traced.reductions.size())) *
-               static_cast<double>(traced.count * total(traced.rows));
+  work.flops = traced.flops();
   return work;
 }
 

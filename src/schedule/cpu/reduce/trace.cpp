@@ -95,6 +95,12 @@ bool TracedReduce::has_full_outputs() const {
                      [](const ReduceOutput& o) { return !o.per_row; });
 }
 
+double TracedReduce::flops() const {
+  const double row_count = static_cast<double>(total(rows));
+  const double element = footprint.cost - row_cost + static_cast<double>(reductions.size());
+  return row_count * (element * static_cast<double>(count) + row_cost);
+}
+
 TracedReduce trace_group(const Context& context, const ReduceGroup& group) {
   TracedReduce traced;
   traced.domain.sizes = group.full.vec();
@@ -130,6 +136,7 @@ TracedReduce trace_group(const Context& context, const ReduceGroup& group) {
     o.level = level_of(reads, levels);
     merge(traced.footprint, reads);
     merge(traced.made_of_rows, reads);
+    if (o.per_row) traced.row_cost += reads.cost;
     o.write = normalised(flatten(o.at, context.strides(output)).affine, traced.domain);
     walks.push_back(o.write);
     traced.outputs.push_back(std::move(o));
