@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <sstream>
+#include <utility>
 
 namespace pantala::tools {
 
@@ -42,18 +44,31 @@ std::string two_columns(const std::string& name, std::string_view meaning) {
   return text + wrapped(meaning, kLeft, kLeft) + "\n";
 }
 
-// Lines that fit stay as they are, with their spaces; others are wrapped.
+bool is_prose(const std::string& line) {
+  return !line.empty() && line.front() != ' ' && line.back() != ':';
+}
+
+// Examples and titles stay as they are, with their spaces, if they fit; lines of prose are one
+// paragraph, wrapped anew.
 std::string fitted(const std::string& text) {
   std::istringstream in(text);
-  std::string lines;
+  std::string lines, paragraph;
+  const auto end_paragraph = [&] {
+    if (!paragraph.empty()) lines += wrapped(paragraph, 0, 0) + "\n";
+    paragraph.clear();
+  };
   for (std::string line; std::getline(in, line);) {
-    if (line.size() <= kWidth) {
-      lines += line + "\n";
+    if (is_prose(line)) {
+      paragraph += line + " ";
       continue;
     }
+    end_paragraph();
     const std::size_t indent = std::min(line.find_first_not_of(' '), line.size());
-    lines += std::string(indent, ' ') + wrapped(line, indent, indent == 0 ? 0 : indent + 4) + "\n";
+    lines += line.size() <= kWidth
+                 ? line + "\n"
+                 : line.substr(0, indent) + wrapped(line, indent, indent + 4) + "\n";
   }
+  end_paragraph();
   return lines;
 }
 
@@ -70,6 +85,13 @@ std::string short_text(const std::string& description) {
 std::string full_text(const std::string& description) {
   const std::size_t mark = description.find(kMark);
   return mark == std::string::npos ? description : description.substr(mark + 1);
+}
+
+std::string HelpFormatter::make_help(const CLI::App* app, std::string name,
+                                     CLI::AppFormatMode mode) const {
+  std::string text = CLI::Formatter::make_help(app, std::move(name), mode);
+  for (std::size_t at = 0; (at = text.find("\n\n\n", at)) != std::string::npos;) text.erase(at, 1);
+  return text;
 }
 
 std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positional) const {

@@ -15,6 +15,8 @@ std::string full_text(const std::string& description);
 
 class HelpFormatter : public CLI::Formatter {
  public:
+  std::string make_help(const CLI::App* app, std::string name,
+                        CLI::AppFormatMode mode) const override;
   std::string make_option(const CLI::Option* option, bool is_positional) const override;
   std::string make_option_desc(const CLI::Option* option) const override;
   std::string make_subcommand(const CLI::App* verb) const override;

@@ -64,6 +64,17 @@ bool is_missing(const io::CsvField& field) {
          std::find(std::begin(kWords), std::end(kWords), field.text) != std::end(kWords);
 }
 
+namespace {
+
+constexpr std::string_view kMissingHint =
+    "data.missing (drop or mean) says what becomes of missing values";
+
+std::string missing_hint(std::string_view text) {
+  return is_missing({.text = text}) ? fmt::format("; {}", kMissingHint) : "";
+}
+
+}  // namespace
+
 CsvColumn::CsvColumn(std::string file, std::string name, ColumnRule rule)
     : file_(std::move(file)), name_(std::move(name)), rule_(std::move(rule)) {
   using Holds = ColumnRule::Holds;
@@ -97,9 +108,11 @@ double CsvColumn::take(const io::CsvField& from, std::int64_t line) {
                            shown(text)));
   if (holds_names()) {
     if (field.kind == FieldKind::number && !from.quoted)
-      fail(line, fmt::format("{} in a column of names (line {} has {}); put it in quotes if it is "
-                             "one",
-                             text, first_line_, first_));
+      fail(line,
+           fmt::format("{} in a column of names (line {} has {}); {}", text, first_line_, first_,
+                       first_missing_ ? kMissingHint
+                                      : "put it in quotes if it is "
+                                        "one"));
     return name_number(text, line);
   }
   if (missing) return std::numeric_limits<double>::quiet_NaN();
@@ -109,14 +122,14 @@ double CsvColumn::take(const io::CsvField& from, std::int64_t line) {
 double CsvColumn::take_number(const Field& field, std::string_view text, std::int64_t line) const {
   switch (field.kind) {
     case FieldKind::empty:
-      fail(line, "an empty field in a column of numbers");
+      fail(line, fmt::format("an empty field in a column of numbers; {}", kMissingHint));
     case FieldKind::text:
       if (rule_.holds == ColumnRule::Holds::numbers)
         fail(line, "text; the model was made for numbers in this column");
-      fail(line, fmt::format("{} in a column of numbers (line {} has {})", shown(text), first_line_,
-                             first_));
+      fail(line, fmt::format("{} in a column of numbers (line {} has {}){}", shown(text),
+                             first_line_, first_, missing_hint(text)));
     case FieldKind::not_finite:
-      fail(line, shown(text) + " is not a finite number");
+      fail(line, fmt::format("{} is not a finite number{}", shown(text), missing_hint(text)));
     case FieldKind::number:
       if (field.out_of_range) fail(line, shown(text) + " is out of the range of f32");
   }
@@ -126,10 +139,11 @@ double CsvColumn::take_number(const Field& field, std::string_view text, std::in
 void CsvColumn::decide(FieldKind kind, std::string_view text, std::int64_t line) {
   kind_ = kind;
   first_ = shown(text);
+  first_missing_ = is_missing({.text = text});
   first_line_ = line;
   if (kind != FieldKind::number) return;
   if (empty_line_ > 0 && !rule_.keep_missing)
-    fail(empty_line_, "an empty field in a column of numbers");
+    fail(empty_line_, fmt::format("an empty field in a column of numbers; {}", kMissingHint));
   names_.clear();  // those of fields that turn out to be missing numbers
   numbers_.clear();
 }

@@ -66,6 +66,7 @@ class CsvColumn {
   ColumnRule rule_;
   FieldKind kind_ = FieldKind::empty;  // until decided
   std::string first_;                  // the field that decided
+  bool first_missing_ = false;         // it is a word for a missing value
   std::int64_t first_line_ = 0, empty_line_ = 0;
   std::size_t undecided_ = 0;
   std::vector<std::string> names_;

@@ -55,7 +55,14 @@ std::string key_hint(const std::string& name) {
   // The right key in the wrong section is nearer than any slip of the pen.
   for (const std::string& known : names)
     if (last_part(known) == last_part(name)) return fmt::format("; did you mean '{}'?", known);
-  return did_you_mean(name, names);
+  // In a section that exists the slip is behind the dot: what stands before it tells nothing.
+  const std::string section = name.substr(0, name.find('.')) + ".";
+  std::vector<std::string> parts;
+  for (const std::string& known : names)
+    if (known.starts_with(section)) parts.push_back(known.substr(section.size()));
+  if (parts.empty() || name.size() < section.size()) return did_you_mean(name, names);
+  const std::string part = nearest(name.substr(section.size()), parts);
+  return part.empty() ? "" : fmt::format("; did you mean '{}{}'?", section, part);
 }
 
 OptionValue option_value(const ConfigValue& value) {

@@ -131,16 +131,16 @@ const BadConfig kBadConfigs[] = {
      "run.toml:2:1: model.activation must be identity, relu, leaky_relu, elu, gelu, gelu_tanh, "
      "silu, mish, tanh or sigmoid, got \"rellu\"; did you mean 'relu'?"},
     {"[data]\nsource = \"fashion_mnist\"\n",
-     "run.toml:2:1: data.source must be fashion-mnist, idx:DIR, csv:FILE, npz:FILE, images:DIR, "
-     "tokens:FILE or text:FILE, got "
+     "run.toml:2:1: data.source must be fashion-mnist, idx:DIR, csv:FILE, npz:FILE, "
+     "safetensors:FILE, images:DIR, tokens:FILE or text:FILE, got "
      "\"fashion_mnist\"; did you mean 'fashion-mnist'?"},
     {"[data]\nsource = \"cvs:points\"\n",
-     "run.toml:2:1: data.source must be fashion-mnist, idx:DIR, csv:FILE, npz:FILE, images:DIR, "
-     "tokens:FILE or text:FILE, got "
+     "run.toml:2:1: data.source must be fashion-mnist, idx:DIR, csv:FILE, npz:FILE, "
+     "safetensors:FILE, images:DIR, tokens:FILE or text:FILE, got "
      "\"cvs:points\"; did you mean 'csv'?"},
     {"[data]\nsource = \"csv:\"\n",
-     "run.toml:2:1: data.source must be fashion-mnist, idx:DIR, csv:FILE, npz:FILE, images:DIR, "
-     "tokens:FILE or text:FILE, got "
+     "run.toml:2:1: data.source must be fashion-mnist, idx:DIR, csv:FILE, npz:FILE, "
+     "safetensors:FILE, images:DIR, tokens:FILE or text:FILE, got "
      "\"csv:\""},
     {"[data]\nvalidation = \"tets\"\n",
      "run.toml:2:1: data.validation must be auto, test, none or a share above 0 and below 1, got "
@@ -231,8 +231,8 @@ const BadLine kBadLines[] = {
      "whisper-small or whisper-tiny, got \"lent\"; did you mean "
      "'lenet'?"},
     {{"train", "--data", "fashion"},
-     "--data: data.source must be fashion-mnist, idx:DIR, csv:FILE, npz:FILE, images:DIR, "
-     "tokens:FILE or text:FILE, got \"fashion\""},
+     "--data: data.source must be fashion-mnist, idx:DIR, csv:FILE, npz:FILE, "
+     "safetensors:FILE, images:DIR, tokens:FILE or text:FILE, got \"fashion\""},
     {{"train", "--lr", "fast"}, "--lr: adam: lr must be a number, got \"fast\""},
     {{"train", "--lr", "-1"}, "--lr: adam: lr must be finite and not negative, got -1"},
     {{"train", "--optimizer", "sdg"},
@@ -322,8 +322,9 @@ TEST(Config, later_values_win) {
 }
 
 TEST(Config, set_takes_every_kind) {
-  EXPECT_EQ(config_of("[data]\nlabel = 0\n").data.label, "0");  // a column by its number
-  EXPECT_EQ(config_of("[data]\nlabel = \"0\"\n").data.label, "0");
+  EXPECT_EQ(config_of("[data]\nsource = \"csv:a.csv\"\nlabel = 0\n").data.label,
+            "0");  // a column by its number
+  EXPECT_EQ(config_of("[data]\nsource = \"csv:a.csv\"\nlabel = \"0\"\n").data.label, "0");
   EXPECT_EQ(std::get<std::int64_t>(run::parse_set("seed=12").value), 12);
   EXPECT_EQ(std::get<double>(run::parse_set("data.validation=0.25").value), 0.25);
   EXPECT_EQ(std::get<std::string>(run::parse_set("data.validation=none").value), "none");

@@ -123,9 +123,9 @@ std::string item_source_rule() {
       noted += fmt::format(", {} {}", source.form(), source.items_note);
   }
   return fmt::format(
-      "{} (a test set if there is one; labels are not looked at, and may lack in {}){}, FILE.npy "
+      "{} (a test set if there is one; labels are not needed, and may lack in {}){}, FILE.npy "
       "with items alone, or one image",
-      fmt::join(forms(plain), ", "), fmt::join(without_labels, " and "), noted);
+      fmt::join(forms(plain), ", "), one_of(without_labels), noted);
 }
 
 data::ImageOptions image_options(const RunConfig& config) {

@@ -203,15 +203,23 @@ TEST_F(CsvTest, other_separators) {
 TEST_F(CsvTest, says_where_numbers_are_none) {
   EXPECT_EQ(refusal("x,y\n1,2\n3\n"), "line 3: 1 field; the lines before have 2");
   EXPECT_EQ(refusal("x,y\n1,2\n3,4,5\n"), "line 3: 3 fields; the lines before have 2");
-  EXPECT_EQ(refusal("x,y\n1,2\n,4\n"), "line 3, column 'x': an empty field in a column of numbers");
-  EXPECT_EQ(refusal("x,y\n,2\n3,4\n"), "line 2, column 'x': an empty field in a column of numbers");
+  EXPECT_EQ(refusal("x,y\n1,2\n,4\n"),
+            "line 3, column 'x': an empty field in a column of numbers; "
+            "data.missing (drop or mean) says what becomes of missing values");
+  EXPECT_EQ(refusal("x,y\n,2\n3,4\n"),
+            "line 2, column 'x': an empty field in a column of numbers; "
+            "data.missing (drop or mean) says what becomes of missing values");
   EXPECT_EQ(refusal("1,2\nabc,4\n"),
             "line 2, column 0 (from 0): \"abc\" in a column of numbers (line 1 has \"1\")");
-  EXPECT_EQ(
-      refusal("x,y\nNA,2\n3,4\n", {.header = true}),
-      "line 3, column 'x': 3 in a column of names (line 2 has \"NA\"); put it in quotes if it "
-      "is one");
-  EXPECT_EQ(refusal("x,y\n1,2\nnan,4\n"), "line 3, column 'x': \"nan\" is not a finite number");
+  EXPECT_EQ(refusal("x,y\nNA,2\n3,4\n", {.header = true}),
+            "line 3, column 'x': 3 in a column of names (line 2 has \"NA\"); data.missing (drop or "
+            "mean) says what becomes of missing values");
+  EXPECT_EQ(refusal("x,y\n1,2\nnan,4\n"),
+            "line 3, column 'x': \"nan\" is not a finite number; "
+            "data.missing (drop or mean) says what becomes of missing values");
+  EXPECT_EQ(refusal("x,y\nred,2\n3,4\n"),
+            "line 3, column 'x': 3 in a column of names (line 2 has \"red\"); put it in quotes if "
+            "it is one");
   EXPECT_EQ(refusal("x,y\n-inf,2\n"), "line 2, column 'x': \"-inf\" is not a finite number");
   EXPECT_EQ(refusal("x,y\n1e39,2\n"), "line 2, column 'x': \"1e39\" is out of the range of f32");
   EXPECT_EQ(refusal("x,y\n1e999,2\n"), "line 2, column 'x': \"1e999\" is out of the range of f32");

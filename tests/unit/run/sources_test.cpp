@@ -195,7 +195,7 @@ TEST_F(Lacking, lines_can_be_left_out_and_predictions_keep_their_numbers) {
 
 TEST_F(Lacking, values_are_refused_unless_somebody_said_what_they_mean) {
   EXPECT_THAT(message_of<ParseError>([&] { open_run_data(config("error", "x,k\n1,0\n,1\n")); }),
-              EndsWith("line 3, column 'x': an empty field in a column of numbers"));
+              HasSubstr("line 3, column 'x': an empty field in a column of numbers; data.missing"));
   RunConfig run = config("mean", "x,y,k\n1,,0\n2,,1\n3,1,1\n");
   run.data.subset = 2;  // without the line that has a value
   run.data.validation = "none";
