@@ -24,7 +24,7 @@ namespace pantala::tools {
 namespace {
 
 struct PredictOptions {
-  std::string run, checkpoint = "last", data, out;
+  std::string run, checkpoint = run::kReported, data, out;
   std::int64_t limit = 0;
   int threads = 0;
   bool json = false, csv = false;
@@ -166,8 +166,7 @@ Run predict_verb(CLI::App& verb) {
   const auto options = std::make_shared<PredictOptions>();
   verb.add_option("RUN", options->run, "The folder of a run")->required();
   verb.add_option("--data", options->data, run::item_source_rule())->required();
-  verb.add_option("--checkpoint", options->checkpoint,
-                  "last, best (by the run's checkpoint.metric), or the name of one")
+  verb.add_option("--checkpoint", options->checkpoint, run::checkpoint_help())
       ->capture_default_str();
   verb.add_option("--limit", options->limit, "How many items, the first ones; 0: all")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 53))

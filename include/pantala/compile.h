@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "pantala/cancelled.h"
 #include "pantala/compiled_plan.h"
 #include "pantala/graph.h"
 #include "pantala/optim.h"
@@ -35,6 +37,9 @@ struct CompileOptions {
   std::optional<optim::Optimizer> optimizer = {};  // of training; none: gradients only
   TrainingStepOptions training = {};
   trace::Recorder* trace = nullptr;  // that gets a span per stage
+  // Asked before every stage and every kernel, by several threads; true ends it with a
+  // CancelledError.
+  std::function<bool()> cancelled = {};
 };
 
 // Any graph with outputs and updates, as it is.

@@ -66,7 +66,8 @@ Program schedule_step(const Graph& graph, const Options& options, Report& report
 ProgramCode generate_code(const Program& program, const Options& options, Report& report) {
   if (!backend_of(options.device).has_code) return {};
   codegen::CompiledKernels compiled =
-      codegen::compile_all(program.kernels, options.code, options.threads);
+      codegen::compile_all(program.kernels, options.code, options.threads,
+                           [&] { check_not_cancelled(options.cancelled); });
   if (compiled.units.size() != program.kernels.size())
     throw InternalError(fmt::format("code generation: {} kernels are {} different ones",
                                     program.kernels.size(), compiled.units.size()));
@@ -101,7 +102,7 @@ CompiledPlan::Data describe_plan(const std::vector<StepGraph>& steps, const Comp
 
 std::vector<StepGraph> make_step_graphs(const Compilation& given, Report& report) {
   const CompileOptions& options = given.options;
-  Stages stages(report, options.trace);
+  Stages stages(report, options.trace, options.cancelled);
   const LossGraph observed = loss_graph(given);
   LossGraph canonical = stages.run("canonicalise", [&] { return canonicalise(observed); });
   std::vector<StepGraph> steps;
@@ -120,7 +121,7 @@ CompiledStep compile_step(const StepGraph& step, const Options& options) {
   result.role = step.role;
   result.gradients = step.gradients;
   Report& report = result.report;
-  Stages stages(report, options.trace);
+  Stages stages(report, options.trace, options.cancelled);
   check_value_sizes(step.graph);
   Program program =
       stages.run("schedule", [&] { return schedule_step(step.graph, options, report); });
@@ -144,6 +145,7 @@ CompileResult run_pipeline(const Compilation& given, const Digest& key) {
   const std::vector<StepGraph> steps = make_step_graphs(given, report);
   Options lower = host_options(options.device, options.threads, options.optimize);
   lower.trace = options.trace;
+  lower.cancelled = options.cancelled;
   CompiledPlan::Data data = describe_plan(steps, options, lower.threads);
   data.key = key;
   for (const StepGraph& step : steps) data.steps.push_back(compile_step(step, lower));

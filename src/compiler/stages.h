@@ -4,22 +4,30 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <string_view>
 #include <utility>
 
 #include "base/trace.h"
+#include "pantala/cancelled.h"
 #include "plan/report.h"
 
 namespace pantala::compiler {
 
+inline void check_not_cancelled(const std::function<bool()>& cancelled) {
+  if (cancelled && cancelled()) throw CancelledError("the compilation was called off");
+}
+
 class Stages {
  public:
-  Stages(Report& report, trace::Recorder* trace) : report_(report), trace_(trace) {}
+  Stages(Report& report, trace::Recorder* trace, std::function<bool()> cancelled = {})
+      : report_(report), trace_(trace), cancelled_(std::move(cancelled)) {}
 
-  // The name must be a literal.
+  // The name must be a literal. CancelledError if the compilation was called off before.
   template <class F>
   auto run(std::string_view name, F&& stage) {
     using Clock = std::chrono::steady_clock;
+    check_not_cancelled(cancelled_);
     const trace::Span span(trace_, name, "compile");
     const Clock::time_point start = Clock::now();
     auto result = std::forward<F>(stage)();
@@ -31,6 +39,7 @@ class Stages {
  private:
   Report& report_;
   trace::Recorder* trace_;
+  std::function<bool()> cancelled_;
 };
 
 }  // namespace pantala::compiler

@@ -34,6 +34,7 @@ CompileResult compile_evaluation(const Graph& graph, std::int64_t items, const P
   options.threads = training.threads;
   options.optimize = training.optimize;
   options.non_finite = NonFiniteGuard::none;
+  options.cancelled = training.cancelled;
   if (names.cache.empty()) return compile(graph, options);
   return load_or_compile(cache_file(names, "evaluate", items), graph, options);
 }
