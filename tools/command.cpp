@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
 #include <memory>
+#include <new>
 #include <system_error>
 #include <vector>
 
@@ -16,6 +18,7 @@
 #include "pantala/trainer.h"
 #include "tools/help.h"
 #include "tools/manual.h"
+#include "tools/memory.h"
 
 namespace pantala::tools {
 
@@ -79,36 +82,70 @@ Run parse(CLI::App& app, int argc, char** argv) {
   throw UsageError("expected a verb\n" + app.help());
 }
 
+// The verb that was asked for, and what it printed has been written.
+int run_verb(int argc, char** argv) {
+  logging::configure(logging::options_of(std::getenv("PANTALA_LOG"), std::getenv("NO_COLOR")));
+  CLI::App app{"Pantala trains neural networks.", "pantala"};
+  app.formatter(std::make_shared<HelpFormatter>());  // verbs inherit it
+  app.set_version_flag("--version", "pantala " PANTALA_VERSION);
+  app.add_flag("--man")->description("Print the manual page: pantala --man | man -l -");
+  app.allow_extras()->require_subcommand(0, 1);
+  const Run run = parse(app, argc, argv);
+  const int code = run ? run() : 0;
+  std::cout.flush();
+  if (!std::cout || std::fflush(stdout) != 0)
+    throw std::system_error(errno, std::generic_category());
+  return code;
+}
+
+// What fmt throws when it cannot write, and threads when there are no more.
+std::string system_message(const std::system_error& error) {
+  if (std::ferror(stdout) != 0)
+    return fmt::format("cannot write to standard output: {}", error.code().message());
+  if (error.code() == std::errc::resource_unavailable_try_again)
+    return fmt::format("no further thread can be started: {}; --threads asks for fewer",
+                       error.code().message());
+  return error.what();
+}
+
+// The message and the exit code of the exception that is being handled.
+std::pair<std::string, int> answer() {
+  try {
+    throw;
+  } catch (const InternalError& error) {
+    return {fmt::format("internal error: {}", error.what()), kExitInternal};
+  } catch (const DivergenceError& error) {
+    return {error.what(), kExitDiverged};
+  } catch (const Error& error) {
+    return {error.what(), kExitUsage};
+  } catch (const std::system_error& error) {
+    return {system_message(error), kExitUsage};
+  } catch (const std::bad_alloc&) {
+    return {refused_memory_text(), kExitUsage};
+  } catch (const std::exception& error) {
+    return {fmt::format("internal error: {}", error.what()), kExitInternal};
+  }
+}
+
 }  // namespace
 
-int run_command(int argc, char** argv) {
+void write_error(std::string_view text) noexcept {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+}
+
+int run_command(int argc, char** argv) noexcept {
   try {
-    logging::configure(logging::options_of(std::getenv("PANTALA_LOG"), std::getenv("NO_COLOR")));
-    CLI::App app{"Pantala trains neural networks.", "pantala"};
-    app.formatter(std::make_shared<HelpFormatter>());  // verbs inherit it
-    app.set_version_flag("--version", "pantala " PANTALA_VERSION);
-    app.add_flag("--man")->description("Print the manual page: pantala --man | man -l -");
-    app.allow_extras()->require_subcommand(0, 1);
-    const Run run = parse(app, argc, argv);
-    const int code = run ? run() : 0;
-    std::cout.flush();
-    if (!std::cout || std::fflush(stdout) != 0) throw IoError("cannot write to standard output");
-    return code;
-  } catch (const InternalError& error) {
-    fmt::print(stderr, "pantala: internal error: {}\n", error.what());
-    return kExitInternal;
-  } catch (const DivergenceError& error) {
-    fmt::print(stderr, "pantala: {}\n", error.what());
-    return kExitDiverged;
-  } catch (const Error& error) {
-    fmt::print(stderr, "pantala: {}\n", error.what());
-    return kExitUsage;
-  } catch (const std::system_error& error) {  // what fmt throws when it cannot write
-    fmt::print(stderr, "pantala: {}\n", error.what());
-    return kExitUsage;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "pantala: internal error: {}\n", error.what());
-    return kExitInternal;
+    return run_verb(argc, argv);
+  } catch (...) {
+    try {
+      const auto [message, code] = answer();
+      print_error("pantala: {}\n", message);
+      return code;
+    } catch (...) {  // there is not even memory for the message
+      write_error("pantala: there is not enough memory\n");
+      return kExitUsage;
+    }
   }
 }
 

@@ -2,9 +2,13 @@
 // and progress to stderr.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 
 namespace CLI {
 class App;
@@ -31,7 +35,14 @@ struct Verb {
 };
 std::span<const Verb> verbs();
 
+// A message for whoever reads stderr. That it cannot be written is no reason to do anything else.
+void write_error(std::string_view text) noexcept;
+template <class... Args>
+void print_error(fmt::format_string<Args...> format, Args&&... args) {
+  write_error(fmt::format(format, std::forward<Args>(args)...));
+}
+
 // The whole command; never throws.
-int run_command(int argc, char** argv);
+int run_command(int argc, char** argv) noexcept;
 
 }  // namespace pantala::tools

@@ -1,4 +1,22 @@
 // The `pantala` command. Environment variables are read in tools/ only.
-#include "tools/command.h"
+#include <algorithm>
+#include <cstdlib>
+#include <new>
 
-int main(int argc, char** argv) { return pantala::tools::run_command(argc, argv); }
+#include "tools/command.h"
+#include "tools/memory.h"
+#include "tools/process.h"
+
+// The standard's own, but that the size that could not be had is noted for the message.
+void* operator new(std::size_t bytes) {
+  if (void* const memory = std::malloc(std::max<std::size_t>(bytes, 1))) return memory;
+  pantala::tools::note_refused_memory(bytes);
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+int main(int argc, char** argv) {
+  pantala::tools::open_standard_descriptors();
+  return pantala::tools::run_command(argc, argv);
+}

@@ -1,5 +1,8 @@
 #include "tools/process.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cstdlib>
 #include <fstream>
 #include <string>
@@ -31,6 +34,14 @@ std::vector<std::string> command_words() {
 }
 
 }  // namespace
+
+void open_standard_descriptors() noexcept {
+  // What is opened gets the lowest number that is free. Without /dev/null any file will do: what is
+  // written is lost then, too.
+  for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; ++descriptor)
+    if (::fcntl(descriptor, F_GETFD) < 0 && ::open("/dev/null", O_RDWR) < 0)
+      static_cast<void>(::open("/", O_RDONLY));
+}
 
 fs::path cache_folder() {
   const fs::path user = user_cache();

@@ -8,6 +8,10 @@
 
 namespace pantala::tools {
 
+// Opens /dev/null for those of the descriptors 0 to 2 that are closed: the next file that is opened
+// would be taken for stdout or stderr.
+void open_standard_descriptors() noexcept;
+
 // pantala in $XDG_CACHE_HOME or ~/.cache, made for the user alone; "" (with a warning) if there is
 // no such place.
 std::filesystem::path cache_folder();

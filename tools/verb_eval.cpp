@@ -17,7 +17,7 @@ namespace pantala::tools {
 namespace {
 
 struct EvalOptions {
-  std::string run, checkpoint = "last", data;
+  std::string run, checkpoint = run::kReported, data;
   int threads = 0;
   bool json = false;
 };
@@ -45,11 +45,12 @@ int evaluate(const EvalOptions& options) {
   const auto loader = run::open_loader(set, trained.config, trained.facts, run::Use::evaluation);
   io::OrderedJson json = run::evaluation_json(trained.trainer.evaluate(*loader), trained.facts);
   json["checkpoint"] = trained.checkpoint;
+  if (trained.best_epoch) json["best_epoch"] = *trained.best_epoch + 1;
   json["data"] = set.name;
   if (options.json)
     fmt::print("{}\n", json.dump());
   else
-    fmt::print("{} on {}\n{}", trained.checkpoint, set.name,
+    fmt::print("{} on {}\n{}", trained.weights_text(), set.name,
                run::evaluation_text(json, "the result"));
   return 0;
 }
@@ -59,8 +60,7 @@ int evaluate(const EvalOptions& options) {
 Run eval_verb(CLI::App& verb) {
   const auto options = std::make_shared<EvalOptions>();
   verb.add_option("RUN", options->run, "The folder of a run")->required();
-  verb.add_option("--checkpoint", options->checkpoint,
-                  "last, best (by the run's checkpoint.metric), or the name of one")
+  verb.add_option("--checkpoint", options->checkpoint, run::checkpoint_help())
       ->capture_default_str();
   verb.add_option(
       "--data", options->data,

@@ -26,7 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct ExportVerbOptions {
-  std::string source, out, checkpoint = "last", weights;
+  std::string source, out, checkpoint = run::kReported, weights;
   std::int64_t batch = 0;  // 0: any
   std::int64_t opset = onnx::ExportOptions{}.opset;
   bool json = false;
@@ -87,7 +87,7 @@ Exported of_run(const ExportVerbOptions& options) {
                 return own_outputs(factory(batch, Phase::evaluation).graph);
               },
           .weights = trained.trainer.session().weights(),
-          .from = fmt::format("{}, {}", options.source, trained.checkpoint),
+          .from = fmt::format("{}, {}", options.source, trained.weights_text()),
           .given = input_text(trained.facts),
           .metadata = metadata_of(trained.facts)};
 }
@@ -163,8 +163,7 @@ Run export_verb(CLI::App& verb) {
   verb.add_option("SOURCE", options->source, "The folder of a run, or a model of the zoo")
       ->required();
   verb.add_option("--out", options->out, "The ONNX file to write")->required();
-  verb.add_option("--checkpoint", options->checkpoint,
-                  "Of a run: last, best (by the run's checkpoint.metric), or the name of one")
+  verb.add_option("--checkpoint", options->checkpoint, "Of a run. " + run::checkpoint_help())
       ->capture_default_str();
   verb.add_option("--weights", options->weights,
                   "Of a model: a safetensors file, its index, or a folder with one");

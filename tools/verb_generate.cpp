@@ -28,7 +28,8 @@ namespace {
 constexpr std::int64_t kBytes = 256;  // a vocabulary of so many tokens is that of bytes
 
 struct TextOptions {
-  std::string run, checkpoint = "last", model, weights, config, prompt, prompt_tokens, stop_tokens;
+  std::string run, checkpoint = run::kReported, model, weights, config, prompt, prompt_tokens,
+                   stop_tokens;
   std::optional<std::int64_t> tokens;
   std::int64_t cache = 0;
   SamplerOptions sampler;
@@ -178,8 +179,8 @@ int generate(const TextOptions& options) {
     begin_text();
     fmt::print("\n");
   }
-  fmt::print(stderr, "{} tokens behind a prompt of {} in {:.2f} s\n", text.tokens.size(),
-             prompt.size(), seconds);
+  print_error("{} tokens behind a prompt of {} in {:.2f} s\n", text.tokens.size(), prompt.size(),
+              seconds);
   return 0;
 }
 
@@ -188,7 +189,7 @@ int generate(const TextOptions& options) {
 Run generate_verb(CLI::App& verb) {
   const auto options = std::make_shared<TextOptions>();
   verb.add_option("RUN", options->run, "The folder of a run that trained a language model");
-  verb.add_option("--checkpoint", options->checkpoint, "Of the run: last, best, or a name")
+  verb.add_option("--checkpoint", options->checkpoint, "Of a run. " + run::checkpoint_help())
       ->capture_default_str();
   verb.add_option("--weights", options->weights,
                   "Instead of a run: FILE.safetensors, its index, or a folder with one");

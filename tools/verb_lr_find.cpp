@@ -51,7 +51,7 @@ std::string draw(const run::Sweep& sweep, const run::RunConfig& config) {
 }
 
 int find(const run::RunConfig& config, const LrFindOptions& options) {
-  if (config.output.progress != "none") fmt::print(stderr, "{}\n", run::device_line(config));
+  if (config.output.progress != "none") print_error("{}\n", run::device_line(config));
   run::SweepOptions how = options.sweep;
   how.plan_cache = plan_cache();
   const run::Sweep sweep = run::sweep_learning_rates(config, how);
@@ -66,8 +66,8 @@ int find(const run::RunConfig& config, const LrFindOptions& options) {
     return 0;
   }
   if (config.output.progress != "none")
-    fmt::print(stderr, "the loss falls fastest at this rate ({} steps up to {:.2g}; plot: {})\n",
-               sweep.points.size(), sweep.points.back().lr, options.plot);
+    print_error("the loss falls fastest at this rate ({} steps up to {:.2g}; plot: {})\n",
+                sweep.points.size(), sweep.points.back().lr, options.plot);
   fmt::print("{}\n", suggestion);
   return 0;
 }

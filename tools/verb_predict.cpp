@@ -21,7 +21,7 @@ namespace pantala::tools {
 namespace {
 
 struct PredictOptions {
-  std::string run, checkpoint = "last", out;
+  std::string run, checkpoint = run::kReported, out;
   std::vector<std::string> data;
   std::int64_t limit = 0;
   int threads = 0;
@@ -131,8 +131,7 @@ Run predict_verb(CLI::App& verb) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->take_all();
-  verb.add_option("--checkpoint", options->checkpoint,
-                  "last, best (by the run's checkpoint.metric), or the name of one")
+  verb.add_option("--checkpoint", options->checkpoint, run::checkpoint_help())
       ->capture_default_str();
   verb.add_option("--limit", options->limit, "How many items, the first ones; 0: all")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 53))

@@ -28,8 +28,9 @@ constexpr const char* kExamples =
     "  pantala train run.toml --dry-run             what it would do\n"
     "  pantala train run.toml --sweep optimizer.lr=1e-4,1e-3,1e-2\n"
     "The same command again continues a run that was interrupted. Ctrl-C saves and\n"
-    "ends it, a second Ctrl-C ends it at once; SIGUSR1 saves and goes on.\n"
-    "All keys: pantala train --keys; all options at length: pantala --man | man -l -";
+    "ends it, a second Ctrl-C two seconds later ends it at once; SIGUSR1 saves and goes on.\n"
+    "All keys:\n"
+    "pantala train --keys; all options at length: pantala --man | man -l -";
 
 struct TrainOptions {
   std::vector<std::string> sweeps;
@@ -61,15 +62,21 @@ void print_result(const run::RunConfig& config, const TrainOptions& options,
 // For people, or as one more event for whoever reads the progress as JSON.
 void tell(const run::RunConfig& config, const std::string& who, const std::string& text) {
   if (config.output.progress == "json")
-    fmt::print(stderr, "{}\n", io::OrderedJson{{"event", "message"}, {"text", text}}.dump());
+    print_error("{}\n", io::OrderedJson{{"event", "message"}, {"text", text}}.dump());
   else
-    fmt::print(stderr, "{}: {}\n", who, text);
+    print_error("{}: {}\n", who, text);
 }
 
-// How to go on after an interruption: a second --restart would begin anew.
-std::string_view way_on(const TrainOptions& options) {
-  return options.restart ? "the same command without --restart goes on from there"
-                         : "the same command goes on from there";
+// What is saved, and how to go on after an interruption: a second --restart would begin anew.
+std::string interruption(const run::RunConfig& config, const TrainOptions& options,
+                         const run::RunOutcome& outcome) {
+  if (outcome.end == run::RunOutcome::End::not_begun)
+    return fmt::format(
+        "nothing has been trained yet, and what was in {} is as it was; the same command {}",
+        config.output.folder, options.restart ? "begins anew" : "begins, or goes on, there");
+  return fmt::format("saved after {} in {}; the same command {}goes on from there",
+                     counted(static_cast<std::size_t>(outcome.steps), "update"),
+                     config.output.folder, options.restart ? "without --restart " : "");
 }
 
 int train(const run::RunConfig& config, const TrainOptions& options) {
@@ -78,14 +85,14 @@ int train(const run::RunConfig& config, const TrainOptions& options) {
       run::run_training(config, {.resume = options.resume,
                                  .restart = options.restart,
                                  .poll = [&](const Trainer&) { return signals.poll(); },
+                                 .stop = [&] { return signals.stop_requested(); },
                                  .surroundings = surroundings(),
                                  .profile = options.profile,
                                  .trace = options.trace});
-  if (outcome.end == run::RunOutcome::End::interrupted) {
+  if (outcome.end == run::RunOutcome::End::interrupted ||
+      outcome.end == run::RunOutcome::End::not_begun) {
     tell(config, "pantala",
-         fmt::format("{}: saved after {} in {}; {}", signals.stop_signal(),
-                     counted(static_cast<std::size_t>(outcome.steps), "update"),
-                     config.output.folder, way_on(options)));
+         fmt::format("{}: {}", signals.stop_signal(), interruption(config, options, outcome)));
     print_result(config, options, outcome);
     return kExitInterrupted;
   }

@@ -23,13 +23,13 @@ struct Options {
 
 int verify(const run::RunConfig& config, const Options& options) {
   const bool talk = config.output.progress != "none";
-  if (talk) fmt::print(stderr, "{}\n", run::device_line(config));
+  if (talk) print_error("{}\n", run::device_line(config));
   const run::VerifyResult result =
       run::verify_resume(config, {.steps = options.steps,
                                   .interruptions = options.interruptions,
                                   .plan_cache = plan_cache(),
                                   .tell = [&](const std::string& line) {
-                                    if (talk) fmt::print(stderr, "{}\n", line);
+                                    if (talk) print_error("{}\n", line);
                                   }});
   const bool same = result.differences.empty();
   if (options.json)

@@ -3,14 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
-#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "pantala/cancelled.h"
 #include "pantala/compiled_plan.h"
-#include "pantala/error.h"
 #include "pantala/graph.h"
 #include "pantala/optim.h"
 #include "pantala/training_step.h"
@@ -46,15 +46,9 @@ struct CompileOptions {
   std::optional<optim::Optimizer> optimizer = {};  // of training; none: gradients only
   TrainingStepOptions training = {};
   trace::Recorder* trace = nullptr;  // that gets a span per stage
-  // Asked between stages and between kernels: once it is requested the compilation ends with
-  // CompilationStopped.
-  std::stop_token stop = {};
-};
-
-// The plan was not wanted any more: CompileOptions::stop.
-class CompilationStopped : public Error {
- public:
-  using Error::Error;
+  // Asked before every stage and every kernel, by several threads; true ends it with a
+  // CancelledError.
+  std::function<bool()> cancelled = {};
 };
 
 // Any graph with outputs and updates, as it is.

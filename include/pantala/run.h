@@ -115,6 +115,8 @@ struct RunOptions {
   bool resume = false;   // there must be a checkpoint
   bool restart = false;  // what an earlier run left in the folder is removed
   std::function<Request(const Trainer&)> poll = {};  // asked after every batch
+  // Asked while plans are compiled, by several threads: true ends the run as a save_and_stop would.
+  std::function<bool()> stop = {};
   Surroundings surroundings = {};
   // Time the kernels (RunOutcome::profile), and write a trace of the run (Session::write_trace; "":
   // none). Bits, logs and checkpoints are the same with and without.
@@ -127,9 +129,10 @@ struct RunOutcome {
     finished,
     was_finished,  // before: nothing was done
     interrupted,   // and saved
+    not_begun,     // stopped while it was being prepared: what was in the folder is as it was
   };
   End end = End::finished;
-  std::string result = {};       // what result.json holds, on one line; "" if it was interrupted
+  std::string result = {};       // what result.json holds, on one line; "" if it was stopped
   std::string result_name = {};  // what messages call it
   std::int64_t steps = 0;        // updates so far
   SessionProfile profile = {};   // of what was trained now, if it was asked for

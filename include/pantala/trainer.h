@@ -249,6 +249,8 @@ enum class FitEnd : std::uint8_t { finished, stopped_early, interrupted };
 struct FitResult {
   FitEnd end = FitEnd::finished;
   TrainHistory history;
+  // Early stopping has brought the weights of this epoch back; none: they are those of the end.
+  std::optional<std::int64_t> restored_epoch = {};
 };
 
 // How the running epoch goes, for progress lines.
@@ -285,10 +287,11 @@ class Trainer {
   // One pass. Only the order of the data depends on the number of the epoch.
   EpochStats train_epoch(data::Loader& loader, std::int64_t epoch);
   // Everything in one call: continues from state(), validates after every epoch, saves, stops.
-  // After DivergenceError or an error of the loader it can be called again and continues with the
-  // batch that failed. Where `max_steps` ends the run within an epoch, that part is validated and
-  // told as an epoch, and is the last one of the result's history; state() stays in the epoch, so
-  // that a run with more steps continues there.
+  // Where CompileOptions::cancelled calls off the compilation of a further plan, it saves and stops
+  // as if it were asked to between two batches. After DivergenceError or an error of the loader it
+  // can be called again and continues with the batch that failed. Where `max_steps` ends the run
+  // within an epoch, that part is validated and told as an epoch, and is the last one of the
+  // result's history; state() stays in the epoch, so that a run with more steps continues there.
   //
   // TypeError for options that make no sense together, before anything is trained, and where a
   // resumed epoch's loader has another fingerprint than the one that began it.
@@ -339,6 +342,9 @@ class Trainer {
     std::string extra;
   };
   std::optional<Resumed> resume(const std::filesystem::path& checkpoints);
+  // Parameters, running statistics and averages become those that early stopping has kept of the
+  // best epoch, as fit() leaves them at its end. None, and nothing has changed, if it kept none.
+  std::optional<std::int64_t> restore_best();
 
  private:
   class Impl;

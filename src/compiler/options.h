@@ -2,7 +2,7 @@
 // processor and the number of threads. Made from the user's CompileOptions and this machine.
 #pragma once
 
-#include <stop_token>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -30,7 +30,7 @@ struct Options {
   bool fuse = true;
   int threads = 1;  // that generate code, and that will share the launches
   trace::Recorder* trace = nullptr;
-  std::stop_token stop = {};
+  std::function<bool()> cancelled = {};
 };
 
 // For the processor that this process runs on. 0 threads: as many as the process may use.

@@ -83,25 +83,17 @@ Program schedule_step(const Graph& graph, const Options& options, Report& report
 // The objects of the kernels, in their order.
 ProgramCode generate_code(const Program& program, const Options& options, Report& report) {
   if (!backend_of(options.device).has_code) return {};
-  ProgramCode code{.target = codegen::target_name(options.code), .objects = {}};
-  const std::span<const kir::Kernel> kernels = program.kernels;
-  // A compilation that may be stopped has few kernels at a time under way.
-  const std::size_t most = options.stop.stop_possible()
-                               ? static_cast<std::size_t>(std::max(1, options.threads))
-                               : kernels.size();
-  for (std::size_t first = 0; first < kernels.size(); first += most) {
-    check_goes_on(options.stop);
-    codegen::CompiledKernels compiled =
-        codegen::compile_all(kernels.subspan(first, std::min(most, kernels.size() - first)),
-                             options.code, options.threads);
-    for (codegen::CompiledUnit& unit : compiled.units) {
-      report.units.push_back({unit.name, unit.milliseconds, std::ssize(unit.object)});
-      code.objects.push_back(std::move(unit.object));
-    }
-  }
-  if (code.objects.size() != kernels.size())
+  codegen::CompiledKernels compiled =
+      codegen::compile_all(program.kernels, options.code, options.threads,
+                           [&] { check_not_cancelled(options.cancelled); });
+  if (compiled.units.size() != program.kernels.size())
     throw InternalError(fmt::format("code generation: {} kernels are {} different ones",
-                                    kernels.size(), code.objects.size()));
+                                    program.kernels.size(), compiled.units.size()));
+  ProgramCode code{.target = codegen::target_name(options.code), .objects = {}};
+  for (codegen::CompiledUnit& unit : compiled.units) {
+    report.units.push_back({unit.name, unit.milliseconds, std::ssize(unit.object)});
+    code.objects.push_back(std::move(unit.object));
+  }
   return code;
 }
 
@@ -173,7 +165,7 @@ CompileResult run_pipeline(const Compilation& given, const Digest& key) {
   const std::vector<StepGraph> steps = make_step_graphs(given, report);
   Options lower = host_options(options.device, options.threads, options.optimize);
   lower.trace = options.trace;
-  lower.stop = options.stop;
+  lower.cancelled = options.cancelled;
   CompiledPlan::Data data = describe_plan(steps, options, lower.threads);
   data.key = key;
   for (const StepGraph& step : steps) data.steps.push_back(compile_step(step, lower));

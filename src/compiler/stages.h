@@ -4,32 +4,31 @@
 #pragma once
 
 #include <chrono>
-#include <stop_token>
+#include <functional>
 #include <string_view>
 #include <utility>
 
 #include "base/trace.h"
-#include "pantala/compile.h"
+#include "pantala/cancelled.h"
 #include "plan/report.h"
 
 namespace pantala::compiler {
 
-// CompilationStopped if the plan is not wanted any more.
-inline void check_goes_on(const std::stop_token& stop) {
-  if (stop.stop_requested()) throw CompilationStopped("compile: stopped, as was asked for");
+inline void check_not_cancelled(const std::function<bool()>& cancelled) {
+  if (cancelled && cancelled()) throw CancelledError("the compilation was called off");
 }
 
 class Stages {
  public:
   // Of CompileOptions, or of Options.
   Stages(Report& report, const auto& options)
-      : report_(report), trace_(options.trace), stop_(options.stop) {}
+      : report_(report), trace_(options.trace), cancelled_(options.cancelled) {}
 
-  // The name must be a literal.
+  // The name must be a literal. CancelledError if the compilation was called off before.
   template <class F>
   auto run(std::string_view name, F&& stage) {
     using Clock = std::chrono::steady_clock;
-    check_goes_on(stop_);
+    check_not_cancelled(cancelled_);
     const trace::Span span(trace_, name, "compile");
     const Clock::time_point start = Clock::now();
     auto result = std::forward<F>(stage)();
@@ -41,7 +40,7 @@ class Stages {
  private:
   Report& report_;
   trace::Recorder* trace_;
-  std::stop_token stop_;
+  std::function<bool()> cancelled_;
 };
 
 }  // namespace pantala::compiler

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/activity.h"
 #include "pantala/error.h"
 
 namespace pantala::device {
@@ -45,7 +46,7 @@ void HostBlock::map(std::size_t bytes) {
   const std::size_t whole = round_up(bytes, kPage);
   void* memory = mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED)
-    throw DeviceError(fmt::format("there is no memory for {} bytes", bytes_));
+    throw DeviceError(no_memory_text(static_cast<std::uint64_t>(bytes_), Activity::current()));
   mapped_ = memory;
   mapped_bytes_ = whole;
 }

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "io/file_changes.h"
 #include "io/system_error.h"
 #include "pantala/error.h"
 
@@ -32,15 +33,6 @@ class Descriptor {
   int value_;
 };
 
-void write_all(int descriptor, std::string_view content, const std::filesystem::path& path) {
-  while (!content.empty()) {
-    const ssize_t count = ::write(descriptor, content.data(), content.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail(path, "write", errno);
-    content.remove_prefix(static_cast<std::size_t>(count));
-  }
-}
-
 // A new file in `folder` that no other process has, and its descriptor. Names left by a crashed
 // process are passed over.
 std::pair<std::filesystem::path, int> create_beside(const std::filesystem::path& path,
@@ -49,7 +41,7 @@ std::pair<std::filesystem::path, int> create_beside(const std::filesystem::path&
   for (int attempt = 0; attempt < 1000; ++attempt) {
     std::filesystem::path temporary =
         folder / fmt::format(".{}.{}-{}.tmp", path.filename().string(), ::getpid(), counter++);
-    const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    const int descriptor = create_file(temporary, O_WRONLY | O_EXCL | O_CLOEXEC);
     if (descriptor >= 0) return {std::move(temporary), descriptor};
     if (errno != EEXIST) fail(path, "write", errno);
   }
@@ -59,8 +51,7 @@ std::pair<std::filesystem::path, int> create_beside(const std::filesystem::path&
 }  // namespace
 
 void sync_folder(const std::filesystem::path& folder) {
-  const Descriptor descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (descriptor.get() < 0 || ::fsync(descriptor.get()) != 0) fail(folder, "sync", errno);
+  check_change(sync_names_in(folder), folder, "sync");
 }
 
 FileReader::FileReader(std::filesystem::path path) : path_(std::move(path)) {
@@ -130,12 +121,13 @@ void write_file(const std::filesystem::path& path, std::span<const std::string_v
   const auto [temporary, opened] = create_beside(path, folder);
   Descriptor descriptor(opened);
   try {
-    for (const std::string_view part : parts) write_all(descriptor.get(), part, path);
-    if (::fsync(descriptor.get()) != 0) fail(path, "sync", errno);
-    if (::close(descriptor.take()) != 0) fail(path, "write", errno);
-    if (::rename(temporary.c_str(), path.c_str()) != 0) fail(path, "write", errno);
+    for (const std::string_view part : parts)
+      check_change(write_bytes(descriptor.get(), part, temporary), path, "write");
+    check_change(sync_file(descriptor.get(), temporary), path, "sync");
+    check_change(close_file(descriptor.take(), temporary), path, "write");
+    check_change(rename_path(temporary, path), path, "write");
   } catch (...) {
-    ::unlink(temporary.c_str());
+    remove_path(temporary);
     throw;
   }
   sync_folder(folder);

@@ -7,8 +7,10 @@
 #include <set>
 
 #include "io/file.h"
+#include "io/file_changes.h"
 #include "io/json.h"
 #include "io/safetensors.h"
+#include "io/system_error.h"
 #include "pantala/error.h"
 
 namespace pantala::io {
@@ -55,9 +57,7 @@ bool is_shard_of(std::string_view name, std::string_view stem) {
 }
 
 void remove_file(const std::filesystem::path& path) {
-  std::error_code error;
-  std::filesystem::remove(path, error);
-  if (error) throw IoError(fmt::format("{}: cannot remove: {}", path.string(), error.message()));
+  check_change(remove_path(path), path, "remove");
 }
 
 void remove_other_shards(const std::filesystem::path& folder, const std::string& stem,

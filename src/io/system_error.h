@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <string_view>
+#include <system_error>
 
 #include "pantala/error.h"
 
@@ -15,6 +16,13 @@ namespace pantala::io {
 [[noreturn]] inline void fail(const std::filesystem::path& path, std::string_view action,
                               int error) {
   throw IoError(fmt::format("{}: cannot {}: {}", path.string(), action, std::strerror(error)));
+}
+
+// The same if there is an error, of a change of files (io/file_changes.h).
+inline void check_change(const std::error_code& error, const std::filesystem::path& path,
+                         std::string_view action) {
+  if (error)
+    throw IoError(fmt::format("{}: cannot {}: {}", path.string(), action, error.message()));
 }
 
 }  // namespace pantala::io

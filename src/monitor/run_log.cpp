@@ -13,7 +13,9 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "io/file.h"
+#include "io/file_changes.h"
 #include "io/json.h"
+#include "io/system_error.h"
 #include "pantala/error.h"
 
 namespace pantala::monitor {
@@ -38,7 +40,7 @@ void remove_event_files(const fs::path& folder) {
        entry.increment(error))
     if (is_event_file(entry->path().filename().string())) found.push_back(entry->path());
   for (const fs::path& path : found)
-    if (!error) fs::remove(path, error);
+    if (!error) error = io::remove_path(path);
   if (error)
     throw IoError(
         fmt::format("{}: cannot remove old event files: {}", folder.string(), error.message()));
@@ -104,8 +106,7 @@ void put_aside_other_table(const fs::path& path, std::string_view header) {
   file.read_at(0, found);
   if (found == header.substr(0, found.size())) return;
   const fs::path aside = path.string() + ".old";
-  fs::rename(path, aside, error);
-  if (error) throw IoError(fmt::format("{}: cannot rename: {}", path.string(), error.message()));
+  io::check_change(io::rename_path(path, aside), path, "rename");
   logging::warning("{}: its columns are others than this version writes; it is now {}",
                    path.string(), aside.string());
 }
@@ -167,10 +168,7 @@ RunLog::RunLog(fs::path folder, const Positions& positions, RunLogOptions option
     : folder_(std::move(folder)),
       options_(std::move(options)),
       columns_(columns_of(options_.metrics)) {
-  std::error_code error;
-  fs::create_directories(folder_, error);
-  if (error)
-    throw IoError(fmt::format("{}: cannot make the folder: {}", folder_.string(), error.message()));
+  io::check_change(io::make_folders(folder_), folder_, "make the folder");
   if (positions.fresh) remove_event_files(folder_);
 
   const fs::path jsonl = folder_ / kMetricsJsonl, csv = folder_ / kMetricsCsv;

@@ -8,10 +8,11 @@
 #include <limits>
 #include <optional>
 #include <set>
-#include <system_error>
 
 #include "base/text.h"
 #include "io/file.h"
+#include "io/file_changes.h"
+#include "io/system_error.h"
 #include "pantala/error.h"
 
 namespace pantala::monitor {
@@ -177,10 +178,7 @@ std::vector<std::filesystem::path> write_plots(const std::vector<RunSeries>& run
       if (std::ranges::binary_search(metrics_of(runs), name)) metrics.push_back(name);
   std::vector<std::string> drawings;
   for (const std::string& metric : metrics) drawings.push_back(svg(plot_runs(runs, metric)));
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error)
-    throw IoError(fmt::format("{}: cannot make the folder: {}", folder.string(), error.message()));
+  io::check_change(io::make_folders(folder), folder, "make the folder");
   std::vector<std::filesystem::path> files;
   for (std::size_t k = 0; k < metrics.size(); ++k) {
     files.push_back(folder / file_name_of(metrics[k]));

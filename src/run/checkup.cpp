@@ -15,6 +15,7 @@
 #include "device/cpu/cpu_device.h"
 #include "device/cpu/host.h"
 #include "io/file.h"
+#include "io/file_changes.h"
 #include "monitor/progress_line.h"
 #include "pantala/data.h"
 #include "pantala/error.h"
@@ -86,7 +87,7 @@ Finding check_cache(const fs::path& folder) {
   const fs::path probe = folder / fmt::format("doctor-{}", ::getpid());
   try {
     io::write_file(probe, "probe");
-    fs::remove(probe);
+    io::remove_path(probe);
     return {"cache", Health::ok, folder.string()};
   } catch (const IoError& error) {
     return {"cache", Health::warn, fmt::format("compiled plans are not kept: {}", error.what())};

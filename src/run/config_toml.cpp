@@ -4,6 +4,7 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "base/text.h"
 #include "io/file.h"
@@ -15,6 +16,7 @@ namespace pantala::run {
 namespace {
 
 constexpr std::uint64_t kMaxConfigBytes = 1 << 20;
+constexpr int kMostKeyParts = 16;
 
 std::string place(std::string_view file, const toml::source_region& region) {
   return fmt::format("{}:{}:{}", file, region.begin.line, region.begin.column);
@@ -125,7 +127,54 @@ void collect(const toml::table& table, const std::string& prefix, std::string_vi
   }
 }
 
+// Where the string that begins at `at` ends: behind its quotes, or at the end of the text.
+std::size_t end_of_string(std::string_view text, std::size_t at) {
+  const std::string quote(1, text[at]), three(3, text[at]);
+  const std::string& closing = text.substr(at, 3) == three ? three : quote;
+  for (at += closing.size(); at < text.size(); ++at) {
+    if (text.substr(at, closing.size()) == closing) return at + closing.size();
+    if (text[at] == '\\' && quote == "\"") ++at;
+  }
+  return text.size();
+}
+
+// Where a key begins that has more parts than any config wants: each is a table in the one before,
+// and the library takes such tables apart by recursion. Nothing else has several dots in a row of
+// names, strings and blanks.
+std::optional<std::size_t> key_with_too_many_parts(std::string_view text) {
+  int parts = 1;
+  std::size_t begin = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const char c = text[at];
+    if (c == '"' || c == '\'') {
+      at = end_of_string(text, at);
+      continue;
+    }
+    if (c == '#') {
+      at = std::min(text.find('\n', at), text.size());
+      continue;
+    }
+    ++at;
+    if (c == '.') {
+      if (++parts > kMostKeyParts) return begin;
+    } else if (std::isalnum(static_cast<unsigned char>(c)) == 0 &&
+               std::string_view("_- \t").find(c) == std::string_view::npos) {
+      parts = 1;
+      begin = at;
+    }
+  }
+  return {};
+}
+
 toml::table parse(std::string_view text, std::string_view file) {
+  if (const std::optional<std::size_t> at = key_with_too_many_parts(text)) {
+    const std::string_view before = text.substr(0, *at);
+    throw ParseError(fmt::format(
+        "{}:{}:{}: a key of more than {} parts; those of a config have two at most, as in "
+        "optimizer.lr",
+        file, 1 + std::ranges::count(before, '\n'), *at - (before.find_last_of('\n') + 1) + 1,
+        kMostKeyParts));
+  }
   try {
     return toml::parse(text);
   } catch (const toml::parse_error& error) {
@@ -135,7 +184,8 @@ toml::table parse(std::string_view text, std::string_view file) {
 
 // What the text says as the right side of a TOML line, if it is one.
 std::optional<ConfigValue> toml_value(std::string_view text) {
-  if (text.find_first_of("\n\r#") != std::string_view::npos) return {};
+  if (text.find_first_of("\n\r#") != std::string_view::npos || key_with_too_many_parts(text))
+    return {};
   for (const char* form : {"value = {}", "value = [{}]"}) {
     try {
       const toml::table table = toml::parse(fmt::format(fmt::runtime(form), text));

@@ -4,10 +4,10 @@
 
 #include <functional>
 #include <initializer_list>
-#include <system_error>
 
 #include "base/log.h"
 #include "io/file.h"
+#include "io/file_changes.h"
 #include "pantala/data.h"
 #include "pantala/error.h"
 #include "run/setup.h"
@@ -16,8 +16,6 @@
 namespace pantala::run {
 
 namespace {
-
-namespace fs = std::filesystem;
 
 std::string diagnosis_text(const RunConfig& config, const ModelShape& shape, const Trainer& trainer,
                            const data::Batch& batch) {
@@ -50,9 +48,8 @@ std::string failures_of(std::initializer_list<std::function<void()>> saves) {
 std::string save_divergence(const RunFolder& folder, const RunConfig& config,
                             const ModelShape& shape, const Trainer& trainer,
                             const std::string& message) {
-  std::error_code ignored;
-  fs::remove_all(folder.diverged(), ignored);
-  fs::create_directories(folder.diverged(), ignored);
+  io::remove_tree(folder.diverged());
+  io::make_folders(folder.diverged());
   std::string text = message + "\n";
   const data::Batch* batch = trainer.failed_batch();
   if (batch) text += diagnosis_text(config, shape, trainer, *batch);

@@ -46,13 +46,15 @@ FitResult fit_in_folder(Trainer& trainer, data::Loader& loader, FitOptions fit,
   recording.start(trainer, "");
   FitResult result;
   try {
-    result = trainer.fit(loader, recording.fit_options(std::move(fit), trainer));
+    result = trainer.fit(
+        loader, recording.fit_options(std::move(fit), trainer, [&] { lock.check_folder(); }));
   } catch (...) {
     recording.finish();
     throw;
   }
   recording.finish();
   if (result.end == FitEnd::interrupted) return result;
+  lock.check_folder();
   trainer.save_model(folder.model_file());
   if (options.plots) recording.draw_plots();
   return result;

@@ -37,9 +37,13 @@ void Recording::start(Trainer& trainer, const std::string& about) {
                         : fmt::format("begins in {}", root));
 }
 
-FitOptions Recording::fit_options(FitOptions fit, const Trainer& trainer) {
+FitOptions Recording::fit_options(FitOptions fit, const Trainer& trainer,
+                                  std::function<void()> before_save) {
   fit.checkpoints.folder = folder_.checkpoints();
-  fit.checkpoints.extra = [this, &trainer] { return notes(trainer); };
+  fit.checkpoints.extra = [this, &trainer, before_save = std::move(before_save)] {
+    before_save();
+    return notes(trainer);
+  };
   return fit;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -31,8 +32,9 @@ class Recording {
   // Begins, or goes on after resume(): writes the environment, opens the logs, and tells. `about`
   // is a line of its own, unless it is "".
   void start(Trainer& trainer, const std::string& about);
-  // The options with the folder's checkpoints; good as long as this and the trainer live.
-  FitOptions fit_options(FitOptions fit, const Trainer& trainer);
+  // The options with the folder's checkpoints; good as long as this and the trainer live. What
+  // `before_save` throws keeps a checkpoint from being written.
+  FitOptions fit_options(FitOptions fit, const Trainer& trainer, std::function<void()> before_save);
   // Removes the live line.
   void finish();
 

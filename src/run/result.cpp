@@ -43,6 +43,7 @@ std::string with_spaces(std::string name) {
 
 // Matrices for people: with more classes nobody reads them.
 constexpr std::size_t kMostShownClasses = 25;
+constexpr const char* kBestWeights = "best";
 // With more classes nearly all cells are 0: those that are not are listed.
 constexpr std::int64_t kMostDenseClasses = 256;
 
@@ -129,6 +130,26 @@ std::string evaluation_text(const OrderedJson& evaluation, const std::string& wh
   });
 }
 
+std::optional<BestEpoch> best_epoch(const RunConfig& config, const TrainHistory& history,
+                                    const std::optional<std::int64_t>& restored_epoch) {
+  const std::string& metric =
+      config.early_stopping.patience > 0 ? config.early_stopping.metric : config.checkpoint.metric;
+  std::optional<BestEpoch> best;
+  std::int64_t steps = 0;
+  for (std::size_t k = 0; k < history.epochs.size(); ++k) {
+    steps += history.epochs[k].steps;
+    const auto epoch = static_cast<std::int64_t>(k);
+    const std::optional<Evaluation>& evaluation = history.evaluations[k];
+    if (!evaluation || (restored_epoch && *restored_epoch != epoch)) continue;
+    const double value = evaluation->value(metric);
+    if (std::isnan(value)) continue;
+    const bool better =
+        !best || (larger_is_better(metric) ? value > best->value : value < best->value);
+    if (better) best = {.epoch = epoch, .steps = steps, .metric = metric, .value = value};
+  }
+  return best;
+}
+
 OrderedJson result_json(const RunConfig& config, const DataFacts& facts, const RunSummary& summary,
                         const std::optional<Evaluation>& evaluation) {
   const TrainerState& state = summary.state;
@@ -146,7 +167,14 @@ OrderedJson result_json(const RunConfig& config, const DataFacts& facts, const R
                    {"skipped", state.skipped}};
   if (const std::optional<double> loss = state.history.final_loss())
     json["train_loss"] = number(*loss);
-  if (summary.end == FitEnd::stopped_early) json["best_epoch"] = state.best_epoch + 1;
+  if (const auto best = best_epoch(config, state.history, summary.restored_epoch)) {
+    json["epochs_done"] = state.history.epochs.size();
+    json["best_epoch"] = best->epoch + 1;
+    json["best_metric"] = best->metric;
+    json["best_value"] = number(best->value);
+    if (!summary.best_checkpoint.empty()) json["best_checkpoint"] = summary.best_checkpoint;
+  }
+  json["weights"] = summary.restored_epoch ? kBestWeights : "last";
   if (evaluation) json["evaluation"] = evaluation_json(*evaluation, facts);
   json["seconds"] = summary.seconds;
   json["items_per_second"] =
@@ -155,15 +183,37 @@ OrderedJson result_json(const RunConfig& config, const DataFacts& facts, const R
   return json;
 }
 
+namespace {
+
+// Which epoch was the best, if that was not the last, and whose weights the model has.
+std::string best_text(const OrderedJson& result) {
+  const bool stopped = result.at("end").get<std::string>() == "stopped_early";
+  const std::string begin = stopped ? "stopped early; " : "";
+  if (!result.contains("best_epoch")) return stopped ? "stopped early\n" : "";
+  const auto epoch = result.at("best_epoch").get<std::int64_t>();
+  if (!result.contains("weights"))  // of an older version
+    return fmt::format("{}the best epoch was {}\n", begin, epoch);
+  if (epoch == result.at("epochs_done").get<std::int64_t>())
+    return stopped ? "stopped early\n" : "";
+  std::string text = fmt::format("{}the best epoch was {} of {} (validation {} {}); the model has ",
+                                 begin, epoch, result.at("epochs_done").get<std::int64_t>(),
+                                 result.at("best_metric").get<std::string>(),
+                                 measure_text(result.at("best_value")));
+  if (result.at("weights") == kBestWeights) return text + "its weights\n";
+  text += "the weights of the last one";
+  if (result.contains("best_checkpoint"))
+    text += fmt::format(", those of the best are in {} (--checkpoint best)",
+                        result.at("best_checkpoint").get<std::string>());
+  return text + "\n";
+}
+
+}  // namespace
+
 std::string result_text(const OrderedJson& result, const std::string& where) {
   std::string text;
   if (result.contains("evaluation")) text += evaluation_text(result.at("evaluation"), where) + "\n";
   return text + io::extract(where, [&] {
-           std::string rest;
-           const std::string end = result.at("end");
-           if (end == "stopped_early")
-             rest += fmt::format("stopped early; the best epoch was {}\n",
-                                 result.at("best_epoch").get<std::int64_t>());
+           std::string rest = best_text(result);
            if (result.contains("train_loss"))
              rest += fmt::format("training loss {} in the last epoch\n",
                                  number_text(result.at("train_loss")));
@@ -182,6 +232,15 @@ std::string result_text(const OrderedJson& result, const std::string& where) {
              rest += fmt::format("plot: {}\n", monitor::printable(plot));
            return rest;
          });
+}
+
+bool has_best_weights(const OrderedJson& result, const RunConfig& config,
+                      const std::string& where) {
+  return io::extract(where, [&] {
+    if (result.contains("weights")) return result.at("weights") == kBestWeights;
+    return config.early_stopping.restore_best &&  // of an older version
+           result.at("end").get<std::string>() == "stopped_early";
+  });
 }
 
 bool is_finished(const OrderedJson& result, const RunConfig& config, const std::string& where) {

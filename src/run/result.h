@@ -1,6 +1,7 @@
 // The result of a run, as result.json has it, and as text for people.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,11 +27,26 @@ struct RunSummary {
   ParameterCounts parameters = {};
   double seconds = 0;
   std::int64_t items = 0;
+  std::optional<std::int64_t> restored_epoch = {};  // as FitResult
+  std::string best_checkpoint = {};  // of the best epoch, if it is there; "": the run has none
   std::vector<std::string> plots = {};
 };
+// The best epoch of a run that was validated: the one whose weights early stopping has brought
+// back, else the best by early_stopping.metric or, without early stopping, by checkpoint.metric.
+struct BestEpoch {
+  std::int64_t epoch = 0;  // from 0
+  std::int64_t steps = 0;  // of the run until its end
+  std::string metric;
+  double value = 0;
+};
+std::optional<BestEpoch> best_epoch(const RunConfig& config, const TrainHistory& history,
+                                    const std::optional<std::int64_t>& restored_epoch);
 OrderedJson result_json(const RunConfig& config, const DataFacts& facts, const RunSummary& summary,
                         const std::optional<Evaluation>& evaluation);
 std::string result_text(const OrderedJson& result, const std::string& where);
+// Whether the model of the run that ended so has the weights of its best epoch, which the newest
+// checkpoint keeps beside its own.
+bool has_best_weights(const OrderedJson& result, const RunConfig& config, const std::string& where);
 // Whether the run that ended so has nothing left to do for this config.
 bool is_finished(const OrderedJson& result, const RunConfig& config, const std::string& where);
 

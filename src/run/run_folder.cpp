@@ -3,15 +3,19 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
 
 #include "base/text.h"
 #include "io/file.h"
+#include "io/file_changes.h"
 #include "pantala/error.h"
+#include "train/checkpoint_files.h"
 
 namespace pantala::run {
 
@@ -37,6 +41,32 @@ bool is_leftover(const std::string& name) {
   if (!name.starts_with('.') || !name.ends_with(kEnd)) return false;
   const std::string of = name.substr(1, name.size() - 1 - kEnd.size());
   return is_ours(of.substr(0, of.rfind('.')));
+}
+
+// A name of that kind for what is to be removed.
+fs::path leftover_of(const fs::path& entry) {
+  return entry.parent_path() / fmt::format(".{}.removed.tmp", entry.filename().string());
+}
+
+// The entries of a folder that is there, of the names that are wanted.
+std::vector<fs::path> entries_of(const fs::path& folder,
+                                 const std::function<bool(const std::string& name)>& which) {
+  std::vector<fs::path> entries;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error))
+    if (which(entry->path().filename().string())) entries.push_back(entry->path());
+  return entries;
+}
+
+// A temporary file of io::write_file(), in a folder where all files are a run's.
+bool is_temporary(const std::string& name) {
+  return name.starts_with('.') && name.ends_with(".tmp");
+}
+
+void remove_entry(const fs::path& entry) {
+  if (const std::error_code error = io::remove_tree(entry))
+    throw IoError(fmt::format("{} cannot be removed: {}", entry.string(), error.message()));
 }
 
 bool begins_with_mark(const fs::path& path) {
@@ -93,23 +123,36 @@ bool RunFolder::has_checkpoint() const {
 void RunFolder::clear() const {
   // The config stays until the next one replaces it: as long as it is there, the folder is known to
   // be a run's.
-  remove_entries([this](const std::string& name) {
+  std::vector<fs::path> entries = entries_of(root_, [this](const std::string& name) {
     return is_ours(name) && name != config_file().filename();
   });
+  // A crash in between must leave neither the result of a run whose model is gone, nor checkpoints
+  // of a run whose data are not known any more.
+  const auto rank = [this](const fs::path& entry) {
+    return entry == result_file() ? 0 : entry == checkpoints() ? 1 : 2;
+  };
+  std::ranges::stable_sort(entries, std::ranges::less{}, rank);
+  for (const fs::path& entry : entries) {
+    if (const std::error_code error = io::rename_path(entry, leftover_of(entry)))
+      throw IoError(fmt::format("{} cannot be removed: {}", entry.string(), error.message()));
+    remove_entry(leftover_of(entry));
+  }
 }
 
-void RunFolder::remove_leftovers() const { remove_entries(is_leftover); }
+std::vector<fs::path> RunFolder::leftovers() const {
+  std::vector<fs::path> entries = entries_of(root_, is_leftover);
+  for (const fs::path& folder : {plots(), diverged()})
+    for (fs::path& entry : entries_of(folder, is_temporary)) entries.push_back(std::move(entry));
+  return entries;
+}
 
-void RunFolder::remove_entries(const std::function<bool(const std::string&)>& which) const {
-  std::vector<fs::path> entries;
-  for (const fs::directory_entry& entry : fs::directory_iterator(root_))
-    if (which(entry.path().filename().string())) entries.push_back(entry.path());
-  for (const fs::path& entry : entries) {
-    std::error_code error;
-    fs::remove_all(entry, error);
-    if (error)
-      throw IoError(fmt::format("{} cannot be removed: {}", entry.string(), error.message()));
-  }
+bool RunFolder::has_leftovers() const {
+  return !leftovers().empty() || train::has_leftovers(checkpoints());
+}
+
+void RunFolder::remove_leftovers() const {
+  for (const fs::path& entry : leftovers()) remove_entry(entry);
+  train::put_right_all(checkpoints());
 }
 
 RunFolder open_run_folder(const std::string& path) {
@@ -121,15 +164,12 @@ RunFolder open_run_folder(const std::string& path) {
       content == RunFolder::Content::nothing ? "empty or not there" : "not the folder of a run"));
 }
 
-FolderLock::FolderLock(const RunFolder& folder) {
-  std::error_code error;
-  fs::create_directories(folder.root(), error);
-  if (error)
+FolderLock::FolderLock(const RunFolder& folder) : path_(folder.root() / kLockFile) {
+  if (const std::error_code error = io::make_folders(folder.root()))
     throw IoError(fmt::format("the run folder {} cannot be made: {}", folder.root().string(),
                               error.message()));
-  const fs::path path = folder.root() / kLockFile;
-  descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) throw IoError(fmt::format("{}: {}", path.string(), std::strerror(errno)));
+  descriptor_ = io::create_file(path_, O_RDWR | O_CLOEXEC);
+  if (descriptor_ < 0) throw IoError(fmt::format("{}: {}", path_.string(), std::strerror(errno)));
   if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
   ::close(descriptor_);
   throw IoError(
@@ -138,5 +178,17 @@ FolderLock::FolderLock(const RunFolder& folder) {
 }
 
 FolderLock::~FolderLock() { ::close(descriptor_); }
+
+void FolderLock::check_folder() const {
+  struct stat ours{}, there{};
+  if (::fstat(descriptor_, &ours) == 0 && ::stat(path_.c_str(), &there) == 0 &&
+      ours.st_dev == there.st_dev && ours.st_ino == there.st_ino)
+    return;
+  throw IoError(fmt::format(
+      "the folder of the run, {}, was removed, moved or replaced while it was training: "
+      "nothing more can be saved there. If it was moved, train --out NEW goes on from "
+      "its last checkpoint",
+      path_.parent_path().string()));
+}
 
 }  // namespace pantala::run

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "run/core/config.h"
 
@@ -33,11 +34,13 @@ class RunFolder {
   bool has_checkpoint() const;
   // Removes what a run has left, and nothing else; the config stays.
   void clear() const;
-  // Removes the temporary files of a process that was killed.
+  // Removes what a process that was killed has left half done, and brings back a checkpoint that it
+  // was about to replace.
   void remove_leftovers() const;
+  bool has_leftovers() const;
 
  private:
-  void remove_entries(const std::function<bool(const std::string& name)>& which) const;
+  std::vector<std::filesystem::path> leftovers() const;  // but those of checkpoints
 
   std::filesystem::path root_;
 };
@@ -52,8 +55,11 @@ class FolderLock {
   ~FolderLock();
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
+  // IoError if the folder is not the one that was locked: somebody has removed or moved it.
+  void check_folder() const;
 
  private:
+  std::filesystem::path path_;
   int descriptor_ = -1;
 };
 

@@ -73,7 +73,7 @@ CompileOptions compile_options(const RunConfig& config) {
 }
 
 Trainer make_trainer(const RunConfig& config, const ModelShape& shape, std::int64_t total_steps,
-                     const std::filesystem::path& plan_cache) {
+                     const std::filesystem::path& plan_cache, std::function<bool()> cancelled) {
   RateRule rate = rate_of(config, total_steps);
   TrainConfig train{.optimizer = optimizer_of(config),
                     .log_interval = 0,  // the run has logs of its own
@@ -84,8 +84,10 @@ Trainer make_trainer(const RunConfig& config, const ModelShape& shape, std::int6
                     .plateau_metric = std::move(rate.plateau_metric),
                     .non_finite = non_finite_of(config),
                     .plan_cache = plan_cache};
+  CompileOptions compile = compile_options(config);
+  compile.cancelled = std::move(cancelled);
   return Trainer(checked_factory(config, shape), config.batch_size, std::move(train),
-                 compile_options(config), {.seed = static_cast<std::uint64_t>(config.seed)});
+                 std::move(compile), {.seed = static_cast<std::uint64_t>(config.seed)});
 }
 
 int compute_threads(const RunConfig& config) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 
 #include "pantala/trainer.h"
@@ -22,9 +23,10 @@ RunLength run_length(const RunConfig& config, const data::Loader& training);
 
 // All that the step is compiled with but the optimizer, which is the trainer's.
 CompileOptions compile_options(const RunConfig& config);
-// Plans are kept in the folder `plan_cache`, unless it is "".
+// Plans are kept in the folder `plan_cache`, unless it is "". `cancelled` is that of
+// CompileOptions.
 Trainer make_trainer(const RunConfig& config, const ModelShape& shape, std::int64_t total_steps,
-                     const std::filesystem::path& plan_cache);
+                     const std::filesystem::path& plan_cache, std::function<bool()> cancelled = {});
 
 // How many threads compute if the config says so.
 int compute_threads(const RunConfig& config);

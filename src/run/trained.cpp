@@ -5,9 +5,12 @@
 
 #include <cmath>
 
+#include "base/activity.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "io/json.h"
 #include "pantala/error.h"
+#include "run/result.h"
 #include "run/run_data.h"
 #include "run/setup.h"
 #include "train/checkpoint_files.h"
@@ -63,43 +66,88 @@ fs::path find_best(Trainer& trainer, const RunConfig& config,
 
 fs::path find_named(const fs::path& folder, const std::string& name,
                     const std::vector<train::NumberedCheckpoint>& list) {
-  std::vector<std::string> names = {"last", "best"};
+  std::vector<std::string> names = {kLast, kBest};
   for (const train::NumberedCheckpoint& candidate : list) {
     names.push_back(candidate.path.filename().string());
     if (names.back() == name) return candidate.path;
   }
+  names.emplace_back(kReported);
   throw TypeError(fmt::format("there is no checkpoint '{}' in {}{}; there are {}", name,
                               folder.string(), did_you_mean(name, names), fmt::join(names, ", ")));
 }
 
-std::string load(Trainer& trainer, const RunFolder& folder, const RunConfig& config,
-                 const std::string& checkpoint) {
+// Whether the run's result is of the weights of its best epoch. `steps` is where the newest
+// checkpoint stands: a result of other weights than it has is worth a warning.
+bool reports_best(const RunFolder& folder, const RunConfig& config, std::int64_t steps) {
+  std::error_code unknown;
+  if (!fs::exists(folder.result_file(), unknown)) return false;  // it trains, or was interrupted
+  const auto result = io::read_json<OrderedJson>(folder.result_file());
+  const std::string where = folder.result_file().string();
+  const std::int64_t ended =
+      io::extract(where, [&] { return result.at("steps").get<std::int64_t>(); });
+  if (ended != steps)
+    logging::warning(
+        "the weights are those after {} updates, but the result of {} is of those after {}", steps,
+        folder.root().string(), ended);
+  return has_best_weights(result, config, where);
+}
+
+struct Loaded {
+  std::string checkpoint;
+  std::optional<std::int64_t> best_epoch = {};
+};
+
+Loaded load_newest(Trainer& trainer, const RunFolder& folder) {
+  const std::optional<Trainer::Resumed> resumed = trainer.resume(folder.checkpoints());
+  return {resumed ? resumed->checkpoint.filename().string() : ""};
+}
+
+Loaded load(Trainer& trainer, const RunFolder& folder, const RunConfig& config,
+            const std::string& checkpoint) {
   const std::vector<train::NumberedCheckpoint> list = train::list_checkpoints(folder.checkpoints());
   if (list.empty())
     throw IoError(fmt::format("there is no checkpoint in {} yet", folder.root().string()));
-  if (checkpoint == "last") {
-    const std::optional<Trainer::Resumed> resumed = trainer.resume(folder.checkpoints());
-    return resumed ? resumed->checkpoint.filename().string() : "";
+  if (checkpoint == kReported || checkpoint == kLast || checkpoint == kBest) {
+    Loaded loaded = load_newest(trainer, folder);
+    if (checkpoint == kBest ||
+        (checkpoint == kReported && reports_best(folder, config, trainer.state().global_steps)))
+      loaded.best_epoch = trainer.restore_best();
+    // Without early stopping the best one is a checkpoint of its own.
+    if (checkpoint != kBest || loaded.best_epoch) return loaded;
   }
-  const fs::path path = checkpoint == "best" ? find_best(trainer, config, list)
-                                             : find_named(folder.checkpoints(), checkpoint, list);
+  const fs::path path = checkpoint == kBest ? find_best(trainer, config, list)
+                                            : find_named(folder.checkpoints(), checkpoint, list);
   trainer.load_checkpoint(path);
-  return path.filename().string();
+  return {path.filename().string()};
 }
 
 }  // namespace
 
+std::string Trained::weights_text() const {
+  return best_epoch ? fmt::format("{} (the weights of epoch {})", checkpoint, *best_epoch + 1)
+                    : checkpoint;
+}
+
+std::string checkpoint_help() {
+  return "Whose weights: reported (those that the run has reported at its end: after early "
+         "stopping "
+         "of the best epoch), best (of the best epoch by early_stopping.metric, without early "
+         "stopping by checkpoint.metric), last, or the name of a checkpoint";
+}
+
 Trained open_trained(const RunFolder& folder, const OpenOptions& options) {
+  const Activity activity(fmt::format("loading the model of {}", folder.root().string()));
   RunConfig config = folder.config();
   if (options.threads > 0) config.threads = options.threads;
   DataFacts facts = read_facts(folder.data_file());
   // The length of the run only matters for its schedule, which nothing here asks.
   Trainer trainer = make_trainer(config, model_shape(config, facts), 1, options.plan_cache);
-  std::string name = load(trainer, folder, config, options.checkpoint);
+  Loaded loaded = load(trainer, folder, config, options.checkpoint);
   return {.config = std::move(config),
           .facts = std::move(facts),
           .trainer = std::move(trainer),
-          .checkpoint = std::move(name)};
+          .checkpoint = std::move(loaded.checkpoint),
+          .best_epoch = loaded.best_epoch};
 }
 
 }  // namespace pantala::run

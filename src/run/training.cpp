@@ -7,17 +7,23 @@
 #include <optional>
 #include <system_error>
 
+#include "base/activity.h"
+#include "base/log.h"
 #include "io/file.h"
+#include "io/file_changes.h"
+#include "pantala/cancelled.h"
 #include "pantala/error.h"
 #include "pantala/run.h"
 #include "run/diverged.h"
 #include "run/first_weights.h"
+#include "run/models/model.h"
 #include "run/parameter_groups.h"
 #include "run/recording.h"
 #include "run/result.h"
 #include "run/run_data.h"
 #include "run/run_folder.h"
 #include "run/setup.h"
+#include "train/checkpoint_files.h"
 
 namespace pantala::run {
 
@@ -56,6 +62,15 @@ void check_trace(const fs::path& file) {
     throw TypeError(fmt::format("--trace {}: this is a folder; name a file", file.string()));
 }
 
+// A run that was killed after its result was there has nothing left to do but this.
+void tidy(const RunFolder& folder) {
+  if (!folder.has_leftovers()) return;
+  try {
+    const FolderLock lock(folder);
+    folder.remove_leftovers();
+  } catch (const IoError& error) { logging::warning("{}", error.what()); }
+}
+
 // The result of a run that has nothing left to do.
 std::optional<RunOutcome> finished_before(const RunFolder& folder, const RunConfig& config,
                                           const RunOptions& options) {
@@ -64,6 +79,7 @@ std::optional<RunOutcome> finished_before(const RunFolder& folder, const RunConf
   const std::string name = folder.result_file().string();
   const auto result = io::read_json<OrderedJson>(folder.result_file());
   if (!is_finished(result, config, name)) return {};
+  tidy(folder);
   return RunOutcome{.end = RunOutcome::End::was_finished,
                     .result = result.dump(),
                     .result_name = name,
@@ -94,13 +110,18 @@ RecordingOptions recording_options(const RunConfig& config, const Surroundings& 
                           .threads = compute_threads(config)}};
 }
 
+RunData read_data(const RunConfig& config) {
+  const Activity activity(fmt::format("reading the data {}", config.data.source));
+  return open_run_data(config);
+}
+
 class TrainingRun {
  public:
   TrainingRun(const RunConfig& config, const RunOptions& options)
       : config_(config),
         options_(options),
         folder_(config.output.folder),
-        data_(open_run_data(config)),
+        data_(read_data(config)),
         training_(open_loader(data_.train, config, data_.facts, Use::training)),
         validation_(data_.validation
                         ? open_loader(*data_.validation, config, data_.facts, Use::evaluation)
@@ -114,23 +135,39 @@ class TrainingRun {
     const FolderLock lock(folder_);
     check_folder(folder_, config_, options_);  // another run may have begun and ended meanwhile
     folder_.remove_leftovers();
-    Trainer trainer =
-        make_trainer(config_, shape_, length_.total_steps, options_.surroundings.plan_cache);
-    open_folder(trainer);
+    if (options_.stop && options_.stop()) return {.end = RunOutcome::End::not_begun};
+    std::optional<Trainer> trainer;
+    try {
+      const Activity activity(compiling_text());
+      trainer.emplace(make_trainer(config_, shape_, length_.total_steps,
+                                   options_.surroundings.plan_cache, options_.stop));
+    } catch (const CancelledError&) { return {.end = RunOutcome::End::not_begun}; }
+    open_folder(*trainer);
     const bool traces = !options_.trace.empty();
-    if (traces || options_.profile) trainer.session().set_timing(true, traces);
-    const FitResult fit = this->fit(trainer);
-    recording_.finish();
-    RunOutcome outcome =
-        fit.end == FitEnd::interrupted
-            ? RunOutcome{.end = RunOutcome::End::interrupted, .steps = trainer.state().global_steps}
-            : finish(trainer, fit);
-    if (traces) trainer.session().write_trace(options_.trace);
-    if (options_.profile) outcome.profile = trainer.session().profile();
+    if (traces || options_.profile) trainer->session().set_timing(true, traces);
+    RunOutcome outcome = train(*trainer, lock);
+    if (traces) trainer->session().write_trace(options_.trace);
+    if (options_.profile) outcome.profile = trainer->session().profile();
     return outcome;
   }
 
  private:
+  RunOutcome train(Trainer& trainer, const FolderLock& lock) {
+    const Activity activity("training " + model_title(config_));
+    const FitResult fit = this->fit(trainer, lock);
+    recording_.finish();
+    if (fit.end != FitEnd::interrupted) {
+      try {
+        return finish(trainer, fit, lock);
+      } catch (const CancelledError&) {}  // before the last evaluation; the checkpoint is there
+    }
+    return {.end = RunOutcome::End::interrupted, .steps = trainer.state().global_steps};
+  }
+
+  std::string compiling_text() const {
+    return fmt::format("compiling {} for batches of {}", model_title(config_), config_.batch_size);
+  }
+
   void check_validation_is_there() const {
     if (data_.validation) return;
     if (config_.early_stopping.patience > 0)
@@ -151,12 +188,27 @@ class TrainingRun {
       load_first_weights(config_, shape_, trainer.session());
       if (folder_.content() == RunFolder::Content::run) folder_.clear();
     }
+    write_facts();
+    io::remove_path(folder_.result_file());  // of a shorter run
+    io::remove_tree(folder_.diverged());
+    recording_.start(trainer, device_line(config_));
+  }
+
+  void write_facts() const {
     folder_.write_config(config_);
     io::write_file(folder_.data_file(), facts_json(data_.facts));
-    std::error_code ignored;
-    fs::remove(folder_.result_file(), ignored);  // of a shorter run
-    fs::remove_all(folder_.diverged(), ignored);
-    recording_.start(trainer, device_line(config_));
+  }
+
+  // Checkpoints without the config and the facts are no run: nothing would go on from them.
+  void before_save(const FolderLock& lock) const {
+    lock.check_folder();
+    std::error_code unknown;
+    for (const fs::path& file : {folder_.config_file(), folder_.data_file()})
+      if (!fs::exists(file, unknown)) {
+        logging::warning("{} was removed while the run was training; it is written again",
+                         file.string());
+        write_facts();
+      }
   }
 
   void check_same_data() const {
@@ -167,7 +219,7 @@ class TrainingRun {
           config_.data.source, folder_.root().string()));
   }
 
-  FitOptions fit_options(const Trainer& trainer) {
+  FitOptions fit_options(const Trainer& trainer, const FolderLock& lock) {
     FitOptions fit{.epochs = config_.epochs, .max_steps = config_.max_steps};
     fit.validation = validation_.get();
     if (config_.early_stopping.patience > 0)
@@ -183,31 +235,42 @@ class TrainingRun {
                        .metric = config_.checkpoint.metric,
                        .larger_is_better = metrics::larger_is_better(config_.checkpoint.metric)};
     if (options_.poll) fit.poll = [this, &trainer] { return options_.poll(trainer); };
-    return recording_.fit_options(std::move(fit), trainer);
+    return recording_.fit_options(std::move(fit), trainer, [this, &lock] { before_save(lock); });
   }
 
-  FitResult fit(Trainer& trainer) {
+  FitResult fit(Trainer& trainer, const FolderLock& lock) {
     try {
-      return trainer.fit(*training_, fit_options(trainer));
+      return trainer.fit(*training_, fit_options(trainer, lock));
     } catch (const DivergenceError& error) {
       recording_.finish();
       throw DivergenceError(save_divergence(folder_, config_, shape_, trainer, error.what()));
     }
   }
 
-  RunOutcome finish(Trainer& trainer, const FitResult& fit) {
+  std::string best_checkpoint(const FitResult& fit) const {
+    const auto best = best_epoch(config_, fit.history, fit.restored_epoch);
+    if (!best) return "";
+    const std::string name = train::checkpoint_name(best->steps);
+    std::error_code unknown;
+    return fs::exists(folder_.checkpoints() / name, unknown) ? name : "";
+  }
+
+  RunOutcome finish(Trainer& trainer, const FitResult& fit, const FolderLock& lock) {
     std::optional<Evaluation> evaluation;
     // Weights of an earlier epoch may have come back, and a run that was continued at its very end
     // has no evaluation in memory.
     if (validation_) evaluation = trainer.evaluate(*validation_);
+    before_save(lock);
     trainer.save_model(folder_.model_file());
     RunSummary summary{.end = fit.end,
                        .state = trainer.state(),
                        .parameters = count_parameters(config_, trainer.session()),
                        .seconds = recording_.seconds(trainer),
-                       .items = recording_.items(trainer)};
+                       .items = recording_.items(trainer),
+                       .restored_epoch = fit.restored_epoch};
     if (config_.output.plots) summary.plots = recording_.draw_plots();
     summary.state.history = fit.history;
+    summary.best_checkpoint = best_checkpoint(fit);
     const OrderedJson result = result_json(config_, data_.facts, summary, evaluation);
     io::write_file(folder_.result_file(), result.dump(1) + "\n");
     return {.end = RunOutcome::End::finished,

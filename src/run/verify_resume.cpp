@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "io/file.h"
+#include "io/file_changes.h"
 #include "io/json.h"
 #include "monitor/run_log.h"
 #include "pantala/error.h"
@@ -35,10 +36,7 @@ class ScratchFolder {
       throw IoError(fmt::format("{}: a temporary folder cannot be made", name));
     path_ = name;
   }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
+  ~ScratchFolder() { io::remove_tree(path_); }
   ScratchFolder(const ScratchFolder&) = delete;
   ScratchFolder& operator=(const ScratchFolder&) = delete;
   const fs::path& path() const { return path_; }
@@ -177,8 +175,7 @@ VerifyResult verify_resume(RunConfig config, const VerifyOptions& options) {
     for (const std::string& what : different)
       result.differences.push_back(
           fmt::format("{} (interrupted after batch {})", what, fmt::join(places, ", ")));
-    std::error_code ignored;
-    fs::remove_all(scratch.path() / name, ignored);
+    io::remove_tree(scratch.path() / name);
   };
   for (const std::int64_t place : result.places)
     try_places({place}, fmt::format("interrupted-{}", place));

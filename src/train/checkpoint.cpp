@@ -185,6 +185,12 @@ std::optional<Trainer::Resumed> Trainer::Impl::resume(const fs::path& checkpoint
       fmt::format("{}: none of its {} checkpoints is whole", checkpoints.string(), list.size()));
 }
 
+std::optional<std::int64_t> Trainer::Impl::restore_best() {
+  if (!best_weights_) return {};
+  best_weights_->restore(session());
+  return state.best_epoch;
+}
+
 void Trainer::Impl::save(const CheckpointOptions& options) {
   if (options.folder.empty()) return;
   const SessionSpan span(session(), "checkpoint");
@@ -197,7 +203,7 @@ void Trainer::Impl::save(const CheckpointOptions& options) {
 
 // Only what was saved with an evaluation can be the best one.
 void Trainer::Impl::remove_old(const CheckpointOptions& options) const {
-  if (options.keep_last == 0) return;
+  if (options.folder.empty() || options.keep_last == 0) return;
   // Those with more steps are what is left of a run that went on from further back than its end: a
   // damaged one, which this run replaces when it comes there.
   std::vector<train::NumberedCheckpoint> list = train::list_checkpoints(options.folder);
@@ -217,9 +223,7 @@ void Trainer::Impl::remove_old(const CheckpointOptions& options) const {
   }
   for (std::size_t k = 0; k + static_cast<std::size_t>(options.keep_last) < list.size(); ++k) {
     if (list[k].steps == best_steps) continue;
-    std::error_code error;
-    fs::remove_all(list[k].path, error);
-    if (error)
+    if (const std::error_code error = train::remove_checkpoint(list[k].path))
       logging::warning("{}: cannot be removed: {}", list[k].path.string(), error.message());
   }
 }

@@ -8,6 +8,8 @@
 
 #include "base/sha256.h"
 #include "io/file.h"
+#include "io/file_changes.h"
+#include "io/system_error.h"
 #include "pantala/error.h"
 
 namespace pantala::train {
@@ -83,14 +85,13 @@ std::set<std::string> numbered_names(const fs::path& folder) {
 // Removes what a crash has left of this checkpoint, and brings back the one that it was to replace.
 void put_right(const fs::path& folder) {
   const fs::path temporary = beside(folder, kTemporary), replaced = beside(folder, kReplaced);
-  try_to(folder, "put right what a crash has left", [&] {
-    fs::remove_all(temporary);
-    if (!fs::exists(replaced)) return;
-    if (fs::exists(folder))
-      fs::remove_all(replaced);
-    else
-      fs::rename(replaced, folder);
-  });
+  constexpr std::string_view kAction = "put right what a crash has left";
+  io::check_change(io::remove_tree(temporary), folder, kAction);
+  std::error_code unknown;
+  if (!fs::exists(replaced, unknown)) return;
+  io::check_change(
+      fs::exists(folder, unknown) ? io::remove_tree(replaced) : io::rename_path(replaced, folder),
+      folder, kAction);
 }
 
 }  // namespace
@@ -106,6 +107,17 @@ fs::path readable(const fs::path& folder) {
   return !fs::exists(folder) && fs::exists(replaced) ? replaced : folder;
 }
 
+bool has_leftovers(const fs::path& folder) {
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    for (const std::string_view prefix : {kTemporary, kReplaced})
+      if (name.starts_with(prefix) && number_of(std::string_view(name).substr(prefix.size())))
+        return true;
+  }
+  return false;
+}
+
 void put_right_all(const fs::path& folder) {
   for (const std::string& name : numbered_names(folder)) put_right(folder / name);
 }
@@ -114,10 +126,12 @@ void write_checkpoint(const fs::path& folder, std::uint64_t needed,
                       const std::function<void(const fs::path&)>& fill) {
   const fs::path parent = parent_of(folder), temporary = beside(folder, kTemporary),
                  replaced = beside(folder, kReplaced);
-  const std::uint64_t available = try_to(folder, "write", [&] {
-    if (fs::create_directories(parent)) io::sync_folder(parent_of(parent));
-    return std::uint64_t{fs::space(parent).available};
-  });
+  if (std::error_code unknown; !fs::is_directory(parent, unknown)) {
+    io::check_change(io::make_folders(parent), folder, "write");
+    io::sync_folder(parent_of(parent));
+  }
+  const std::uint64_t available =
+      try_to(folder, "write", [&] { return std::uint64_t{fs::space(parent).available}; });
   put_right(folder);
   const bool replaces = try_to(folder, "write", [&] {
     if (!fs::exists(folder)) return false;
@@ -128,22 +142,27 @@ void write_checkpoint(const fs::path& folder, std::uint64_t needed,
   });
   check_space(folder, needed, available);
   try {
-    try_to(folder, "write", [&] { fs::create_directory(temporary); });
+    io::check_change(io::make_folder(temporary), folder, "write");
     fill(temporary);
     io::sync_folder(temporary);
-    try_to(folder, "write", [&] {
-      if (replaces) fs::rename(folder, replaced);
-      fs::rename(temporary, folder);
-    });
+    if (replaces) io::check_change(io::rename_path(folder, replaced), folder, "write");
+    io::check_change(io::rename_path(temporary, folder), folder, "write");
     io::sync_folder(parent);
   } catch (...) {
     std::error_code ignored;
-    fs::remove_all(temporary, ignored);
+    io::remove_tree(temporary);
     if (!fs::exists(folder, ignored) && fs::exists(replaced, ignored))
-      fs::rename(replaced, folder, ignored);
+      io::rename_path(replaced, folder);
     throw;
   }
-  if (replaces) try_to(replaced, "remove", [&] { fs::remove_all(replaced); });
+  if (replaces) io::check_change(io::remove_tree(replaced), replaced, "remove");
+}
+
+std::error_code remove_checkpoint(const fs::path& folder) {
+  const fs::path temporary = beside(folder, kTemporary);
+  if (const std::error_code error = io::remove_tree(temporary)) return error;
+  if (const std::error_code error = io::rename_path(folder, temporary)) return error;
+  return io::remove_tree(temporary);
 }
 
 std::string file_checksum(const fs::path& path) {

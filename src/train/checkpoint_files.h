@@ -1,7 +1,7 @@
 // The files of checkpoints, whatever they hold. A checkpoint is a folder NAME; it is written as
 // `.tmp-NAME` beside it and renamed, and one that it replaces is called `.old-NAME` for the moment
-// between. Whatever a crash leaves behind is put right by the next one that writes; a reader
-// changes nothing, since a run may be writing at the same time.
+// between. Whatever a crash leaves behind is put right by the next one that writes in the folder of
+// the run; a reader changes nothing, since a run may be writing at the same time.
 //
 // state.json begins with the SHA-256 of all that follows: {"checksum": "...", <rest>}.
 #pragma once
@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "io/json.h"
@@ -34,6 +35,9 @@ std::filesystem::path readable(const std::filesystem::path& folder);
 // Removes what crashes have left of numbered checkpoints, and brings back those that were to be
 // replaced.
 void put_right_all(const std::filesystem::path& folder);
+bool has_leftovers(const std::filesystem::path& folder);
+// Renames it first, so that half of one is never taken for a whole one.
+std::error_code remove_checkpoint(const std::filesystem::path& folder);
 
 std::string file_checksum(const std::filesystem::path& path);
 // TypeError for text that is not UTF-8.

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "pantala/cancelled.h"
 #include "pantala/error.h"
 #include "train/trainer_impl.h"
 
@@ -225,6 +226,16 @@ FitResult Trainer::Impl::fit(Trainer& self, data::Loader& loader, const FitOptio
   check_fit(options);
   check_loader(loader);
   start(self, options.epochs);
+  try {
+    return run_fit(loader, options);
+  } catch (const CancelledError&) {
+    // A plan that was not compiled has changed nothing: what is there can be gone on from.
+    if (saved_at_ != place(options.checkpoints.folder)) save(options.checkpoints);
+    return {FitEnd::interrupted, state.history};
+  }
+}
+
+FitResult Trainer::Impl::run_fit(data::Loader& loader, const FitOptions& options) {
   const auto steps_left = [&] {
     return options.max_steps == 0 || state.global_steps < options.max_steps;
   };
@@ -305,7 +316,10 @@ void Trainer::Impl::judge(const Evaluation& evaluation, const FitOptions& option
 }
 
 FitResult Trainer::Impl::end_fit(const FitOptions& options) {
-  if (saved_at_ != place(options.checkpoints.folder)) save(options.checkpoints);
+  if (saved_at_ != place(options.checkpoints.folder))
+    save(options.checkpoints);
+  else
+    remove_old(options.checkpoints);  // the run that saved it may have ended before it did
   FitResult result{state.stopped_early ? FitEnd::stopped_early : FitEnd::finished, state.history};
   std::optional<Evaluation> newer;
   // The step limit came within an epoch, which a run with more steps would continue: the state
@@ -322,7 +336,7 @@ FitResult Trainer::Impl::end_fit(const FitOptions& options) {
     const EarlyStopping& stopping = *options.early_stopping;
     const bool newer_is_better = newer && is_better(newer->value(stopping.metric), *state.best,
                                                     stopping.larger_is_better, stopping.min_delta);
-    if (!newer_is_better) best_weights_->restore(session());
+    if (!newer_is_better) result.restored_epoch = restore_best();
   }
   return result;
 }

@@ -34,8 +34,8 @@ CompileResult compile_evaluation(const Graph& graph, std::int64_t items, const P
   options.device = training.device;
   options.threads = training.threads;
   options.optimize = training.optimize;
-  options.stop = training.stop;
   options.non_finite = NonFiniteGuard::none;
+  options.cancelled = training.cancelled;
   if (names.cache.empty()) return compile(graph, options);
   return load_or_compile(cache_file(names, "evaluate", items), graph, options);
 }
@@ -188,7 +188,9 @@ void Plans::prepare(const Use& use) {
   try {
     ahead_.add(use, [use, graph = checked_graph(use.second, use.first), names = names_,
                      options = options_](const std::stop_token& stop) mutable {
-      options.stop = stop;
+      options.cancelled = [stop, by_user = options.cancelled] {
+        return stop.stop_requested() || (by_user && by_user());
+      };
       CompileResult result = compile_for(use, graph, names, options);
       return Compiled{std::move(graph), std::move(result)};
     });

@@ -294,5 +294,6 @@ std::string Trainer::load_checkpoint(const std::filesystem::path& folder) {
 std::optional<Trainer::Resumed> Trainer::resume(const std::filesystem::path& checkpoints) {
   return impl_->resume(checkpoints);
 }
+std::optional<std::int64_t> Trainer::restore_best() { return impl_->restore_best(); }
 
 }  // namespace pantala

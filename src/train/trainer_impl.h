@@ -42,6 +42,7 @@ class Trainer::Impl {
   void save_checkpoint(const std::filesystem::path& folder, const std::string& extra) const;
   std::string load_checkpoint(const std::filesystem::path& folder);
   std::optional<Resumed> resume(const std::filesystem::path& checkpoints);
+  std::optional<std::int64_t> restore_best();
 
   TrainConfig config;
   train::Plans plans;
@@ -80,6 +81,7 @@ class Trainer::Impl {
   bool finish_epoch(const FitOptions& options);
   std::optional<Evaluation> validate(const FitOptions& options);
   void judge(const Evaluation& evaluation, const FitOptions& options);
+  FitResult run_fit(data::Loader& loader, const FitOptions& options);
   FitResult end_fit(const FitOptions& options);
 
   // evaluate.cpp

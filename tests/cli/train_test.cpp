@@ -323,13 +323,41 @@ TEST_F(Interrupted, by_sigkill_continues_with_the_same_bits) {
   expect_same_bits_in_the_end();
 }
 
-TEST_F(Interrupted, twice_stops_at_once) {
+// timeout(1) signals the process and its group: two requests that are one.
+TEST_F(Interrupted, by_two_signals_in_a_row_saves_and_continues_with_the_same_bits) {
   const auto running = endless_run(endless(), file("run"));
-  running->send(SIGSTOP);  // both are there when it goes on
-  running->send(SIGINT);
-  running->send(SIGTERM);
+  running->send(SIGSTOP);  // all are there when it goes on
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) running->send(signal);
   running->send(SIGCONT);
-  EXPECT_THAT(running->wait().exit_code, testing::AnyOf(130, 143));
+  const Outcome outcome = running->wait();
+  EXPECT_EQ(outcome.exit_code, 75) << outcome.err;
+  EXPECT_THAT(outcome.err, ContainsRegex("pantala: SIG[A-Z]+: saved after [0-9]+ updates? in "));
+  expect_same_bits_in_the_end();
+}
+
+TEST_F(Interrupted, by_sighup_saves_and_continues_with_the_same_bits) {
+  const auto running = endless_run(endless(), file("run"));
+  running->send(SIGHUP);
+  const Outcome outcome = running->wait();
+  EXPECT_EQ(outcome.exit_code, 75) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("pantala: SIGHUP: saved after "));
+  expect_same_bits_in_the_end();
+}
+
+// Without compiled plans, as soon as the folder is there: it compiles then, or has begun to train.
+TEST_F(Interrupted, while_it_compiles_answers_and_can_be_continued) {
+  Running running(endless({"--max-steps", "100"}));
+  while (!exists("run/run.lock") && !running.ended())
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  running.send(SIGTERM);
+  const Outcome outcome = running.wait();
+  EXPECT_EQ(outcome.exit_code, 75) << outcome.err;
+  EXPECT_THAT(
+      outcome.err,
+      ContainsRegex("pantala: SIGTERM: (nothing has been trained yet, and what was in " +
+                    file("run") + " is as it was; the same command begins, or goes on, there\n|" +
+                    "saved after [0-9]+ updates?)"));
+  EXPECT_EQ(run_pantala(endless({"--max-steps", "100"})).exit_code, 0);
 }
 
 TEST_F(Interrupted, by_sigusr1_saves_and_goes_on) {

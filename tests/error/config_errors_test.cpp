@@ -43,6 +43,12 @@ const BadConfig kBadConfigs[] = {
     {"model.name = \"mlp\n",
      "run.toml:1:18: Error while parsing string: unescaped control characters other than TAB "
      "(U+0009) are explicitly prohibited"},
+    {"epochs = 1\n  a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.'p q'.r = 1\n",
+     "run.toml:2:1: a key of more than 16 parts; those of a config have two at most, as in "
+     "optimizer.lr"},
+    {"[a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p . \"q\"]\n",
+     "run.toml:1:2: a key of more than 16 parts; those of a config have two at most, as in "
+     "optimizer.lr"},
     // --- keys that do not exist
     {"epoch = 5\n", "run.toml:1:1: unknown key 'epoch'; did you mean 'epochs'?"},
     {"\n\n  batchsize = 5\n", "run.toml:3:3: unknown key 'batchsize'; did you mean 'batch_size'?"},
@@ -286,6 +292,20 @@ TEST(ConfigErrors, every_bad_command_line_gets_its_message) {
     EXPECT_EQ(testing::internal::GetCapturedStderr(), fmt::format("pantala: {}\n", bad.message));
     EXPECT_EQ(code, tools::kExitUsage) << bad.message;
   }
+}
+
+// Each part is a table in the one before.
+TEST(ConfigErrors, keys_of_very_many_parts_are_refused_wherever_they_stand) {
+  std::string key = "a";
+  for (int k = 0; k < 20000; ++k) key += ".a";
+  for (const std::string& text :
+       {key + " = 1\n", "[" + key + "]\n", "[[" + key + "]]\n", "x = {" + key + " = 1}\n"})
+    EXPECT_THAT(complaint(text), testing::HasSubstr(": a key of more than 16 parts; "));
+  EXPECT_THAT(message_of<Error>([&] { run::parse_set("seed={" + key + "=1}"); }), "no error");
+  // Dots elsewhere are none of a key.
+  EXPECT_THAT(complaint("# " + key + "\n[output]\nfolder = \"\"\"\n" + key +
+                        "\n\\\"\"\"\"\n# it's\n[data]\nsource = 'csv:" + key + "'\n"),
+              "no error");
 }
 
 TEST(Config, the_resolved_config_reads_back_to_the_same_text) {

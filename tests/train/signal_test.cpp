@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <csignal>
 #include <fstream>
+#include <thread>
 
 #include "train/run.h"
 
@@ -122,18 +124,31 @@ class FullPipe {
 };
 
 // The first line on stderr cannot be written: the run waits there, between its signals.
-TEST_F(SignalledRun, the_second_signal_ends_it_at_once) {
-  for (const int signal : {SIGINT, SIGTERM}) {
-    const FullPipe full;
-    Running running(rich("run"), full.write_end());
-    while (!exists("run/metrics.csv") && !running.ended()) pause_briefly();
-    running.send(signal);
-    while (is_pending(running.id(), signal)) pause_briefly();
-    EXPECT_FALSE(running.ended());
-    running.send(signal);
-    EXPECT_EQ(running.wait().exit_code, 128 + signal);
-    remove("run");
+TEST_F(SignalledRun, a_second_signal_two_seconds_later_ends_it_at_once) {
+  const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+  const FullPipe full;
+  std::vector<std::unique_ptr<Running>> runs;
+  for (const int signal : signals) {
+    const std::string out = "run" + std::to_string(signal);
+    runs.push_back(std::make_unique<Running>(rich(out), full.write_end()));
+    while (!exists(out + "/metrics.csv") && !runs.back()->ended()) pause_briefly();
+    // The second one is the same request: it comes too soon.
+    for (int k = 0; k < 2; ++k) {
+      runs.back()->send(signal);
+      while (is_pending(runs.back()->id(), signal)) pause_briefly();
+    }
   }
+  std::this_thread::sleep_for(std::chrono::milliseconds(2100));
+  for (std::size_t k = 0; k < runs.size(); ++k) {
+    EXPECT_FALSE(runs[k]->ended());
+    runs[k]->send(signals[k]);
+    EXPECT_EQ(runs[k]->wait().exit_code, 128 + signals[k]);
+  }
+}
+
+TEST_F(SignalledRun, sighup_stops_and_the_same_bits_come_out) {
+  const RunRecord expected = whole();
+  stop_and_finish(SIGHUP, "SIGHUP", 4, expected);
 }
 
 }  // namespace

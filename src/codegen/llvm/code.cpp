@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "base/parallel.h"
+#include "pantala/cancelled.h"
 
 namespace pantala::codegen {
 
@@ -63,7 +64,21 @@ void CodeCache::forget(std::uint64_t key, std::uint64_t number) noexcept {
 }
 
 std::vector<CodeCache::Found> CodeCache::get(std::span<const kir::Kernel> kernels,
-                                             const HostTarget& target, int threads) {
+                                             const HostTarget& target, int threads,
+                                             const std::function<void()>& before_each) {
+  while (true) {
+    try {
+      return get_once(kernels, target, threads, before_each);
+    } catch (const CancelledError&) {
+      // It may be another caller who was to compile a kernel and was called off.
+      if (before_each) before_each();
+    }
+  }
+}
+
+std::vector<CodeCache::Found> CodeCache::get_once(std::span<const kir::Kernel> kernels,
+                                                  const HostTarget& target, int threads,
+                                                  const std::function<void()>& before_each) {
   std::vector<Found> result(kernels.size());
   std::vector<std::shared_future<CodePtr>> coming(kernels.size());
   std::vector<Job> jobs;
@@ -85,7 +100,7 @@ std::vector<CodeCache::Found> CodeCache::get(std::span<const kir::Kernel> kernel
     }
   }
   try {
-    finish(jobs, compile_jobs(jobs, target, threads));
+    finish(jobs, compile_jobs(jobs, target, threads, before_each));
   } catch (...) {
     abandon(jobs);
     throw;
@@ -96,10 +111,12 @@ std::vector<CodeCache::Found> CodeCache::get(std::span<const kir::Kernel> kernel
 }
 
 std::vector<CodeCache::Compiled> CodeCache::compile_jobs(std::span<const Job> jobs,
-                                                         const HostTarget& target, int threads) {
+                                                         const HostTarget& target, int threads,
+                                                         const std::function<void()>& before_each) {
   std::vector<Compiled> results(jobs.size());
   parallel_for(jobs.size(), threads, [&](std::size_t k) {
     try {
+      if (before_each) before_each();
       results[k].unit = compile(*jobs[k].kernel, target);
     } catch (...) { results[k].error = std::current_exception(); }
   });
@@ -173,8 +190,9 @@ CodeSummary CodeCache::summary() const {
 CodeSummary code_summary() { return CodeCache::process()->summary(); }
 
 CompiledKernels compile_all(std::span<const kir::Kernel> kernels, const HostTarget& target,
-                            int threads) {
-  const std::vector<CodeCache::Found> found = CodeCache::process()->get(kernels, target, threads);
+                            int threads, const std::function<void()>& before_each) {
+  const std::vector<CodeCache::Found> found =
+      CodeCache::process()->get(kernels, target, threads, before_each);
   CompiledKernels result;
   std::unordered_map<const Code*, std::size_t> units;
   for (std::size_t k = 0; k < kernels.size(); ++k) {

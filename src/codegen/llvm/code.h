@@ -73,9 +73,10 @@ class CodeCache : public std::enable_shared_from_this<CodeCache> {
     CodePtr code;
     bool compiled = false;  // by this call
   };
-  // The code of each kernel; what is missing is compiled by up to `threads` threads.
+  // The code of each kernel; what is missing is compiled by up to `threads` threads, which call
+  // `before_each` before each of them: a CancelledError that it throws ends the call.
   std::vector<Found> get(std::span<const kir::Kernel> kernels, const HostTarget& target,
-                         int threads);
+                         int threads, const std::function<void()>& before_each = {});
   // An object that was made before. The kernel, if it is known, makes it the code of that kernel;
   // if the process has that already, the object is not needed. DeviceError if it cannot be linked.
   CodePtr adopt(const CompiledUnit& unit, const kir::Kernel* kernel, const HostTarget& target);
@@ -111,8 +112,10 @@ class CodeCache : public std::enable_shared_from_this<CodeCache> {
   void finish(std::span<Job> jobs, std::vector<Compiled> results);
   // What was not finished can be tried again by others.
   void abandon(std::span<const Job> jobs) noexcept;
+  std::vector<Found> get_once(std::span<const kir::Kernel> kernels, const HostTarget& target,
+                              int threads, const std::function<void()>& before_each);
   static std::vector<Compiled> compile_jobs(std::span<const Job> jobs, const HostTarget& target,
-                                            int threads);
+                                            int threads, const std::function<void()>& before_each);
   void forget(std::uint64_t key, std::uint64_t number) noexcept;
 
   Linker linker_;

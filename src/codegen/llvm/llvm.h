@@ -63,13 +63,14 @@ std::string assembly(const kir::Kernel& kernel, const HostTarget& target);
 
 // Kernels that are the same code share a unit: units[unit_of[i]] is the code of kernel i, under the
 // name of the first kernel that has it. What the process has already (see CodeLibrary) is not
-// compiled again; the rest is, by up to `threads` threads.
+// compiled again; the rest is, by up to `threads` threads, which call `before_each` before each of
+// them: a CancelledError that it throws ends the call.
 struct CompiledKernels {
   std::vector<CompiledUnit> units;
   std::vector<std::size_t> unit_of;
 };
 CompiledKernels compile_all(std::span<const kir::Kernel> kernels, const HostTarget& target,
-                            int threads);
+                            int threads, const std::function<void()>& before_each = {});
 
 // Code in this process, as far as it is shared: of a code and a target there is one, for as long as
 // a library has it.

@@ -59,8 +59,9 @@ const CompiledLeaf& leaf(const CompiledPlan& plan, std::string_view name) {
 
 TEST(Compile, ends_where_it_is_asked_to_stop) {
   const Layer layer;
-  std::stop_source source;
-  const CompileOptions options{.optimizer = optim::adam(0.1), .stop = source.get_token()};
+  bool cancelled = false;
+  const CompileOptions options{.optimizer = optim::adam(0.1),
+                               .cancelled = [&] { return cancelled; }};
   // One that could be stopped, and is not, makes the same.
   const auto objects = [&](const CompileOptions& with) {
     const CompileResult compiled = compile_training_graph(layer.graph, layer.loss, with);
@@ -70,11 +71,11 @@ TEST(Compile, ends_where_it_is_asked_to_stop) {
     return all;
   };
   EXPECT_EQ(objects(options), objects({.optimizer = optim::adam(0.1)}));
-  source.request_stop();
-  EXPECT_THAT(message_of<CompilationStopped>(
-                  [&] { compile_training_graph(layer.graph, layer.loss, options); }),
-              HasSubstr("stopped"));
-  EXPECT_THROW(compile(layer.graph, {.stop = source.get_token()}), CompilationStopped);
+  cancelled = true;
+  EXPECT_THAT(
+      message_of<CancelledError>([&] { compile_training_graph(layer.graph, layer.loss, options); }),
+      HasSubstr("called off"));
+  EXPECT_THROW(compile(layer.graph, {.cancelled = [] { return true; }}), CancelledError);
 }
 
 TEST(Compile, the_bytes_of_a_kernel_are_those_of_its_buffers) {

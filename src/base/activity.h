@@ -1,0 +1,32 @@
+// What the process is doing, for the one message that cannot wait until somebody higher up knows
+// it: that there is no memory. The innermost activity of the thread that works is what counts;
+// helpers of it have none of their own.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace pantala {
+
+// In force as long as it lives: "reading the data csv:points.csv". Made by one thread at a time.
+class Activity {
+ public:
+  explicit Activity(std::string text);
+  ~Activity();
+  Activity(const Activity&) = delete;
+  Activity& operator=(const Activity&) = delete;
+
+  // "" if there is none.
+  static std::string_view current() noexcept;
+
+ private:
+  std::string text_;
+  const Activity* outer_;
+};
+
+// "there is no memory for 4096 bytes more while reading the data csv:points.csv; the process has
+// 190 MB of the 200 MB that it may have (ulimit -v)". `bytes` 0: not known.
+std::string no_memory_text(std::uint64_t bytes, std::string_view activity);
+
+}  // namespace pantala

@@ -1,0 +1,82 @@
+// Standard descriptors that are closed or full, and memory that is not to be had: an exit code and
+// a message, and no byte where it does not belong.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "cli/training.h"
+
+namespace pantala::tests {
+namespace {
+
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+
+class Output : public TrainingTest {
+ protected:
+  // The command with redirections as a shell has them, and its exit code; what it prints to err.txt
+  // is `errors()`.
+  int shell(const std::vector<std::string>& words, const std::string& redirections,
+            const std::string& before = "") const {
+    std::string line = before + "exec '" PANTALA_COMMAND "'";
+    for (const std::string& word : words) line += " '" + word + "'";
+    const int status =
+        std::system(("cd '" + file("") + "' && " + line + " " + redirections).c_str());
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+  std::string errors() const { return bytes("err.txt"); }
+  // Every line is one of a log, and the run is whole.
+  void expect_whole(const std::string& run) const {
+    std::istringstream lines(bytes(run + "/metrics.jsonl"));
+    for (std::string line; std::getline(lines, line);)
+      EXPECT_THAT(line, StartsWith("{\"kind\":")) << run;
+    EXPECT_TRUE(exists(run + "/result.json"));
+  }
+};
+
+TEST_F(Output, descriptors_that_are_closed_get_no_text_of_the_run_into_its_files) {
+  const std::vector<std::string> closed = {"2>&-", ">&- 2>&-", "<&- >&- 2>&-"};
+  for (std::size_t k = 0; k < closed.size(); ++k) {
+    const std::string run = "run" + std::to_string(k);
+    EXPECT_EQ(shell(train(run, {"--progress", "plain"}), closed[k]), 0) << closed[k];
+    expect_whole(run);
+  }
+  EXPECT_EQ(shell({"eval", file("nowhere")}, "2>&-"), 2);
+  EXPECT_EQ(shell({"eval", file("nowhere")}, "<&- >&- 2>&-"), 2);
+}
+
+TEST_F(Output, a_full_stderr_changes_no_exit_code) {
+  EXPECT_EQ(shell({"eval", file("nowhere")}, "2>/dev/full"), 2);
+  EXPECT_EQ(shell(train("run", {"--progress", "plain"}), "2>/dev/full >out.txt"), 0);
+  expect_whole("run");
+  EXPECT_EQ(shell(train("run"), "2>/dev/full >out.txt"), 0);  // says that it is finished
+  std::vector<std::string> find = train("", {"--plot", file("lr.svg")});
+  find[0] = "lr-find";
+  EXPECT_EQ(shell(find, "2>/dev/full >out.txt"), 0);
+}
+
+TEST_F(Output, a_full_stdout_is_an_error_that_says_so) {
+  const std::string message = "pantala: cannot write to standard output: No space left on device\n";
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"--version"}, {"--help"}, {"ops"}, {"ops", "--markdown"}}) {
+    EXPECT_EQ(shell(words, ">/dev/full 2>err.txt"), 2) << words[0];
+    EXPECT_EQ(errors(), message) << words[0];
+  }
+  EXPECT_EQ(shell(train("run", {"--progress", "none"}), ">/dev/full 2>err.txt"), 2);
+  EXPECT_EQ(errors(), message);
+  expect_whole("run");
+  EXPECT_EQ(shell({"ops"}, ">/dev/full 2>/dev/full"), 2);
+}
+
+TEST_F(Output, a_reader_who_goes_does_not_end_a_run) {
+  shell(train("run", {"--progress", "plain"}), "2>&1 >out.txt | true");  // the code is that of true
+  expect_whole("run");
+}
+
+}  // namespace
+}  // namespace pantala::tests

@@ -1,0 +1,38 @@
+#include "tools/memory.h"
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <string_view>
+
+#include "base/activity.h"
+
+namespace pantala::tools {
+
+namespace {
+
+struct Refused {
+  std::mutex mutex;  // several threads may find that there is none
+  std::size_t bytes = 0;
+  std::array<char, 256> activity{};
+  std::size_t length = 0;
+};
+
+constinit Refused refused;
+
+}  // namespace
+
+void note_refused_memory(std::size_t bytes) noexcept {
+  const std::lock_guard lock(refused.mutex);
+  const std::string_view activity = Activity::current();
+  refused.bytes = bytes;
+  refused.length = std::min(activity.size(), refused.activity.size());
+  std::copy_n(activity.data(), refused.length, refused.activity.data());
+}
+
+std::string refused_memory_text() {
+  const std::lock_guard lock(refused.mutex);
+  return no_memory_text(refused.bytes, {refused.activity.data(), refused.length});
+}
+
+}  // namespace pantala::tools
