@@ -15,6 +15,8 @@ namespace pantala::nn {
 
 namespace {
 
+constexpr std::int64_t kMostHidden = std::int64_t{1} << 40;  // all sizes can be counted
+
 // The parameters of one layer in one direction; biases are invalid without bias.
 struct Parameters {
   Tensor weight_ih, weight_hh, bias_ih, bias_hh;
@@ -39,6 +41,8 @@ class RecurrentLayers {
     layer.require_float();
     layer.require_rank(3, options.batch_first ? "[batch, steps, size]" : "[steps, batch, size]");
     layer.require_positive(hidden, "the hidden size");
+    if (hidden > kMostHidden)
+      layer.fail(fmt::format("the hidden size must be at most {}, got {}", kMostHidden, hidden));
     layer.require_positive(options.layers, "layers");
     layer.require_probability(options.dropout, "dropout");
     if (layer.x().dim(options.batch_first ? 1 : 0) == 0)

@@ -135,6 +135,8 @@ TEST(RecurrentLayers, mistakes_are_answered_with_the_layer) {
               HasSubstr("x must have 3 axes [steps, batch, size], got f32[3,4]"));
   EXPECT_THAT(message([&] { nn::lstm("r", x, 0); }),
               HasSubstr("the hidden size must be positive, got 0"));
+  EXPECT_THAT(message([&] { nn::lstm("r", x, INT64_MAX); }),
+              HasSubstr("the hidden size must be at most 1099511627776"));
   EXPECT_THAT(message([&] { nn::gru("r", x, 5, {.layers = 0}); }),
               HasSubstr("layers must be positive, got 0"));
   EXPECT_THAT(message([&] { nn::lstm("r", x, 5, {.h0 = x}); }),
