@@ -17,8 +17,9 @@ namespace pantala::io {
 inline constexpr std::uint64_t kMaxNpyBytes = std::uint64_t{8} << 30;
 
 // f4, f8, i4, i8 and u1 as they are; f2 as f32, i1, i2 and u2 as i32, u4 and u8 as i64 (a u8 from
-// 2^63 on is an UnsupportedError), b1 as u8 (0 or 1); UnsupportedError for others. ParseError for a damaged file, beginning with `what`. Elements of more than `max_bytes`
-// are refused; memory grows with what is really there.
+// 2^63 on is an UnsupportedError), b1 as u8 (0 or 1); UnsupportedError for others. ParseError for a
+// damaged file, beginning with `what`. Elements of more than `max_bytes` are refused; memory grows
+// with what is really there.
 HostArray read_npy(ByteSource& source, const std::string& what,
                    std::uint64_t max_bytes = kMaxNpyBytes);
 HostArray read_npy(const std::filesystem::path& path, std::uint64_t max_bytes = kMaxNpyBytes);

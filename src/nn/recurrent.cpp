@@ -15,19 +15,19 @@ namespace pantala::nn {
 
 namespace {
 
+constexpr std::int64_t kMostHidden = std::int64_t{1} << 40;  // all sizes can be counted
+
 // The parameters of one layer in one direction; biases are invalid without bias.
 struct Parameters {
   Tensor weight_ih, weight_hh, bias_ih, bias_hh;
 };
-// What one of them gives: the states of all steps, [steps, batch, hidden] each; c of an lstm only.
+// The first states [batch, hidden], or those of all steps [steps, batch, hidden]; c of an lstm
+// only.
 struct States {
   Tensor h, c;
 };
-struct FirstStates {
-  Tensor h, c;
-};
 using Direction =
-    std::function<States(const Tensor& x, const Parameters&, const FirstStates&, bool reverse)>;
+    std::function<States(const Tensor& x, const Parameters&, const States& first, bool reverse)>;
 
 struct Stack {
   Tensor output, h_n, c_n;
@@ -41,9 +41,11 @@ class RecurrentLayers {
     layer.require_float();
     layer.require_rank(3, options.batch_first ? "[batch, steps, size]" : "[steps, batch, size]");
     layer.require_positive(hidden, "the hidden size");
+    if (hidden > kMostHidden)
+      layer.fail(fmt::format("the hidden size must be at most {}, got {}", kMostHidden, hidden));
     layer.require_positive(options.layers, "layers");
     layer.require_probability(options.dropout, "dropout");
-    if (layer.x().shape().numel() == 0 && layer.x().dim(options.batch_first ? 1 : 0) == 0)
+    if (layer.x().dim(options.batch_first ? 1 : 0) == 0)
       layer.fail("x has no steps: " + layer.x().type().str());
     for (const auto& [given, what] : {std::pair{&options.h0, "h0"}, std::pair{&options.c0, "c0"}})
       if (*given) check_first_state(**given, what);
@@ -103,7 +105,7 @@ class RecurrentLayers {
   }
 
   // Zeros, unless they were given.
-  FirstStates first_states(std::int64_t number, const Tensor& x) const {
+  States first_states(std::int64_t number, const Tensor& x) const {
     const auto pick = [&](const std::optional<Tensor>& given) {
       return given ? squeeze(slice_axis(*given, 0, number, number + 1), 0)
                    : full_beside(x, {x.dim(1), hidden_}, 0);
@@ -132,14 +134,14 @@ Tensor both(const Parameters& p) { return p.bias_ih.valid() ? p.bias_ih + p.bias
 
 Tensor swapped(const Tensor& weight) { return permute(weight, {1, 0}); }
 
-States run_lstm(const Tensor& x, const Parameters& p, const FirstStates& first, bool reverse) {
+States run_lstm(const Tensor& x, const Parameters& p, const States& first, bool reverse) {
   const LstmStates states = pantala::lstm(input_gates(x, p.weight_ih, both(p)),
                                           swapped(p.weight_hh), first.h, first.c, {reverse});
   return {states.h, states.c};
 }
 
 // The new gate's recurrent bias stays apart: the reset gate scales it.
-States run_gru(const Tensor& x, const Parameters& p, const FirstStates& first, bool reverse) {
+States run_gru(const Tensor& x, const Parameters& p, const States& first, bool reverse) {
   const std::int64_t hidden = first.h.dim(1);
   Tensor outside, inside = full_beside(x, {hidden}, 0);
   if (p.bias_ih.valid()) {
@@ -178,8 +180,7 @@ RecurrentOutput rnn(std::string_view name, Operand x, std::int64_t hidden, Activ
   const Stack result =
       RecurrentLayers(layer, hidden, 1, options)
           .run(
-              [relu](const Tensor& in, const Parameters& p, const FirstStates& first,
-                     bool reverse) {
+              [relu](const Tensor& in, const Parameters& p, const States& first, bool reverse) {
                 return States{pantala::rnn(input_gates(in, p.weight_ih, both(p)),
                                            swapped(p.weight_hh), first.h, {reverse, relu}),
                               {}};

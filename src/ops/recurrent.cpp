@@ -12,6 +12,7 @@
 #include <algorithm>
 
 #include "ops/define.h"
+#include "pantala/error.h"
 
 namespace pantala::ops {
 namespace {
@@ -100,7 +101,18 @@ Tensor swapped(const Tensor& weight) { return permute(weight, {1, 0}); }
 Tensor sigmoid_slope(const Tensor& s) { return s * (1.0 - s); }
 Tensor tanh_slope(const Tensor& s) { return 1.0 - s * s; }
 
+// Loops over time have no such limit; definitions do: second derivatives, the interpreter, exports.
+constexpr std::int64_t kMostUnrolled = 1 << 16;
+
+// A tensor per step, to be filled.
 using Steps = std::vector<Tensor>;
+Steps unrolled(std::int64_t steps) {
+  if (steps > kMostUnrolled)
+    throw TypeError(
+        fmt::format("{} steps of a recurrent layer are too many to unroll: up to {} are", steps,
+                    kMostUnrolled));
+  return Steps(static_cast<std::size_t>(steps));
+}
 
 // --- LSTM
 
@@ -123,7 +135,7 @@ struct LstmGrad : op::LstmGrad, Family {
     const Sizes n = sizes_of(e.in(0));
     const Tensor before = previous(e.in(2), e.in(4), a.reverse);
     Tensor dh = full_beside(e.in(0), n.state(), 0), dc = dh;
-    Steps dx(static_cast<std::size_t>(n.steps));
+    Steps dx = unrolled(n.steps);
     for (const std::int64_t t : walk(n.steps, !a.reverse)) {
       const Tensor gates = step_of(e.in(3), t), squashed = tanh(step_of(e.in(2), t));
       const Tensor i = part(gates, 0, n.hidden), f = part(gates, 1, n.hidden),
@@ -167,7 +179,7 @@ struct Lstm : op::Lstm, Family {
   static std::vector<Tensor> expand(const ExpandContext& e, const Attrs& a) {
     const std::int64_t steps = e.in(0).dim(0), hidden = e.in(2).dim(1);
     Tensor h = e.in(2), c = e.in(3);
-    Steps ys(static_cast<std::size_t>(steps)), cs = ys, all_gates = ys;
+    Steps ys = unrolled(steps), cs = ys, all_gates = ys;
     for (const std::int64_t t : walk(steps, a.reverse)) {
       const Tensor z = step_of(e.in(0), t) + matmul(h, e.in(1));
       const Tensor i = sigmoid(part(z, 0, hidden)), f = sigmoid(part(z, 1, hidden)),
@@ -223,7 +235,7 @@ struct GruGrad : op::GruGrad, Family {
     const Sizes n = sizes_of(e.in(0));
     const Tensor before = previous(e.in(3), e.in(4), a.reverse);
     Tensor dh = full_beside(e.in(0), n.state(), 0);
-    Steps dx(static_cast<std::size_t>(n.steps)), dproduct = dx;
+    Steps dx = unrolled(n.steps), dproduct = dx;
     for (const std::int64_t t : walk(n.steps, !a.reverse)) {
       const Tensor gates = step_of(e.in(2), t);
       const Tensor r = part(gates, 0, n.hidden), z = part(gates, 1, n.hidden),
@@ -272,7 +284,7 @@ struct Gru : op::Gru, Family {
   static std::vector<Tensor> expand(const ExpandContext& e, const Attrs& a) {
     const std::int64_t steps = e.in(0).dim(0), hidden = e.in(3).dim(1);
     Tensor h = e.in(3);
-    Steps ys(static_cast<std::size_t>(steps)), all_gates = ys;
+    Steps ys = unrolled(steps), all_gates = ys;
     for (const std::int64_t t : walk(steps, a.reverse)) {
       const Tensor x = step_of(e.in(0), t);
       const Tensor both = sigmoid(slice_axis(x, 1, 0, 2 * hidden) +
@@ -328,7 +340,7 @@ struct RnnGrad : op::RnnGrad, Family {
   static std::vector<Tensor> expand(const ExpandContext& e, const Attrs& a) {
     const Sizes n = sizes_of(e.in(0));
     Tensor dh = full_beside(e.in(0), n.state(), 0);
-    Steps dx(static_cast<std::size_t>(n.steps));
+    Steps dx = unrolled(n.steps);
     for (const std::int64_t t : walk(n.steps, !a.reverse)) {
       const Tensor y = step_of(e.in(2), t);
       dh = dh + step_of(e.in(0), t);
@@ -354,7 +366,7 @@ struct Rnn : op::Rnn, Family {
   }
   static Tensor expand(const ExpandContext& e, const Attrs& a) {
     Tensor h = e.in(2);
-    Steps ys(static_cast<std::size_t>(e.in(0).dim(0)));
+    Steps ys = unrolled(e.in(0).dim(0));
     for (const std::int64_t t : walk(e.in(0).dim(0), a.reverse)) {
       const Tensor z = step_of(e.in(0), t) + matmul(h, e.in(1));
       h = a.relu ? relu(z) : tanh(z);

@@ -134,14 +134,14 @@ TEST(OnnxImport, inputs_that_decide_shapes_are_bound) {
 TEST(OnnxImport, lists_everything_that_is_unsupported) {
   ::onnx::ModelProto model = ModelMaker("unsupported")
                                  .input("x", {2, 3})
-                                 .node("NonZero", {"x"}, {"a"})
+                                 .node("Unique", {"x"}, {"a"})
                                  .node("Abs", {"a"}, {"after"})
                                  .node("FusedThing", {"x"}, {"b"})
                                  .node("Relu", {"x"}, {"y"})
                                  .made({"y"});
   model.mutable_graph()->mutable_node(2)->set_domain("com.microsoft");
   EXPECT_EQ(message<UnsupportedError>(model),
-            "m.onnx: 2 nodes cannot be read:\n  NonZero 'NonZero_a': there is no such operator "
+            "m.onnx: 2 nodes cannot be read:\n  Unique 'Unique_a': there is no such operator "
             "here\n  FusedThing 'FusedThing_b': operators of 'com.microsoft' are not read");
 }
 

@@ -98,6 +98,35 @@ TEST(RecurrentLayers, one_step_of_an_lstm_by_hand) {
   expect_close(value_of(g, y.output, values), {0.5 * std::tanh(c)});
 }
 
+TEST(RecurrentLayers, a_sequence_in_two_parts_is_the_whole_one) {
+  const Literal x = fill("x", {6, 2, 3});
+  const auto run = [](const Literal& steps, const std::optional<std::vector<Literal>>& states) {
+    Graph g;
+    nn::RecurrentLayerOptions options{.layers = 2};
+    ref::Bindings values{{"x", steps}};
+    if (states) {
+      options.h0 = g.input("h", {2, 2, 4});
+      options.c0 = g.input("c", {2, 2, 4});
+      values["h"] = states->at(1);
+      values["c"] = states->at(2);
+    }
+    const nn::LstmOutput y = nn::lstm("m", g.input("x", steps.shape()), 4, options);
+    for (const Leaf& leaf : g.leaves(LeafKind::parameter))
+      values[leaf.name] = fill(leaf.name, leaf.value.shape(), 0.5);
+    return ref::evaluate(g, {y.output, y.h_n, y.c_n}, values);
+  };
+  const auto part = [&](std::ptrdiff_t first) {
+    const std::vector<double> all = x.to_doubles();
+    return floats({3, 2, 3}, {all.begin() + first, all.begin() + first + 18});
+  };
+  const std::vector<Literal> whole = run(x, {}), front = run(part(0), {}),
+                             back = run(part(18), front);
+  std::vector<double> output = front[0].to_doubles();
+  for (const double v : back[0].to_doubles()) output.push_back(v);
+  expect_close(output, whole[0].to_doubles(), 1e-12);
+  expect_close(back[2].to_doubles(), whole[2].to_doubles(), 1e-12);
+}
+
 TEST(RecurrentLayers, mistakes_are_answered_with_the_layer) {
   Graph g;
   const Tensor x = g.input("x", {3, 2, 4});
@@ -106,6 +135,8 @@ TEST(RecurrentLayers, mistakes_are_answered_with_the_layer) {
               HasSubstr("x must have 3 axes [steps, batch, size], got f32[3,4]"));
   EXPECT_THAT(message([&] { nn::lstm("r", x, 0); }),
               HasSubstr("the hidden size must be positive, got 0"));
+  EXPECT_THAT(message([&] { nn::lstm("r", x, INT64_MAX); }),
+              HasSubstr("the hidden size must be at most 1099511627776"));
   EXPECT_THAT(message([&] { nn::gru("r", x, 5, {.layers = 0}); }),
               HasSubstr("layers must be positive, got 0"));
   EXPECT_THAT(message([&] { nn::lstm("r", x, 5, {.h0 = x}); }),

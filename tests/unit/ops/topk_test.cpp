@@ -1,4 +1,4 @@
-// topk and grid_sample on the interpreter: ties, NaN, gradients, borders, and shape rules. Their
+// topk, grid_sample and recurrent ops: ties, NaN, gradients, borders, shape rules. Their
 // values stand against PyTorch in tests/fixtures/layers.json.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -84,6 +84,16 @@ TEST(RecurrentOps, shapes_that_do_not_fit_are_refused) {
               HasSubstr("lstm"));
   EXPECT_THAT(message_of<TypeError>([&] { lstm(g.input("e", {0, 2, 8}), w, h, h); }),
               HasSubstr("needs at least one step and one hidden unit"));
+}
+
+TEST(RecurrentOps, only_definitions_have_a_limit_of_steps) {
+  Graph g;
+  const Tensor h = g.input("h", {1, 1});
+  const Tensor y = rnn(g.input("x", {1 << 20, 1, 1}), g.input("w", {1, 1}), h);
+  const Gradients first = differentiate(g, sum(y), {h});
+  EXPECT_THAT(message_of<TypeError>(
+                  [&] { differentiate(first.graph, sum(first.gradients[0]), {first.at(h)}); }),
+              HasSubstr("1048576 steps of a recurrent layer are too many to unroll"));
 }
 
 }  // namespace
