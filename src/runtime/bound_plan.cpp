@@ -136,7 +136,7 @@ PortBlock::Item* BoundPlan::find_input(std::string_view name) {
   return nullptr;
 }
 
-const plan::CompiledLeaf& BoundPlan::declared_input(std::string_view name) const {
+const plan::CompiledLeaf& BoundPlan::unread_input(std::string_view name) const {
   for (const plan::CompiledLeaf& leaf : compiled_->leaves)
     if (leaf.kind == LeafKind::input && leaf.name == name) return leaf;
   throw TypeError(fmt::format("plan '{}' has no input named '{}'{}", name_, name,
@@ -147,7 +147,7 @@ template <class Values, class Check>
 void BoundPlan::write_input(std::string_view name, const Values& values, const Check& check) {
   PortBlock::Item* const found = find_input(name);
   if (!found) {
-    const plan::CompiledLeaf& leaf = declared_input(name);
+    const plan::CompiledLeaf& leaf = unread_input(name);
     return check(Receiver{"input", leaf.name}, values, leaf.type, {});
   }
   PortBlock::Item& item = *found;
@@ -199,10 +199,12 @@ void BoundPlan::refuse_run() const {
   std::erase(others, plan::kFiniteOutput);
   for (const PortBlock::Item& item : inputs_.items()) {
     if (item.is_set) continue;
-    const plan::CompiledLeaf& leaf = declared_input(item.name);
-    missing.push_back(fmt::format("'{}' {}{}", item.name, item.type.str(), purpose(leaf)));
+    const auto leaf = std::ranges::find(compiled_->leaves, item.name, &plan::CompiledLeaf::name);
+    const bool known = leaf != compiled_->leaves.end() && leaf->is_needed();
+    missing.push_back(
+        fmt::format("'{}' {}{}", item.name, item.type.str(), known ? purpose(*leaf) : ""));
     std::erase_if(others, [&](const std::string& output) {
-      return !leaf.is_needed() || std::ranges::count(leaf.needed_by, output) > 0;
+      return !known || std::ranges::count(leaf->needed_by, output) > 0;
     });
   }
   const std::string rest =

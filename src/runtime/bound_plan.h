@@ -95,8 +95,8 @@ class BoundPlan {
   void bind_regions(Store& store);
   void bind_numbers(Store& store);
   PortBlock::Item* find_input(std::string_view name);  // null if the plan reads none of this name
-  // An input of the graph, also one that the plan does not need; TypeError if there is none.
-  const plan::CompiledLeaf& declared_input(std::string_view name) const;
+  // An input of the graph that the plan does not need; TypeError if the graph has none either.
+  const plan::CompiledLeaf& unread_input(std::string_view name) const;
   template <class Values, class Check>
   void write_input(std::string_view name, const Values& values, const Check& check);
   [[noreturn]] void refuse_run() const;

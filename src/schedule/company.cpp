@@ -15,7 +15,7 @@ namespace {
 // for.
 constexpr std::size_t kMostMembers = 32;
 constexpr std::size_t kMostAnchors = 8;
-constexpr std::size_t kMostCode = 4096;
+constexpr std::size_t kMostCode = 1024;
 
 }  // namespace
 

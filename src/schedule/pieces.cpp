@@ -4,6 +4,7 @@
 
 #include "ops/face.h"
 #include "ops/index.h"
+#include "ops/slicing.h"
 #include "schedule/archetype.h"
 #include "schedule/scalar_ops.h"
 
@@ -20,6 +21,9 @@ constexpr double kRecomputed = 5;
 constexpr double kMostRepeated = 32;
 // No code is larger than this, in values.
 constexpr double kMostCode = 1024;
+// A concat computes all its operands for each of its elements: one that is joined itself and larger
+// than this, in values, is stored.
+constexpr double kMostJoined = 16;
 
 class Finder {
  public:
@@ -100,6 +104,7 @@ class Finder {
     if (skip(id)) return;
     const ir::Node& n = graph_.node(id);
     if (ops::is<op::UpdateSlice>(n)) store_update(n);
+    if (ops::is<op::Concat>(n)) store_joined(n);
     if (is_anchor(n) || results_.contains(id) || !c_.options.fuse) {
       stored_[id] = true;
       return;
@@ -122,6 +127,13 @@ class Finder {
     if (!skip(update.node) && cost_[update.node] > kRecomputed &&
         c_.type(update).shape != n.results[0].shape)
       stored_[update.node] = true;
+  }
+
+  void store_joined(const ir::Node& n) {
+    for (const ValueId input : n.inputs)
+      if (!skip(input.node) && ops::is<op::Concat>(graph_.node(input.node)) &&
+          size_[input.node] > kMostJoined)
+        stored_[input.node] = true;
   }
 
   void lay_out_operands(std::uint32_t id) {

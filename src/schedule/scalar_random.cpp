@@ -65,7 +65,7 @@ Var emit_random_bits(Builder& b, Var seed, Var draw, Var stream, Var element) {
   const Var mixed = exclusive_or(draw, mix(shift_right(block, 32)));
   const Var first = low_half(block);
   const Counter c =
-      philox({first, splat_like(low_half(stream), first), low_half(mixed), high_half(mixed)},
+      philox({first, splat_like(first, low_half(stream)), low_half(mixed), high_half(mixed)},
              low_half(seed), high_half(seed));
   const auto bit_of_element = [&](std::int64_t bit) {
     const Var low = low_half(element);

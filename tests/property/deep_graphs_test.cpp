@@ -222,5 +222,23 @@ TEST(DeepGraph, of_thousands_of_ops_is_cut_into_kernels) {
   EXPECT_LT(work.code, 20 * work.nodes);
 }
 
+// Every element of a concat stands under as many conditions as it has parts.
+TEST(DeepGraph, of_a_thousand_parts_is_joined_in_small_steps) {
+  Graph g;
+  std::vector<Tensor> parts;
+  ref::Bindings bindings;
+  for (int k = 0; k < 1000; ++k) {
+    parts.push_back(g.input(fmt::format("x{}", k), {1 + k % 3}, f32));
+    bindings.emplace(fmt::format("x{}", k),
+                     Literal::floats({1 + k % 3}, std::vector<double>(1 + k % 3, 0.5 * k)));
+  }
+  g.output("y", concat(parts, 0));
+  const Work work = work_of(g);
+  EXPECT_LT(work.emitted, 20 * work.nodes);
+  EXPECT_LT(work.code, 60 * work.nodes);
+  const std::vector<Literal> expected = ref::evaluate(g, results_of(g), bindings);
+  EXPECT_EQ(differing_bits(expected, run_compiled(g, bindings, {.device = "kir"})), "");
+}
+
 }  // namespace
 }  // namespace pantala::tests

@@ -112,7 +112,7 @@ TEST(LlvmStructure, reports_set_the_status_only_if_they_hold) {
 }
 
 TEST(LlvmStructure, a_report_may_have_a_code_that_is_computed) {
-  Builder b("report");
+  Builder b("computed_report");
   const BufferId index = b.buffer("index", DType::i64, Access::read);
   const Var limit = b.param("limit"), code = b.param("code");
   b.report(le(limit, b.load(index, b.item())), code);

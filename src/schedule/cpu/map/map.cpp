@@ -7,6 +7,8 @@
 
 #include "ops/face.h"
 #include "ops/index.h"
+#include "ops/slicing.h"
+#include "pantala/ops/slicing.h"
 #include "schedule/company.h"
 #include "schedule/cpu/elementwise.h"
 
@@ -16,8 +18,9 @@ using kir::Var;
 
 namespace {
 
-constexpr double kItemCost = 16384;    // additions that are worth handing to a worker
-constexpr double kSerialCost = 16384;  // less than this is not worth sharing out
+constexpr double kItemCost = 16384;     // additions that are worth handing to a worker
+constexpr double kSerialCost = 16384;   // less than this is not worth sharing out
+constexpr std::size_t kMostParts = 16;  // of a concat, which computes all of them for each element
 
 // How a map is cut into items.
 struct Split2d {
@@ -39,6 +42,22 @@ Split2d split_items(std::int64_t rows, std::int64_t columns, double cost, int la
     parts.item_rows = std::max<std::int64_t>(1, elements / columns);
   }
   return parts;
+}
+
+// A concat of many parts is a tree of smaller ones.
+std::vector<Tensor> append_map(ir::GraphData&, const ir::Node& node, std::vector<Tensor> inputs) {
+  if (!ops::is<op::Concat>(node) || inputs.size() <= kMostParts) return {};
+  const std::int64_t axis = ir::attributes<op::Concat>(node).axis;
+  while (inputs.size() > 1) {
+    std::vector<Tensor> joined;
+    for (std::size_t k = 0; k < inputs.size(); k += kMostParts) {
+      const auto first = inputs.begin() + static_cast<std::ptrdiff_t>(k);
+      const auto count = std::min(kMostParts, inputs.size() - k);
+      joined.push_back(concat({first, first + static_cast<std::ptrdiff_t>(count)}, axis));
+    }
+    inputs = std::move(joined);
+  }
+  return inputs;
 }
 
 // The columns from begin to end of one row, in vectors and then the rest under a mask.
@@ -155,6 +174,7 @@ KernelDraft build_map(Building& building, const std::vector<GroupOutput>& output
 const Archetype& map_archetype() {
   static const Archetype row{
       .name = "map",
+      .append = append_map,
       .reads =
           [](const Context& context, const ValueInfo& info, std::uint32_t node) {
             return reads_of(info, {node, 0}, context.node(node).results[0].shape);
