@@ -122,12 +122,16 @@ class TrainingRun {
         fit.end == FitEnd::interrupted
             ? RunOutcome{.end = RunOutcome::End::interrupted, .steps = trainer.state().global_steps}
             : finish(trainer, fit);
-    if (traces) trainer.session().write_trace(options_.trace);
+    write_trace(trainer);
     if (options_.profile) outcome.profile = trainer.session().profile();
     return outcome;
   }
 
  private:
+  void write_trace(const Trainer& trainer) const {
+    if (!options_.trace.empty()) trainer.session().write_trace(options_.trace);
+  }
+
   void check_validation_is_there() const {
     if (data_.validation) return;
     if (config_.early_stopping.patience > 0)
@@ -188,6 +192,7 @@ class TrainingRun {
       return trainer.fit(*training_, fit_options(trainer));
     } catch (const DivergenceError& error) {
       recording_.finish();
+      write_trace(trainer);
       throw DivergenceError(save_divergence(folder_, config_, shape_, trainer, error.what()));
     }
   }
