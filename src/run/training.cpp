@@ -146,7 +146,7 @@ class TrainingRun {
     const bool traces = !options_.trace.empty();
     if (traces || options_.profile) trainer->session().set_timing(true, traces);
     RunOutcome outcome = train(*trainer, lock);
-    if (traces) trainer->session().write_trace(options_.trace);
+    write_trace(*trainer);
     if (options_.profile) outcome.profile = trainer->session().profile();
     return outcome;
   }
@@ -166,6 +166,10 @@ class TrainingRun {
 
   std::string compiling_text() const {
     return fmt::format("compiling {} for batches of {}", model_title(config_), config_.batch_size);
+  }
+
+  void write_trace(const Trainer& trainer) const {
+    if (!options_.trace.empty()) trainer.session().write_trace(options_.trace);
   }
 
   void check_validation_is_there() const {
@@ -243,6 +247,7 @@ class TrainingRun {
       return trainer.fit(*training_, fit_options(trainer, lock));
     } catch (const DivergenceError& error) {
       recording_.finish();
+      write_trace(trainer);
       throw DivergenceError(save_divergence(folder_, config_, shape_, trainer, error.what()));
     }
   }

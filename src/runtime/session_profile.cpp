@@ -96,6 +96,7 @@ std::string SessionProfile::json(const MachineLimits& limits) const {
                                    {"kernel", kernel.unit},
                                    {"layers", kernel.layers},
                                    {"ops", kernel.ops},
+                                   {"items", kernel.items},
                                    {"runs", kernel.runs},
                                    {"us", 1000 * per_run(kernel.milliseconds, kernel.runs)},
                                    {"share", kernel.milliseconds / whole},

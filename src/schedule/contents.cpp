@@ -14,14 +14,18 @@ namespace {
 
 constexpr std::size_t kMostNames = 4;  // more are counted
 
-// The nodes that the group computes: from its outputs back to what is stored.
-std::set<std::uint32_t> computed_nodes(const Context& context, const Group& group) {
-  std::set<std::uint32_t> nodes;
+// From the group's outputs back to what is stored.
+struct Nodes {
+  std::set<std::uint32_t> computed, parameters;  // the latter are read
+};
+Nodes nodes_of(const Context& context, const Group& group) {
+  Nodes nodes;
   std::vector<ValueId> work;
   const auto visit = [&](ValueId value) {
-    const bool stands =
-        context.is_stored(value) || context.is_host(value) || is_leaf(*context.node(value.node).op);
-    if (!stands && nodes.insert(value.node).second) work.push_back(value);
+    const ir::OpDef& op = *context.node(value.node).op;
+    if (ir::leaf_kind(op) == LeafKind::parameter) nodes.parameters.insert(value.node);
+    const bool stands = context.is_stored(value) || context.is_host(value) || is_leaf(op);
+    if (!stands && nodes.computed.insert(value.node).second) work.push_back(value);
   };
   for (const GroupOutput& output : group.outputs) visit(output.value);
   while (!work.empty()) {
@@ -69,21 +73,34 @@ class Tally {
   std::vector<Count> counts_;
 };
 
+// Where no op has a label: the layers of the parameters that are read ("fc1" of "fc1.weight"), or
+// else all that is made for others to see.
+Tally unlabelled_layers(const Context& context, const Group& group, const Nodes& nodes) {
+  Tally layers;
+  for (const std::uint32_t id : nodes.parameters) {
+    const std::string& name = context.graph().leaf_name(id);
+    layers.add(name.substr(0, name.rfind('.')));
+  }
+  if (!layers.empty()) return layers;
+  for (const GroupOutput& output : group.outputs)
+    if (context.buffer(output.buffer).role != Role::temporary)
+      layers.add(context.buffer(output.buffer).name);
+  return layers;
+}
+
 }  // namespace
 
 Contents contents_of(const Context& context, const Group& group) {
   const MakingScope making(context, group.is_copy ? std::vector<GroupOutput>{} : group.outputs);
   Tally layers, ops;
-  for (const std::uint32_t id : computed_nodes(context, group)) {
+  const Nodes nodes = nodes_of(context, group);
+  for (const std::uint32_t id : nodes.computed) {
     const ir::Node& node = context.node(id);
     if (!is_movement(*node.op)) ops.add(node.op->name);
     if (!node.where.label.empty()) layers.add(node.where.label);
   }
   if (ops.empty()) ops.add("copy");
-  if (layers.empty())
-    for (const GroupOutput& output : group.outputs)
-      if (context.buffer(output.buffer).role != Role::temporary)
-        layers.add(context.buffer(output.buffer).name);
+  if (layers.empty()) layers = unlabelled_layers(context, group, nodes);
   return {layers.names(), ops.text()};
 }
 

@@ -8,8 +8,8 @@
 namespace pantala::schedule {
 
 struct Contents {
-  // The layers whose ops it computes, "fc1, fc2"; of ops without a layer the outputs, parameters and
-  // states that it makes; "" if there are none either.
+  // The layers whose ops it computes, "fc1, fc2"; where no op has a layer those of the parameters
+  // that it reads, or else the outputs and states that it makes; "" if there are none either.
   std::string layers;
   // The ops that are computed, "contract, add, relu", with those that only move elements left out.
   std::string ops;

@@ -62,15 +62,24 @@ class Decoder {
   }
 
  private:
+  // Ops that are made while it lives are those of the layer, in messages and profiles.
+  ir::GraphData::Scope within(const std::string& layer) {
+    ir::Provenance place = ir::provenance(where_);
+    place.label = layer;
+    return {*graph_.data(), std::move(place)};
+  }
+
   Tensor matrix(const std::string& layer, std::int64_t out, std::int64_t in) {
     const Initializer first =
         config_.init_deviation > 0 ? init::normal(0, config_.init_deviation) : init::zeros();
     return graph_.parameter(layer + ".weight", {out, in}, first, f32, where_);
   }
   Tensor project(const std::string& layer, const Tensor& x, std::int64_t out) {
+    const auto scope = within(layer);
     return linear({x, where_}, matrix(layer, out, x.shape().back()));
   }
   Tensor norm(const std::string& layer, const Tensor& x) {
+    const auto scope = within(layer);
     const Tensor weight =
         graph_.parameter(layer + ".weight", {config_.hidden}, init::ones(), f32, where_);
     return rms_norm({x, where_}, weight, {.eps = config_.rms_eps});
@@ -89,6 +98,7 @@ class Decoder {
 
   Tensor attention_part(std::int64_t number, const std::string& name, const Tensor& x,
                         const Attend& attend) {
+    const auto scope = within(name);
     const auto heads = [&](std::string_view part, std::int64_t count) {
       return split_heads(
           project(fmt::format("{}.{}", name, part), x, count * config_.size_of_head()), count);
@@ -99,6 +109,7 @@ class Decoder {
   }
 
   Tensor feed_forward(const std::string& name, const Tensor& x) {
+    const auto scope = within(name);
     const Tensor gate = project(name + ".gate_proj", x, config_.intermediate),
                  up = project(name + ".up_proj", x, config_.intermediate);
     return project(name + ".down_proj", mul({silu({gate, where_}), where_}, up), config_.hidden);

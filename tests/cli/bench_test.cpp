@@ -62,6 +62,7 @@ TEST(Bench, launches_are_a_part_of_the_object) {
   ASSERT_EQ(line["launches"].size(), line["kernels"].get<std::size_t>());
   for (const Json& launch : line["launches"]) {
     EXPECT_GT(launch["us"], 0);
+    EXPECT_GT(launch["items"], 0);
     EXPECT_FALSE(launch["ops"].get<std::string>().empty());
     EXPECT_GT(launch["read_bytes"].get<double>() + launch["written_bytes"].get<double>(), 0);
     EXPECT_GT(launch["share_of_limit"], 0);

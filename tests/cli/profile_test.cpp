@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "cli/training.h"
@@ -85,6 +86,14 @@ TEST_F(ProfiledRun, the_trace_has_epochs_that_hold_their_steps) {
     for (const TraceSpan& epoch : epochs)
       within += step.begin >= epoch.begin && step.end <= epoch.end;
   EXPECT_EQ(within, steps.size());
+}
+
+TEST_F(ProfiledRun, that_diverges_leaves_its_trace) {
+  std::vector<std::string> words = train("run", {"--trace", file("trace.json")});
+  *(std::find(words.begin(), words.end(), "--lr") + 1) = "1e30";
+  const Outcome outcome = run_pantala(words);
+  EXPECT_EQ(outcome.exit_code, 3) << outcome.err;
+  EXPECT_GE(TraceFile(bytes("trace.json")).named("steps", "step").size(), 1u);
 }
 
 TEST_F(ProfiledRun, a_place_that_cannot_be_is_said_before_anything_is_trained) {

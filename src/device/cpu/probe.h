@@ -19,7 +19,7 @@ struct Probe {
 
 struct ProbeOptions {
   int workers = 0;         // 0: one per CPU
-  double seconds = 0.05;   // for each figure, the best of as many turns as fit (at least two)
+  double seconds = 0.05;   // for each figure, the best of the turns that fit into it
   double megabytes = 128;  // that are read or copied: more than caches hold
 };
 

@@ -137,6 +137,22 @@ TEST(SessionProfile, the_table_says_what_it_leaves_out) {
   EXPECT_EQ(json.at("plans").at(0).at("runs"), 3);
 }
 
+TEST(SessionProfile, attention_of_a_language_model_has_its_layer) {
+  const zoo::LlamaConfig config{.vocabulary = 61,
+                                .hidden = 24,
+                                .intermediate = 40,
+                                .layers = 2,
+                                .heads = 6,
+                                .kv_heads = 2,
+                                .max_positions = 64};
+  const zoo::Model model = zoo::llama(config, {.batch = 1, .sequence = 8});
+  std::vector<std::string> layers;
+  const Report report = compile(model.graph, {.device = "kir"}).report;
+  for (const Report::Launch& launch : report.launches)
+    if (launch.ops == "attention") layers.push_back(launch.layers);
+  EXPECT_THAT(layers, testing::ElementsAre("model.layers.0.self_attn", "model.layers.1.self_attn"));
+}
+
 TEST(SessionProfile, a_plan_from_a_file_keeps_what_is_known_of_its_launches) {
   const TemporaryFolder folder;
   const zoo::Model model = small_mlp(4);

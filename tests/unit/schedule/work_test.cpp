@@ -180,7 +180,13 @@ TEST(Contents, are_layers_and_the_ops_that_are_computed) {
   EXPECT_THAT(program.launches[0].ops, testing::Not(testing::HasSubstr("permute")));
 }
 
-TEST(Contents, without_a_layer_are_what_is_stored) {
+TEST(Contents, without_a_layer_are_those_of_the_parameters) {
+  Graph g;
+  g.output("y", matmul(g.input("x", {8, 12}), g.parameter("block.3.up.weight", {12, 16})));
+  EXPECT_EQ(built(g).launches.at(0).layers, "block.3.up");
+}
+
+TEST(Contents, without_any_layer_are_what_is_stored) {
   Graph g;
   const Tensor state = g.state("average", {16});
   g.update(state, state * 0.5);
