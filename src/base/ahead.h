@@ -1,5 +1,6 @@
 // Results that are made before they are wanted, one after the other in the order in which they were
-// added, by a thread of its own. What making one throws is thrown to whoever takes it.
+// added, by a thread of its own that gives way to others: whoever makes use of the time meanwhile
+// is not to be slowed down. What making one throws is thrown to whoever takes it.
 #pragma once
 
 #include <algorithm>
@@ -16,6 +17,9 @@
 #include <utility>
 
 namespace pantala {
+
+// The calling thread, and those that it starts from now on, get less time than others.
+void give_way_to_other_threads() noexcept;
 
 // One thread adds, takes and destroys.
 template <class Key, class Result>
@@ -84,6 +88,7 @@ class Ahead {
   }
 
   void work(const std::stop_token& stop) {
+    give_way_to_other_threads();
     std::unique_lock lock(mutex_);
     while (!waiting_.empty() && !stop.stop_requested()) {
       const auto [key, make] = std::move(waiting_.front());

@@ -3,7 +3,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <latch>
 #include <stdexcept>
@@ -82,6 +85,16 @@ TEST(Ahead, its_end_stops_what_is_being_made_and_drops_what_waits) {
   }
   EXPECT_TRUE(stopped);
   EXPECT_FALSE(later);
+}
+
+TEST(Ahead, gives_way_to_other_threads) {
+  const auto niceness = [] { return ::getpriority(PRIO_PROCESS, static_cast<id_t>(::gettid())); };
+  const int mine = niceness();
+  Ahead<int, int> ahead;
+  ahead.add(1, [&](const std::stop_token&) { return niceness(); });
+  while (!ahead.is_made(1)) std::this_thread::yield();
+  EXPECT_GE(ahead.take(1).value(), std::max(mine, 5));
+  EXPECT_EQ(niceness(), mine);
 }
 
 }  // namespace
