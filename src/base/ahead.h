@@ -1,6 +1,6 @@
 // Results that are made before they are wanted, one after the other in the order in which they were
-// added, by a thread of its own that gives way to all others. What making one throws is thrown to
-// whoever takes it.
+// added, by a thread of its own that gives way to others: whoever makes use of the time meanwhile
+// is not to be slowed down. What making one throws is thrown to whoever takes it.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 
 namespace pantala {
 
-// The calling thread, and those that it starts from now on, run when others leave them time.
+// The calling thread, and those that it starts from now on, get less time than others.
 void give_way_to_other_threads() noexcept;
 
 // One thread adds, takes and destroys.

@@ -247,7 +247,8 @@ void ProgressLine::activity(const Activity& activity) {
     erase_live();
     return draw_live(step_line_);
   }
-  if (!is_due() && !(form_ == Form::live && changed)) return;
+  // Lines that stay are for what takes long: not before the first step, nor after the last.
+  if (form_ == Form::live ? !changed && !is_due() : !last_ || !is_due()) return;
   last_ = now;
   if (!begin_) begin_ = last_;
   if (form_ == Form::json) return show_line(json_activity(activity));

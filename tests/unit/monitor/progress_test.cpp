@@ -184,6 +184,8 @@ TEST(ProgressLine, the_line_of_an_epoch_fits_into_any_width) {
   const std::string whole =
       "epoch 1/5  loss 0.5312  validation loss 0.4012  accuracy 0.8531  top5 0.9900  13.2 s  4,545 "
       "items/s";
+  const std::string at_80 =
+      "epoch 1/5  loss 0.5312  validation loss 0.4012  accuracy 0.8531  13.2 s";
   for (const bool colour : {false, true})
     for (int width = 1; width < 130; ++width) {
       Watched watched;
@@ -193,11 +195,11 @@ TEST(ProgressLine, the_line_of_an_epoch_fits_into_any_width) {
       ASSERT_EQ(watched.screen.lines.size(), 2U);
       const std::string& shown = watched.screen.lines[0];
       EXPECT_LE(shown.size(), static_cast<std::size_t>(width - 1));
-      if (width > 64) EXPECT_THAT(shown, HasSubstr("validation loss 0.4012  accuracy 0.8531"));
-      if (width == 80)
-        EXPECT_EQ(shown, "epoch 1/5  loss 0.5312  validation loss 0.4012  accuracy 0.8531  13.2 s");
-      if (width > 24) EXPECT_THAT(shown, testing::StartsWith("epoch 1/5  loss 0.5312"));
-      if (width > 100) EXPECT_EQ(shown, whole);
+      EXPECT_TRUE(width <= 64 ||
+                  shown.find("validation loss 0.4012  accuracy 0.8531") != shown.npos);
+      EXPECT_TRUE(width <= 24 || shown.starts_with("epoch 1/5  loss 0.5312")) << width;
+      EXPECT_TRUE(width != 80 || shown == at_80) << shown;
+      EXPECT_TRUE(width <= 100 || shown == whole) << shown;
     }
   // What goes into a file is whole.
   Watched file;
@@ -248,11 +250,14 @@ TEST(ProgressLine, elsewhere_it_says_so_when_a_line_is_due) {
                           ProgressLine(none.options(ProgressMode::none, false))};
   ProgressLine in_json(json.options(ProgressMode::json, false));
   for (ProgressLine* line : {&lines[0], &lines[1], &in_json}) {
+    line->activity({.kind = Kind::compiling});
     show(*line, 0, 4);
     line->activity({.kind = Kind::validating, .batches = 9});
     for (Watched* watched : {&plain, &json, &none}) watched->now += 20;
     line->activity({.kind = Kind::validating, .batch = 3, .batches = 9});
     line->activity({});
+    line->finish();
+    line->activity({.kind = Kind::validating, .batches = 9});
   }
   EXPECT_EQ(plain.lines().size(), 2U);
   EXPECT_EQ(plain.lines().at(1), "epoch 1/5  validating 3/9");
