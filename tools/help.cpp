@@ -99,6 +99,16 @@ std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positi
                      make_option_desc(option));
 }
 
+// Without the ranges of numbers, which messages name and the manual has.
+std::string HelpFormatter::make_option_opts(const CLI::Option* option) const {
+  std::string text = CLI::Formatter::make_option_opts(option);
+  const std::size_t middle = text.find(" in ["), begin = text.rfind(':', middle),
+                    end = text.find(']', middle);
+  if (middle != std::string::npos && begin != std::string::npos && end != std::string::npos)
+    text.erase(begin, end + 1 - begin);
+  return text;
+}
+
 std::string HelpFormatter::make_option_desc(const CLI::Option* option) const {
   return short_text(option->get_description());
 }

@@ -106,8 +106,9 @@ class Leaves {
     const std::string& name = input.name();
     const pb::TypeProto::Tensor& given = input.type().tensor_type();
     if (literal.dtype() != dtype)
-      problems_.push_back(fmt::format("input '{}' has elements of {}, it is bound to {}", name,
-                                      dtype_name(dtype), literal.type().str()));
+      problems_.push_back(fmt::format(
+          "input '{}' has elements of {}, it is bound to {}: convert the array to {} first", name,
+          dtype_name(dtype), literal.type().str(), dtype_name(dtype)));
     else if (given.has_shape() && !fits(given, literal.shape()))
       problems_.push_back(fmt::format("input '{}' has the shape {}, it is bound to {}", name,
                                       dims_text(given), literal.type().str()));

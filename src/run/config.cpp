@@ -193,6 +193,8 @@ void check_weights(const RunConfig& config) {
 // A key of one source means nothing to another, which would ignore it without a word.
 void check_source_keys(const RunConfig& config, const std::vector<Assignment>& given) {
   const Source& source = named_source(config.data.source).source;
+  // A language model without tokens is the greater mistake, which is named when they are opened.
+  if (model_of(config).vocabulary > 0 && !source.tokens) return;
   for (const Assignment& one : given) {
     const KeyReaders readers = readers_of(one.key, source);
     if (readers.forms.empty() || readers.read) continue;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <type_traits>
 
 #include "pantala/error.h"
 
@@ -43,15 +44,20 @@ std::vector<double> column_means(const data::Dataset& train) {
 }
 
 data::Dataset with_means(const data::Dataset& set, const std::vector<double>& means) {
-  std::vector<float> values = table_of(set);
-  if (set.data->shape[1] != static_cast<std::int64_t>(means.size()))
-    throw TypeError(fmt::format("{}: {} columns of data; the model was made for {}", set.name,
-                                set.data->shape[1], means.size()));
-  for (std::size_t k = 0; k < values.size(); ++k)
-    if (std::isnan(values[k])) values[k] = static_cast<float>(means[k % means.size()]);
+  if (!set.data || set.data->shape.rank() != 2 ||
+      set.data->shape[1] != static_cast<std::int64_t>(means.size()))
+    throw TypeError(fmt::format("{}: the items are {}; the model was made for rows of {}", set.name,
+                                set.item_form().str(), means.size()));
+  data::Array filled = *set.data;
+  std::visit(
+      [&]<class T>(std::vector<T>& values) {
+        if constexpr (std::is_floating_point_v<T>)  // in others nothing can lack
+          for (std::size_t k = 0; k < values.size(); ++k)
+            if (std::isnan(values[k])) values[k] = static_cast<T>(means[k % means.size()]);
+      },
+      filled.values);
   data::Dataset result = set;
-  result.data = std::make_shared<const data::Array>(
-      data::Array{.shape = set.data->shape, .values = std::move(values)});
+  result.data = std::make_shared<const data::Array>(std::move(filled));
   return result;
 }
 

@@ -97,7 +97,7 @@ TEST_F(Eval, mistakes_are_named) {
               HasSubstr("; did you mean 'best'?; there are last, best, step-000000018, "));
   EXPECT_EQ(complaint({"eval", file("run"), "--data", "points.csv"}),
             "pantala: --data: data.source must be fashion-mnist, idx:DIR, csv:FILE, npz:FILE, "
-            "images:DIR, tokens:FILE or text:FILE, "
+            "safetensors:FILE, images:DIR, tokens:FILE or text:FILE, "
             "got \"points.csv\"; did you mean 'csv:points.csv'?\n");
   std::ofstream(file("three.csv")) << "1,2,wide\n3,4,high\n";
   EXPECT_THAT(complaint({"eval", file("run"), "--data", "csv:" + file("three.csv")}),

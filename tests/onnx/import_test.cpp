@@ -127,8 +127,10 @@ TEST(OnnxImport, inputs_that_decide_shapes_are_bound) {
   const onnx::Model bound = import(model, {.bind = {{"shape", Literal::ints({2}, {-3, -2})}}});
   EXPECT_EQ(bound.graph.output("y").shape(), (Shape{3, 2}));
   EXPECT_THAT(names(bound.graph, LeafKind::input), ElementsAre("x"));
-  EXPECT_THAT(message(model, {.bind = {{"shape", Literal::ints({2}, {3, 2}, i32)}}}),
-              HasSubstr("input 'shape' has elements of i64, it is bound to i32[2]"));
+  EXPECT_THAT(
+      message(model, {.bind = {{"shape", Literal::ints({2}, {3, 2}, i32)}}}),
+      HasSubstr("input 'shape' has elements of i64, it is bound to i32[2]: convert the array "
+                "to i64 first"));
 }
 
 TEST(OnnxImport, lists_everything_that_is_unsupported) {

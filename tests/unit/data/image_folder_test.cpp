@@ -111,7 +111,9 @@ TEST_F(ImageFolder, images_without_classes) {
   put("a/1.jpg");
   EXPECT_THAT(names(read_images(root_.path())), ElementsAre("a/1.jpg", "b.png"));
   const Dataset one = read_images(path("a/1.jpg"));
-  EXPECT_THAT(names(one), ElementsAre("1.jpg"));
+  EXPECT_THAT(names(one), ElementsAre(path("a/1.jpg")));
+  const Dataset two = read_images(std::vector<fs::path>{path("b.png"), path("a/1.jpg")});
+  EXPECT_THAT(names(two), ElementsAre(path("b.png"), path("a/1.jpg")));
   EXPECT_EQ(one.data_source->item(0).shape, (Shape{3, 10, 12}));
   EXPECT_THAT(labels(one), ElementsAre(0));
 }
