@@ -23,6 +23,6 @@ pantala_module(monitor HEADERS monitor.h DEPENDS train)
 pantala_module(onnx HEADERS onnx.h DEPENDS runtime ref PRIVATE_LIBRARIES onnx_proto)
 pantala_module(zoo HEADERS zoo.h zoo/ pantala.h DEPENDS nn io)
 pantala_module(generate HEADERS generate.h DEPENDS runtime zoo)
-pantala_module(run HEADERS run.h DEPENDS monitor onnx zoo PRIVATE_LIBRARIES tomlplusplus::tomlplusplus)
+pantala_module(run HEADERS run.h sweep.h DEPENDS monitor onnx zoo PRIVATE_LIBRARIES tomlplusplus::tomlplusplus)
 
 include(cmake/BuildId.cmake)

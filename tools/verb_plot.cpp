@@ -40,9 +40,10 @@ fs::path usual_folder(const std::vector<std::string>& given) {
 }
 
 std::vector<fs::path> draw(const PlotOptions& options) {
-  const std::vector<std::string> folders = run::with_grid_runs(options.runs);
+  const std::vector<std::string> folders = run::with_logged_runs(options.runs);
   std::vector<monitor::RunSeries> runs;
   for (const std::string& folder : folders) runs.push_back(monitor::read_run(folder));
+  if (runs.empty()) throw IoError("no run of the sweep has logged anything yet");
   make_names_different(runs, folders);
   const fs::path out = options.out;
   if (out.extension() == ".svg") {

@@ -17,6 +17,7 @@
 #include "pantala/rate_schedule.h"
 #include "pantala/run.h"
 #include "pantala/session.h"
+#include "pantala/sweep.h"
 #include "pantala/text.h"
 #include "pantala/trainer.h"
 #include "pantala/training_step.h"

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "io/file.h"
 #include "io/json.h"
+#include "monitor/run_log.h"
 #include "monitor/run_plots.h"
 #include "monitor/run_series.h"
 #include "pantala/error.h"
@@ -214,11 +215,8 @@ GridOutcome run_grid(const Grid& grid, const GridOptions& options) {
 
 std::vector<fs::path> draw_grid(const fs::path& folder) {
   std::vector<monitor::RunSeries> series;
-  for (const std::string& run : with_grid_runs({folder.string()})) {
-    try {
-      series.push_back(monitor::read_run(run));
-    } catch (const IoError&) {}  // nothing was logged yet
-  }
+  for (const std::string& run : with_logged_runs({folder.string()}))
+    series.push_back(monitor::read_run(run));
   return series.empty() ? std::vector<fs::path>{} : monitor::write_plots(series, folder / "plots");
 }
 
@@ -239,6 +237,18 @@ std::vector<std::string> with_grid_runs(const std::vector<std::string>& folders)
           RunFolder(run).content() == RunFolder::Content::run)
         all.push_back(run.string());
   }
+  return all;
+}
+
+std::vector<std::string> with_logged_runs(const std::vector<std::string>& folders) {
+  std::vector<std::string> all;
+  for (const std::string& folder : folders)
+    for (const std::string& run : with_grid_runs({folder})) {
+      std::error_code error;
+      const fs::path log = fs::path(run) / monitor::kMetricsJsonl;
+      if (!is_grid_folder(folder) || (fs::exists(log, error) && fs::file_size(log, error) > 0))
+        all.push_back(run);
+    }
   return all;
 }
 

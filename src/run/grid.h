@@ -59,5 +59,7 @@ std::vector<std::filesystem::path> draw_grid(const std::filesystem::path& folder
 bool is_grid_folder(const std::filesystem::path& folder);
 // Every folder of a sweep replaced by those of its runs that are there, in their order.
 std::vector<std::string> with_grid_runs(const std::vector<std::string>& folders);
+// The same without the runs of sweeps that have logged nothing yet.
+std::vector<std::string> with_logged_runs(const std::vector<std::string>& folders);
 
 }  // namespace pantala::run

@@ -2,7 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
+#include <csignal>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "cli/training.h"
 
@@ -69,6 +73,20 @@ TEST_F(Sweep, the_same_command_goes_on_where_it_was_interrupted) {
   EXPECT_EQ(fs::last_write_time(file("parts/lr=0.0001/model.safetensors")), first_written);
   EXPECT_EQ(bytes("whole/lr=0.01/model.safetensors"), bytes("parts/lr=0.01/model.safetensors"));
   EXPECT_EQ(result("parts/lr=0.01").at("steps"), 36);
+}
+
+TEST_F(Sweep, a_signal_saves_the_run_at_hand) {
+  std::vector<std::string> words = sweep("all");
+  *std::find(words.begin(), words.end(), "4") = "1000000";  // epochs
+  Running running(words);
+  while (!exists("all/lr=0.0001/checkpoints") && !running.ended())
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  running.send(SIGTERM);
+  const Outcome outcome = running.wait();
+  EXPECT_EQ(outcome.exit_code, 75) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("SIGTERM: stopped in run 1 of 2 (" + file("all/lr=0.0001") +
+                                     "); the same command goes on from there\n"));
+  EXPECT_FALSE(exists("all/lr=0.01"));
 }
 
 TEST_F(Sweep, goes_on_after_a_run_that_diverged) {
@@ -167,6 +185,16 @@ TEST_F(Compare, plot_draws_a_sweep_over_each_other_into_its_folder) {
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_EQ(outcome.out, file("all/plots/loss.svg") + "\n" + file("all/plots/accuracy.svg") + "\n");
   EXPECT_THAT(bytes("all/plots/loss.svg"), AllOf(HasSubstr("lr=0.01"), HasSubstr("lr=0.0001")));
+}
+
+TEST_F(Compare, plot_leaves_out_a_run_of_a_sweep_that_has_logged_nothing_yet) {
+  std::filesystem::resize_file(file("all/lr=0.0001/metrics.jsonl"), 0);
+  const Outcome outcome = run_pantala({"plot", file("all"), "--out", file("one.svg")});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(bytes("one.svg"), HasSubstr("Loss: lr=0.01"));
+  std::filesystem::resize_file(file("all/lr=0.01/metrics.jsonl"), 0);
+  EXPECT_THAT(run_pantala({"plot", file("all")}).err,
+              HasSubstr("no run of the sweep has logged anything yet"));
 }
 
 }  // namespace

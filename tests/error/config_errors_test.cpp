@@ -372,7 +372,7 @@ TEST(Config, groups_are_tables_of_a_list_and_can_be_set_by_number) {
   EXPECT_EQ(config.model.freeze, "c.*,d");
   EXPECT_TRUE(config_of("groups = []\n").groups.empty());
   EXPECT_EQ(config_of("groups = [{pattern = \"x\"}]\n").groups.at(0).pattern, "x");
-  EXPECT_EQ(run::differences(config_of(""), config).size(), 7U);
+  EXPECT_EQ(run::differences(config_of(""), config).size(), 8U);
 }
 
 TEST(Config, folders_are_named_after_model_and_data) {
