@@ -86,6 +86,9 @@ TEST_F(TrainFromOnnx, the_vocabulary_of_a_token_file_is_the_models) {
   const std::string model = token_model(12);
   EXPECT_EQ(
       train_from(model, "tokens:" + file("tokens.bin"), {"--set", "data.sequence=6"}).exit_code, 0);
+  const Outcome longer = train_from(model, "tokens:" + file("tokens.bin"), {"--restart"});
+  EXPECT_EQ(longer.exit_code, 2);
+  EXPECT_THAT(longer.err, HasSubstr("takes 'tokens' i64[batch,6], 6 tokens; data.sequence is 128"));
   put_file(file("tokens.bin"), tokens + little(12, 2) + tokens);
   const Outcome outcome =
       train_from(model, "tokens:" + file("tokens.bin"), {"--set", "data.sequence=6", "--restart"});

@@ -145,6 +145,19 @@ TEST(MergedWeights, without_layers_every_norm_has_its_own) {
   EXPECT_NEAR(session.loss(), 1.277734637, 2e-5);
 }
 
+TEST(MergedWeights, statistics_are_found_through_identity) {
+  ModelMaker maker = begin();
+  maker.weight("bn1.running_mean", {3}, {0, 0, 0}).weight("bn1.running_var", {3}, {1, 1, 1});
+  maker.node("Identity", {"bn1.running_mean"}, {"/bn1/Identity_output_0"});
+  maker.node("Identity", {"/bn1/Identity_output_0"}, {"/bn1/Identity_1_output_0"});
+  const Names through{"bn1.weight", "bn1.bias", "/bn1/Identity_1_output_0", "bn1.running_var"};
+  const onnx::Model model = import(finished(maker, {through, kMerged, true}), {.training = true});
+  EXPECT_THAT(names(model.graph, LeafKind::state),
+              UnorderedElementsAre("bn1.running_mean", "bn1.running_var", "bn2.running_mean",
+                                   "bn2.running_var"));
+  expect_trained_as_in_pytorch(model);
+}
+
 TEST(MergedWeights, copied_layers_are_separate_whatever_their_values) {
   const onnx::Model model = import(ModelMaker("clones")
                                        .input("x", {2, 3})
@@ -279,7 +292,8 @@ TEST(TrainingNotes, what_is_not_trained_is_named) {
               ElementsAre(HasSubstr("'head.scale': single numbers are not trained"),
                           HasSubstr("'val_7' is 'head.weight', transposed by the exporter"),
                           HasSubstr("BatchNormalization 'BatchNormalization_y': its running mean "
-                                    "and variance are no f32 weights")));
+                                    "and variance are no f32 weights of the file: they do not "
+                                    "follow the training, and are used instead of the batch's")));
 }
 
 TEST(TrainingNotes, merged_weights_that_cannot_be_told_from_tied_ones_are_named) {

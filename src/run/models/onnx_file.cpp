@@ -146,6 +146,11 @@ Shape file_model_positions(const RunConfig& config, const Shape& item, const Sha
 std::int64_t file_model_tokens(const RunConfig& config) {
   const onnx::Summary::Value input = items_input(config);
   if (!takes_integers(config) || input.axes->size() != 2) return 0;
+  const std::int64_t length = input.axes->at(1).size;
+  if (length >= 0 && length != config.data.sequence)
+    throw TypeError(fmt::format("model.from: {} takes '{}' {}, {} tokens; data.sequence is {}",
+                                config.model.from, input.name, input.str(), length,
+                                config.data.sequence));
   const std::vector<ClassLayout> layouts = class_layouts(
       learnt_shape(config, file_model_item(config, {config.data.sequence})), config.batch_size);
   return layouts.empty() || layouts[0].positions.rank() == 0 ? 0 : layouts[0].classes;
