@@ -108,7 +108,7 @@ class Leaves {
     if (literal.dtype() != dtype)
       problems_.push_back(fmt::format("input '{}' has elements of {}, it is bound to {}", name,
                                       dtype_name(dtype), literal.type().str()));
-    else if (given.has_shape() && !fits(given, literal.shape()))
+    else if (given.has_shape() && !fits(given, literal.shape(), context_.options.any_batch))
       problems_.push_back(fmt::format("input '{}' has the shape {}, it is bound to {}", name,
                                       dims_text(given), literal.type().str()));
     auto value = std::make_shared<Value>(Value{.name = name, .type = literal.type()});
