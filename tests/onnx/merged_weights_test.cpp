@@ -306,6 +306,27 @@ TEST(TrainingNotes, merged_weights_that_cannot_be_told_from_tied_ones_are_named)
               ElementsAre(HasSubstr("'onnx::MatMul_6' were equal to other weights")));
 }
 
+TEST(TrainingNotes, values_that_the_exporter_computed_are_named) {
+  ModelMaker maker("computed");
+  maker.input("x", {2, 3}).weight("val_3", {3}).node("Mul", {"x", "val_3"}, {"y"});
+  ::onnx::ModelProto model = maker.made({"y"});
+  EXPECT_THAT(warnings(model), IsEmpty());
+  model.set_producer_name("pytorch");
+  EXPECT_THAT(warnings(model), ElementsAre(HasSubstr("'val_3': computed by the exporter")));
+}
+
+TEST(MergedWeights, norms_of_one_channel_are_separate_too) {
+  ModelMaker maker("single");
+  maker.input("x", {4, 1}).weight("a.weight", {1}, {1}).weight("a.bias", {1}, {0});
+  maker.node("BatchNormalization", {"x", "a.weight", "a.bias", "a.bias", "a.weight"}, {"h"});
+  maker.in_layer("a");
+  maker.node("BatchNormalization", {"h", "a.weight", "a.bias", "a.bias", "a.weight"}, {"y"});
+  maker.in_layer("b");
+  EXPECT_THAT(import(maker.made({"y"})).weights.names(),
+              ElementsAre("a.bias", "a.running_mean", "a.running_var", "a.weight", "b.bias",
+                          "b.running_mean", "b.running_var", "b.weight"));
+}
+
 TEST(TrainingNotes, weights_in_constant_nodes_are_named) {
   ModelMaker maker("constant");
   maker.input("x", {2, 3}).node("Constant", {}, {"w"});
