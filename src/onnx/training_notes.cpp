@@ -174,7 +174,8 @@ class Notes {
     std::vector<std::string> found;
     for (const pb::NodeProto& node : graph_.node())
       if (is_one_of(node, {"Identity"}) && node.input_size() == 1 && node.output_size() == 1 &&
-          node.output(0).starts_with("onnx::") && initialisers.contains(node.input(0)))
+          node.output(0).starts_with("onnx::") && read_.contains(node.output(0)) &&
+          initialisers.contains(node.input(0)))
         found.push_back(node.output(0));
     if (!found.empty())
       lines_.push_back(fmt::format(

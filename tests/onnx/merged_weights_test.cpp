@@ -304,6 +304,15 @@ TEST(TrainingNotes, merged_weights_that_cannot_be_told_from_tied_ones_are_named)
   maker.node("MatMul", {"a", "onnx::MatMul_6"}, {"y"});
   EXPECT_THAT(warnings(maker.made({"y"})),
               ElementsAre(HasSubstr("'onnx::MatMul_6' were equal to other weights")));
+  // Zeros that are biases belong to one layer each.
+  ModelMaker biased("biased");
+  biased.input("x", {2, 3}).weight("fc.weight", {3, 3}, counted_weights(3));
+  biased.weight("fc.bias", {3}, {0, 0, 0}).node("Identity", {"fc.bias"}, {"onnx::Gemm_6"});
+  biased.node("Gemm", {"x", "fc.weight", "fc.bias"}, {"a"});
+  biased.node("Gemm", {"a", "fc.weight", "onnx::Gemm_6"}, {"y"});
+  const onnx::Model model = import(biased.made({"y"}), {.training = true});
+  EXPECT_THAT(model.warnings, IsEmpty());
+  EXPECT_THAT(model.weights.names(), ElementsAre("fc.bias", "fc.bias.2", "fc.weight"));
 }
 
 TEST(TrainingNotes, values_that_the_exporter_computed_are_named) {
