@@ -24,7 +24,8 @@ struct ImportOptions {
   std::map<std::string, std::int64_t> sizes = {};
   // Of whole inputs, where the file does not say their shapes (or says others for symbolic ones).
   std::map<std::string, Shape> shapes = {};
-  // The first size of an input in `shapes` may be another one than the file's: that of a batch.
+  // The first size of an input in `shapes` or `bind` may be another one than the file's: that of a
+  // batch.
   bool any_batch = false;
   // Inputs that become constants: those that determine shapes.
   std::map<std::string, Literal> bind = {};

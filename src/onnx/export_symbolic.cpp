@@ -84,6 +84,7 @@ class Unification {
     for (int k = 0; k < values.size(); ++k) {
       auto& shape = *values.Mutable(k)->mutable_type()->mutable_tensor_type()->mutable_shape();
       const auto& other = others.Get(k).type().tensor_type().shape();
+      if (shape.dim_size() != other.dim_size()) refuse(fmt::format("'{}'", values.Get(k).name()));
       for (int axis = 0; axis < shape.dim_size(); ++axis) {
         const std::optional<std::int64_t> batches =
             batches_in(shape.dim(axis).dim_value(), other.dim(axis).dim_value());

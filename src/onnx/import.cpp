@@ -270,10 +270,6 @@ class Importer {
   std::vector<std::string> unsupported_;
 };
 
-}  // namespace
-
-namespace {
-
 Model import(pb::ModelProto model, const TensorSource& source, const ImportOptions& options) {
   if (options.training && options.evaluation)
     throw TypeError(source.name + ": it is read for training or for evaluation, not for both");

@@ -75,9 +75,10 @@ void convert_batch_norm(Node& node) {
   const bool has_states = import.trainable && node.value(3)->is_state && node.value(4)->is_state &&
                           node.dtype(3) == f32 && node.dtype(4) == f32;
   if (import.training && !has_states)
-    node.warn(
+    node.warn(fmt::format(
         "its running mean and variance are no f32 weights of the file: they do not follow the "
-        "training");
+        "training{}",
+        asks_for_training(node) ? "" : ", and are used instead of the batch's"));
   if (asks_for_training(node) && !import.evaluation && !(import.training && has_states)) {
     convert_training_batch_norm(node, x, eps);
     return;

@@ -167,7 +167,7 @@ class Separation {
     const std::vector<std::byte> bytes = tensor_bytes(tensor(weight), source_);
     const auto size =
         static_cast<std::size_t>(dtype_bytes(tensor_type(tensor(weight), source_).dtype));
-    return bytes.size() > size &&
+    return bytes.size() >= size &&
            std::memcmp(bytes.data(), bytes.data() + size, bytes.size() - size) == 0;
   }
 
@@ -218,22 +218,24 @@ class Separation {
     return 0;
   }
 
-  std::string free_name(const std::string& weight, const std::string& wanted) const {
+  // `number` is that of the last copy without a name of its own.
+  std::string free_name(const std::string& weight, const std::string& wanted, int& number) const {
     if (!wanted.starts_with('\n') && !taken_.contains(wanted)) return wanted;
     std::string name;
-    for (int k = 2; name.empty() || taken_.contains(name); ++k)
-      name = fmt::format("{}.{}", weight, k);
+    do name = fmt::format("{}.{}", weight, ++number);
+    while (taken_.contains(name));
     return name;
   }
 
   void separate(const std::string& weight, const std::vector<Use>& uses) {
     const Groups groups = groups_of(weight, uses);
     const std::size_t owner = owner_of(weight, groups);
+    int number = 1;
     for (std::size_t k = 0; k < groups.size(); ++k) {
       const auto& [wanted, members] = groups[k];
       std::string name = weight;
       if (k != owner) {
-        name = free_name(weight, wanted);
+        name = free_name(weight, wanted, number);
         add_copy(weight, name);
       } else if (wanted.empty()) {
         continue;

@@ -109,7 +109,7 @@ class Leaves {
       problems_.push_back(fmt::format(
           "input '{}' has elements of {}, it is bound to {}: convert the array to {} first", name,
           dtype_name(dtype), literal.type().str(), dtype_name(dtype)));
-    else if (given.has_shape() && !fits(given, literal.shape()))
+    else if (given.has_shape() && !fits(given, literal.shape(), context_.options.any_batch))
       problems_.push_back(fmt::format("input '{}' has the shape {}, it is bound to {}", name,
                                       dims_text(given), literal.type().str()));
     else if (given.has_shape())

@@ -51,6 +51,7 @@ class Notes {
     constant_weights();
     copies_of_tied_weights();
     merged_copies();
+    computed_values();
     return std::move(lines_);
   }
 
@@ -173,13 +174,32 @@ class Notes {
     std::vector<std::string> found;
     for (const pb::NodeProto& node : graph_.node())
       if (is_one_of(node, {"Identity"}) && node.input_size() == 1 && node.output_size() == 1 &&
-          node.output(0).starts_with("onnx::") && initialisers.contains(node.input(0)))
+          node.output(0).starts_with("onnx::") && read_.contains(node.output(0)) &&
+          initialisers.contains(node.input(0)))
         found.push_back(node.output(0));
     if (!found.empty())
       lines_.push_back(fmt::format(
           "{} were equal to other weights when the file was written, and are trained as "
           "one with these (docs/onnx.md says how to export for training)",
           listed(found)));
+  }
+
+  // The newer exporter writes constants of the network in the same way as what it computed of
+  // weights.
+  void computed_values() {
+    if (model_.producer_name() != "pytorch") return;
+    std::vector<std::string> found;
+    for (const pb::TensorProto& tensor : graph_.initializer()) {
+      const std::optional<DType> dtype = dtype_of(tensor.data_type());
+      if (tensor.name().starts_with("val_") && tensor.dims_size() > 0 && dtype &&
+          is_float(*dtype) && read_.contains(tensor.name()))
+        found.push_back(tensor.name());
+    }
+    if (!found.empty())
+      lines_.push_back(
+          fmt::format("{}: computed by the exporter, of weights or of constants; they are trained "
+                      "(docs/onnx.md says how to export for training)",
+                      listed(found)));
   }
 
   const pb::ModelProto& model_;

@@ -86,11 +86,38 @@ TEST_F(TrainFromOnnx, the_vocabulary_of_a_token_file_is_the_models) {
   const std::string model = token_model(12);
   EXPECT_EQ(
       train_from(model, "tokens:" + file("tokens.bin"), {"--set", "data.sequence=6"}).exit_code, 0);
+  const Outcome longer = train_from(model, "tokens:" + file("tokens.bin"), {"--restart"});
+  EXPECT_EQ(longer.exit_code, 2);
+  EXPECT_THAT(longer.err, HasSubstr("takes 'tokens' i64[batch,6], 6 tokens; data.sequence is 128"));
   put_file(file("tokens.bin"), tokens + little(12, 2) + tokens);
   const Outcome outcome =
       train_from(model, "tokens:" + file("tokens.bin"), {"--set", "data.sequence=6", "--restart"});
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_THAT(outcome.err, HasSubstr("12"));
+}
+
+// Positions have weights of their own, and what the mask hides would count 0.
+TEST_F(TrainFromOnnx, inputs_beside_the_tokens_get_their_usual_values) {
+  const std::string model = exported("bert.onnx", [](std::int64_t batch) {
+    Graph g;
+    const Tensor t = g.input("input_ids", {batch, kLength}, i64),
+                 mask = g.input("attention_mask", {batch, kLength}, i64),
+                 places = g.input("position_ids", {batch, kLength}, i64);
+    const Tensor words = g.parameter("words", {5, 8}, init::normal(0, 0.5)),
+                 rows = g.parameter("rows", {kLength, 8}, init::normal(0, 0.5)),
+                 head = g.parameter("head", {8, 5}, init::normal(0, 0.5));
+    const Tensor seen = unsqueeze(cast(mask, f32), 2);
+    g.output("logits", matmul((take(words, t, 0) + take(rows, places, 0)) * seen, head));
+    return g;
+  });
+  // The class of a position is its place: neither the words nor a hidden position tell it.
+  const data::Array x{.shape = {kItems, kLength}, .values = counted(kItems * kLength, 5)};
+  std::vector<std::int64_t> classes;
+  for (std::int64_t k = 0; k < kItems * kLength; ++k) classes.push_back(k % kLength % 5);
+  const Outcome outcome = train_from(model, npz(x, {.shape = {kItems, kLength}, .values = classes}),
+                                     {"--set", "optimizer.name=adam"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_GT(evaluation().at("accuracy").get<double>(), 0.9);
 }
 
 TEST_F(TrainFromOnnx, tokens_of_arrays_have_a_class_for_each_item_or_position) {

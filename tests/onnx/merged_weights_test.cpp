@@ -145,6 +145,19 @@ TEST(MergedWeights, without_layers_every_norm_has_its_own) {
   EXPECT_NEAR(session.loss(), 1.277734637, 2e-5);
 }
 
+TEST(MergedWeights, statistics_are_found_through_identity) {
+  ModelMaker maker = begin();
+  maker.weight("bn1.running_mean", {3}, {0, 0, 0}).weight("bn1.running_var", {3}, {1, 1, 1});
+  maker.node("Identity", {"bn1.running_mean"}, {"/bn1/Identity_output_0"});
+  maker.node("Identity", {"/bn1/Identity_output_0"}, {"/bn1/Identity_1_output_0"});
+  const Names through{"bn1.weight", "bn1.bias", "/bn1/Identity_1_output_0", "bn1.running_var"};
+  const onnx::Model model = import(finished(maker, {through, kMerged, true}), {.training = true});
+  EXPECT_THAT(names(model.graph, LeafKind::state),
+              UnorderedElementsAre("bn1.running_mean", "bn1.running_var", "bn2.running_mean",
+                                   "bn2.running_var"));
+  expect_trained_as_in_pytorch(model);
+}
+
 TEST(MergedWeights, copied_layers_are_separate_whatever_their_values) {
   const onnx::Model model = import(ModelMaker("clones")
                                        .input("x", {2, 3})
@@ -279,7 +292,8 @@ TEST(TrainingNotes, what_is_not_trained_is_named) {
               ElementsAre(HasSubstr("'head.scale': single numbers are not trained"),
                           HasSubstr("'val_7' is 'head.weight', transposed by the exporter"),
                           HasSubstr("BatchNormalization 'BatchNormalization_y': its running mean "
-                                    "and variance are no f32 weights")));
+                                    "and variance are no f32 weights of the file: they do not "
+                                    "follow the training, and are used instead of the batch's")));
 }
 
 TEST(TrainingNotes, merged_weights_that_cannot_be_told_from_tied_ones_are_named) {
@@ -290,6 +304,36 @@ TEST(TrainingNotes, merged_weights_that_cannot_be_told_from_tied_ones_are_named)
   maker.node("MatMul", {"a", "onnx::MatMul_6"}, {"y"});
   EXPECT_THAT(warnings(maker.made({"y"})),
               ElementsAre(HasSubstr("'onnx::MatMul_6' were equal to other weights")));
+  // Zeros that are biases belong to one layer each.
+  ModelMaker biased("biased");
+  biased.input("x", {2, 3}).weight("fc.weight", {3, 3}, counted_weights(3));
+  biased.weight("fc.bias", {3}, {0, 0, 0}).node("Identity", {"fc.bias"}, {"onnx::Gemm_6"});
+  biased.node("Gemm", {"x", "fc.weight", "fc.bias"}, {"a"});
+  biased.node("Gemm", {"a", "fc.weight", "onnx::Gemm_6"}, {"y"});
+  const onnx::Model model = import(biased.made({"y"}), {.training = true});
+  EXPECT_THAT(model.warnings, IsEmpty());
+  EXPECT_THAT(model.weights.names(), ElementsAre("fc.bias", "fc.bias.2", "fc.weight"));
+}
+
+TEST(TrainingNotes, values_that_the_exporter_computed_are_named) {
+  ModelMaker maker("computed");
+  maker.input("x", {2, 3}).weight("val_3", {3}).node("Mul", {"x", "val_3"}, {"y"});
+  ::onnx::ModelProto model = maker.made({"y"});
+  EXPECT_THAT(warnings(model), IsEmpty());
+  model.set_producer_name("pytorch");
+  EXPECT_THAT(warnings(model), ElementsAre(HasSubstr("'val_3': computed by the exporter")));
+}
+
+TEST(MergedWeights, norms_of_one_channel_are_separate_too) {
+  ModelMaker maker("single");
+  maker.input("x", {4, 1}).weight("a.weight", {1}, {1}).weight("a.bias", {1}, {0});
+  maker.node("BatchNormalization", {"x", "a.weight", "a.bias", "a.bias", "a.weight"}, {"h"});
+  maker.in_layer("a");
+  maker.node("BatchNormalization", {"h", "a.weight", "a.bias", "a.bias", "a.weight"}, {"y"});
+  maker.in_layer("b");
+  EXPECT_THAT(import(maker.made({"y"})).weights.names(),
+              ElementsAre("a.bias", "a.running_mean", "a.running_var", "a.weight", "b.bias",
+                          "b.running_mean", "b.running_var", "b.weight"));
 }
 
 TEST(TrainingNotes, weights_in_constant_nodes_are_named) {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <optional>
 
 #include "base/log.h"
 #include "ir/graph_data.h"
@@ -15,12 +17,53 @@ namespace pantala::run {
 
 namespace {
 
+// Inputs that models of text have beside the tokens [batch, sequence], and what they are for a text
+// that fills its row.
+struct Companion {
+  std::string_view name;
+  std::int64_t (*value)(std::int64_t position);
+};
+constexpr Companion kCompanions[] = {
+    {"attention_mask", [](std::int64_t) { return std::int64_t{1}; }},
+    {"token_type_ids", [](std::int64_t) { return std::int64_t{0}; }},
+    {"position_ids", [](std::int64_t position) { return position; }},
+};
+const Companion* companion_of(const onnx::Summary::Value& input) {
+  const auto found = std::find_if(std::begin(kCompanions), std::end(kCompanions),
+                                  [&](const Companion& row) { return row.name == input.name; });
+  return found != std::end(kCompanions) && input.axes && input.axes->size() == 2 ? &*found
+                                                                                 : nullptr;
+}
+
+// The values of these inputs for such items.
+std::map<std::string, Literal> companions(const onnx::Summary& summary, const Shape& tokens) {
+  std::map<std::string, Literal> values;
+  for (const onnx::Summary::Value& input : summary.inputs) {
+    const Companion* companion = companion_of(input);
+    const std::optional<DType> dtype = parse_dtype(input.dtype);
+    if (companion == nullptr || !dtype || tokens.rank() != 2) continue;
+    Literal value({*dtype, tokens});
+    for (std::int64_t k = 0; k < value.numel(); ++k) {
+      const auto at = static_cast<std::size_t>(k);
+      const std::int64_t number = companion->value(k % tokens[1]);
+      if (value.is_float())
+        value.f()[at] = static_cast<double>(number);
+      else
+        value.i()[at] = number;
+    }
+    values.emplace(input.name, std::move(value));
+  }
+  return values;
+}
+
 // The one input that takes a batch of items.
-onnx::Summary::Value items_input(const RunConfig& config) {
-  const onnx::Summary summary = onnx::summarize(config.model.from);
+onnx::Summary::Value items_input(const RunConfig& config, onnx::Summary summary) {
+  std::erase_if(summary.inputs, companion_of);
   if (summary.inputs.size() != 1)
-    throw TypeError(fmt::format("model.from: {} has {} inputs; one that takes the items is needed",
-                                config.model.from, summary.inputs.size()));
+    throw TypeError(fmt::format(
+        "model.from: {} has {} inputs; one that takes the items is needed (attention_mask, "
+        "token_type_ids and position_ids beside it get their usual values)",
+        config.model.from, summary.inputs.size()));
   const onnx::Summary::Value& input = summary.inputs[0];
   if (!input.axes || input.axes->empty())
     throw TypeError(
@@ -31,15 +74,20 @@ onnx::Summary::Value items_input(const RunConfig& config) {
         fmt::format("model.from: the input of {} must not be called 'labels'", config.model.from));
   return input;
 }
+onnx::Summary::Value items_input(const RunConfig& config) {
+  return items_input(config, onnx::summarize(config.model.from));
+}
 
 onnx::Model read(const RunConfig& config, const std::vector<std::int64_t>& item, std::int64_t batch,
                  Phase phase) {
-  std::vector<std::int64_t> sizes = {batch};
-  sizes.insert(sizes.end(), item.begin(), item.end());
-  return onnx::import_model(config.model.from, {.shapes = {{items_input(config).name, sizes}},
-                                                .any_batch = true,
-                                                .training = phase == Phase::training,
-                                                .evaluation = phase == Phase::evaluation});
+  const onnx::Summary summary = onnx::summarize(config.model.from);
+  const Shape sizes = Shape(item).insert(0, batch);
+  return onnx::import_model(config.model.from,
+                            {.shapes = {{items_input(config, summary).name, sizes}},
+                             .any_batch = true,
+                             .bind = companions(summary, sizes),
+                             .training = phase == Phase::training,
+                             .evaluation = phase == Phase::evaluation});
 }
 
 bool takes_integers(const RunConfig& config) {
@@ -146,6 +194,11 @@ Shape file_model_positions(const RunConfig& config, const Shape& item, const Sha
 std::int64_t file_model_tokens(const RunConfig& config) {
   const onnx::Summary::Value input = items_input(config);
   if (!takes_integers(config) || input.axes->size() != 2) return 0;
+  const std::int64_t length = input.axes->at(1).size;
+  if (length >= 0 && length != config.data.sequence)
+    throw TypeError(fmt::format("model.from: {} takes '{}' {}, {} tokens; data.sequence is {}",
+                                config.model.from, input.name, input.str(), length,
+                                config.data.sequence));
   const std::vector<ClassLayout> layouts = class_layouts(
       learnt_shape(config, file_model_item(config, {config.data.sequence})), config.batch_size);
   return layouts.empty() || layouts[0].positions.rank() == 0 ? 0 : layouts[0].classes;
