@@ -36,9 +36,7 @@ class ScratchFolder {
       throw IoError(fmt::format("{}: a temporary folder cannot be made", name));
     path_ = name;
   }
-  ~ScratchFolder() {
-    io::remove_tree(path_);
-  }
+  ~ScratchFolder() { io::remove_tree(path_); }
   ScratchFolder(const ScratchFolder&) = delete;
   ScratchFolder& operator=(const ScratchFolder&) = delete;
   const fs::path& path() const { return path_; }

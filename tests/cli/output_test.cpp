@@ -78,6 +78,9 @@ TEST_F(Output, a_reader_who_goes_does_not_end_a_run) {
 
 // A model that is too large for the limit of the process.
 TEST_F(Output, memory_that_is_not_to_be_had_is_an_error_that_says_how_much_for_what) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer takes more address space than any limit of this test";
+#endif
   EXPECT_EQ(shell(train("wide", {"--progress", "none", "--set", "model.hidden=[200000,10000]"}),
                   "2>err.txt", "ulimit -v 2000000;"),
             2);
