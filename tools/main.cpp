@@ -7,10 +7,18 @@
 #include "tools/memory.h"
 #include "tools/process.h"
 
+namespace {
+
+// Without so much there is no going on, and no way back either.
+constexpr std::size_t kLittle = std::size_t{1} << 20;
+
+}  // namespace
+
 // The standard's own, but that the size that could not be had is noted for the message.
 void* operator new(std::size_t bytes) {
   if (void* const memory = std::malloc(std::max<std::size_t>(bytes, 1))) return memory;
   pantala::tools::note_refused_memory(bytes);
+  if (bytes <= kLittle) pantala::tools::end_without_memory();
   throw std::bad_alloc();
 }
 void operator delete(void* memory) noexcept { std::free(memory); }
@@ -18,5 +26,6 @@ void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 int main(int argc, char** argv) {
   pantala::tools::open_standard_descriptors();
+  std::set_new_handler(pantala::tools::end_without_memory);  // LLVM's own ways to memory ask for it
   return pantala::tools::run_command(argc, argv);
 }

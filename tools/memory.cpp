@@ -1,11 +1,14 @@
 #include "tools/memory.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <mutex>
 #include <string_view>
 
 #include "base/activity.h"
+#include "tools/command.h"
 
 namespace pantala::tools {
 
@@ -31,8 +34,18 @@ void note_refused_memory(std::size_t bytes) noexcept {
 }
 
 std::string refused_memory_text() {
+  std::array<char, 1024> space{};
   const std::lock_guard lock(refused.mutex);
-  return no_memory_text(refused.bytes, {refused.activity.data(), refused.length});
+  return std::string(
+      no_memory_text(space, refused.bytes, {refused.activity.data(), refused.length}));
+}
+
+void end_without_memory() {
+  std::array<char, 1024> space{};
+  const std::string_view text = no_memory_text(space, refused.bytes, Activity::current());
+  for (const std::string_view part : {std::string_view("pantala: "), text, std::string_view("\n")})
+    static_cast<void>(!::write(STDERR_FILENO, part.data(), part.size()));
+  ::_exit(kExitUsage);
 }
 
 }  // namespace pantala::tools

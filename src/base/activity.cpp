@@ -1,11 +1,13 @@
 #include "base/activity.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
-#include <cstdio>
+#include <charconv>
 #include <optional>
 #include <utility>
 
@@ -15,14 +17,16 @@ namespace {
 
 std::atomic<const Activity*> innermost = nullptr;
 
-// The address space that the process has taken.
+// The address space that the process has taken. Memory is not asked for.
 std::optional<std::uint64_t> taken_bytes() {
-  std::FILE* file = std::fopen("/proc/self/statm", "r");
-  if (!file) return {};
-  unsigned long long pages = 0;
-  const bool read = std::fscanf(file, "%llu", &pages) == 1;
-  std::fclose(file);
-  if (!read) return {};
+  const int file = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return {};
+  std::array<char, 64> text{};
+  const ssize_t length = ::read(file, text.data(), text.size());
+  ::close(file);
+  std::uint64_t pages = 0;
+  if (length <= 0 || std::from_chars(text.data(), text.data() + length, pages).ec != std::errc())
+    return {};
   return pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
@@ -45,18 +49,30 @@ std::string_view Activity::current() noexcept {
   return activity ? std::string_view(activity->text_) : std::string_view();
 }
 
-std::string no_memory_text(std::uint64_t bytes, std::string_view activity) {
+std::string_view no_memory_text(std::span<char> space, std::uint64_t bytes,
+                                std::string_view activity) {
   constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
-  std::string text = bytes > 0 ? fmt::format("there is no memory for {} bytes more", bytes)
-                               : "there is not enough memory";
-  if (!activity.empty()) text += fmt::format(" while {}", activity);
+  char* end = space.data();
+  const auto left = [&] { return static_cast<std::size_t>(space.data() + space.size() - end); };
+  const auto move_to = [&](const fmt::format_to_n_result<char*>& written) { end = written.out; };
+  if (bytes > 0)
+    move_to(fmt::format_to_n(end, left(), "there is no memory for {} bytes more", bytes));
+  else
+    move_to(fmt::format_to_n(end, left(), "there is not enough memory"));
+  if (!activity.empty()) move_to(fmt::format_to_n(end, left(), " while {}", activity));
   const std::optional<std::uint64_t> taken = taken_bytes(), limit = limit_bytes();
   if (taken && limit)
-    text += fmt::format("; the process has {} MiB of the {} MiB that it may have (ulimit -v)",
-                        *taken / kMiB, *limit / kMiB);
+    move_to(fmt::format_to_n(end, left(),
+                             "; the process has {} MiB of the {} MiB that it may have (ulimit -v)",
+                             *taken / kMiB, *limit / kMiB));
   else if (taken)
-    text += fmt::format("; the process has {} MiB", *taken / kMiB);
-  return text;
+    move_to(fmt::format_to_n(end, left(), "; the process has {} MiB", *taken / kMiB));
+  return {space.data(), end};
+}
+
+std::string no_memory_text(std::uint64_t bytes) {
+  std::array<char, 1024> space{};
+  return std::string(no_memory_text(space, bytes, Activity::current()));
 }
 
 }  // namespace pantala

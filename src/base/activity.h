@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -26,7 +27,11 @@ class Activity {
 };
 
 // "there is no memory for 4096 bytes more while reading the data csv:points.csv; the process has
-// 190 MB of the 200 MB that it may have (ulimit -v)". `bytes` 0: not known.
-std::string no_memory_text(std::uint64_t bytes, std::string_view activity);
+// 190 MiB of the 200 MiB that it may have (ulimit -v)", cut to the space, which is all the memory
+// that it takes. `bytes` 0: not known.
+std::string_view no_memory_text(std::span<char> space, std::uint64_t bytes,
+                                std::string_view activity);
+// The same of what is being done now.
+std::string no_memory_text(std::uint64_t bytes);
 
 }  // namespace pantala

@@ -45,8 +45,7 @@ HostBlock::HostBlock(std::int64_t bytes, bool sentinels) : bytes_(bytes), sentin
 void HostBlock::map(std::size_t bytes) {
   const std::size_t whole = round_up(bytes, kPage);
   void* memory = mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED)
-    throw DeviceError(no_memory_text(static_cast<std::uint64_t>(bytes_), Activity::current()));
+  if (memory == MAP_FAILED) throw DeviceError(no_memory_text(static_cast<std::uint64_t>(bytes_)));
   mapped_ = memory;
   mapped_bytes_ = whole;
 }

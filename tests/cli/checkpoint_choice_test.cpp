@@ -71,8 +71,9 @@ TEST_F(CheckpointChoice, after_early_stopping_is_that_of_the_best_epoch_in_every
   };
   EXPECT_THAT(output({"export", file("run"), "--out", file("model.onnx")}),
               HasSubstr("step-000000027 (the weights of epoch 1); read again"));
-  EXPECT_TRUE(bytes("model.onnx") == exported("best"));
-  EXPECT_FALSE(bytes("model.onnx") == exported("last"));
+  const std::string as_reported = bytes("model.onnx");
+  EXPECT_TRUE(as_reported == exported("best"));
+  EXPECT_FALSE(as_reported == exported("last"));
 }
 
 TEST_F(CheckpointChoice, of_generate_is_that_of_the_others) {

@@ -13,8 +13,6 @@ namespace pantala::tests {
 namespace {
 
 using testing::ContainsRegex;
-using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::StartsWith;
 
 class Output : public TrainingTest {
@@ -40,7 +38,7 @@ class Output : public TrainingTest {
 };
 
 TEST_F(Output, descriptors_that_are_closed_get_no_text_of_the_run_into_its_files) {
-  const std::vector<std::string> closed = {"2>&-", ">&- 2>&-", "<&- >&- 2>&-"};
+  const std::vector<std::string> closed = {">out.txt 2>&-", ">&- 2>&-", "<&- >&- 2>&-"};
   for (std::size_t k = 0; k < closed.size(); ++k) {
     const std::string run = "run" + std::to_string(k);
     EXPECT_EQ(shell(train(run, {"--progress", "plain"}), closed[k]), 0) << closed[k];
@@ -76,6 +74,21 @@ TEST_F(Output, a_full_stdout_is_an_error_that_says_so) {
 TEST_F(Output, a_reader_who_goes_does_not_end_a_run) {
   shell(train("run", {"--progress", "plain"}), "2>&1 >out.txt | true");  // the code is that of true
   expect_whole("run");
+}
+
+// A model that is too large for the limit of the process.
+TEST_F(Output, memory_that_is_not_to_be_had_is_an_error_that_says_how_much_for_what) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer takes more address space than any limit of this test";
+#endif
+  EXPECT_EQ(shell(train("wide", {"--progress", "none", "--set", "model.hidden=[200000,10000]"}),
+                  "2>err.txt", "ulimit -v 2000000;"),
+            2);
+  EXPECT_THAT(
+      errors(),
+      ContainsRegex("^pantala: there is no memory for [0-9]{10,} bytes more while compiling "
+                    "mlp for batches of 16; the process has [0-9]+ MiB of the 1953 MiB that "
+                    "it may have \\(ulimit -v\\)\n$"));
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ class RunStoppedAtAChange : public TrainingTest {
   run::RunConfig config(const std::string& out) const {
     return run::read_config(
         "", {"model.name=mlp", "model.hidden=[4]", "data.source=" + points(), "data.validation=0.2",
-             "batch_size=60", "epochs=3", "threads=1", "data.threads=0", "ema.decay=0.5",
+             "batch_size=60", "epochs=2", "threads=1", "data.threads=0", "ema.decay=0.5",
              "optimizer.lr=0.05", "early_stopping.patience=5", "checkpoint.every_steps=2",
              "checkpoint.keep=1", "output.folder=" + file(out), "output.log_interval=1",
              "output.progress=none"});
@@ -95,11 +95,14 @@ class RunStoppedAtAChange : public TrainingTest {
   int run_here(const std::string& out, const Watcher& watcher) const {
     const logging::Capture quiet(logging::Level::error, [](logging::Level, std::string_view) {});
     std::optional<io::WatchedChanges> watched;
-    int number = 0;
+    int number = 0, writes = 0;
     const std::string folder = file(out);
     if (watcher)
       watched.emplace([&](io::Change change, const fs::path& path) {
-        return path.string().starts_with(folder) ? watcher(++number, change) : 0;
+        if (!path.string().starts_with(folder)) return 0;
+        // Of the many writes of a file of tensors the first two tell as much as all of them.
+        writes = change == io::Change::write ? writes + 1 : 0;
+        return writes > 2 ? 0 : watcher(++number, change);
       });
     try {
       run::run_training(config(out), {.surroundings = {.plan_cache = file("plans")}});
