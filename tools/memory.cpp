@@ -7,7 +7,7 @@
 #include <mutex>
 #include <string_view>
 
-#include "base/activity.h"
+#include "base/doing.h"
 #include "tools/command.h"
 
 namespace pantala::tools {
@@ -27,7 +27,7 @@ constinit Refused refused;
 
 void note_refused_memory(std::size_t bytes) noexcept {
   const std::lock_guard lock(refused.mutex);
-  const std::string_view activity = Activity::current();
+  const std::string_view activity = Doing::current();
   refused.bytes = bytes;
   refused.length = std::min(activity.size(), refused.activity.size());
   std::copy_n(activity.data(), refused.length, refused.activity.data());
@@ -42,7 +42,7 @@ std::string refused_memory_text() {
 
 void end_without_memory() {
   std::array<char, 1024> space{};
-  const std::string_view text = no_memory_text(space, refused.bytes, Activity::current());
+  const std::string_view text = no_memory_text(space, refused.bytes, Doing::current());
   for (const std::string_view part : {std::string_view("pantala: "), text, std::string_view("\n")})
     static_cast<void>(!::write(STDERR_FILENO, part.data(), part.size()));
   ::_exit(kExitUsage);

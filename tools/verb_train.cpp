@@ -67,16 +67,22 @@ void tell(const run::RunConfig& config, const std::string& who, const std::strin
     print_error("{}: {}\n", who, text);
 }
 
-// What is saved, and how to go on after an interruption: a second --restart would begin anew.
+// How to go on after an interruption: a second --restart would begin anew.
+std::string_view way_on(const TrainOptions& options) {
+  return options.restart ? "the same command without --restart goes on from there"
+                         : "the same command goes on from there";
+}
+
+// What is saved, and how to go on.
 std::string interruption(const run::RunConfig& config, const TrainOptions& options,
                          const run::RunOutcome& outcome) {
   if (outcome.end == run::RunOutcome::End::not_begun)
     return fmt::format(
         "nothing has been trained yet, and what was in {} is as it was; the same command {}",
         config.output.folder, options.restart ? "begins anew" : "begins, or goes on, there");
-  return fmt::format("saved after {} in {}; the same command {}goes on from there",
+  return fmt::format("saved after {} in {}; {}",
                      counted(static_cast<std::size_t>(outcome.steps), "update"),
-                     config.output.folder, options.restart ? "without --restart " : "");
+                     config.output.folder, way_on(options));
 }
 
 int train(const run::RunConfig& config, const TrainOptions& options) {

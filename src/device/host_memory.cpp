@@ -7,7 +7,7 @@
 #include <cstring>
 #include <utility>
 
-#include "base/activity.h"
+#include "base/doing.h"
 #include "pantala/error.h"
 
 namespace pantala::device {

@@ -84,8 +84,8 @@ void load_file(const RunConfig& config, Session& session) {
   const Weights weights = Weights::open(config.model.weights);
   LoadWeightsOptions options;
   options.prefixes = prefixes(config.model.prefix);
-  options.skip = split_patterns(config.model.fresh);
-  const std::vector<std::string> unused = split_patterns(config.model.unused);
+  options.skip = comma_parts(config.model.fresh);
+  const std::vector<std::string> unused = comma_parts(config.model.unused);
   check_patterns("model.unused", unused, weights.names(), weights.source());
   options.ignore.insert(options.ignore.end(), unused.begin(), unused.end());
   check_fresh(weights, options, names_of(session));

@@ -14,7 +14,7 @@ namespace {
 
 // Who gave the group of this number.
 std::string key_of(const RunConfig& config, std::size_t group) {
-  const std::size_t frozen = split_patterns(config.model.freeze).size();
+  const std::size_t frozen = comma_parts(config.model.freeze).size();
   return group < frozen ? "model.freeze" : fmt::format("groups.{}.pattern", group - frozen);
 }
 
@@ -33,7 +33,7 @@ std::vector<std::size_t> places(const std::vector<optim::ParameterGroup>& groups
 
 std::vector<optim::ParameterGroup> parameter_groups(const RunConfig& config) {
   std::vector<optim::ParameterGroup> groups;
-  for (const std::string& pattern : split_patterns(config.model.freeze))
+  for (const std::string& pattern : comma_parts(config.model.freeze))
     groups.push_back({.pattern = pattern, .frozen = true});
   groups.insert(groups.end(), config.groups.begin(), config.groups.end());
   return groups;

@@ -5,21 +5,10 @@
 
 #include <algorithm>
 #include <set>
-#include <sstream>
 
 #include "base/text.h"
 
 namespace pantala::run {
-
-std::vector<std::string> split_patterns(const std::string& text) {
-  std::vector<std::string> list;
-  std::istringstream words(text);
-  for (std::string word; std::getline(words, word, ',');) {
-    std::erase(word, ' ');
-    if (!word.empty()) list.push_back(word);
-  }
-  return list;
-}
 
 std::string join_patterns(std::span<const std::string> patterns) {
   return fmt::format("{}", fmt::join(patterns, ","));

@@ -144,7 +144,7 @@ std::optional<BestEpoch> best_epoch(const RunConfig& config, const TrainHistory&
     const double value = evaluation->value(metric);
     if (std::isnan(value)) continue;
     const bool better =
-        !best || (larger_is_better(metric) ? value > best->value : value < best->value);
+        !best || (metrics::larger_is_better(metric) ? value > best->value : value < best->value);
     if (better) best = {.epoch = epoch, .steps = steps, .metric = metric, .value = value};
   }
   return best;

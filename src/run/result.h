@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "io/json.h"
+#include "pantala/metrics.h"
 #include "pantala/trainer.h"
 #include "run/core/config.h"
 #include "run/core/data_facts.h"

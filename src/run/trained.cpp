@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "base/activity.h"
+#include "base/doing.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "io/json.h"
@@ -136,7 +136,7 @@ std::string checkpoint_help() {
 }
 
 Trained open_trained(const RunFolder& folder, const OpenOptions& options) {
-  const Activity activity(fmt::format("loading the model of {}", folder.root().string()));
+  const Doing doing(fmt::format("loading the model of {}", folder.root().string()));
   RunConfig config = folder.config();
   if (options.threads > 0) config.threads = options.threads;
   DataFacts facts = read_facts(folder.data_file());

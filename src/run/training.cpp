@@ -7,7 +7,7 @@
 #include <optional>
 #include <system_error>
 
-#include "base/activity.h"
+#include "base/doing.h"
 #include "base/log.h"
 #include "io/file.h"
 #include "io/file_changes.h"
@@ -111,7 +111,7 @@ RecordingOptions recording_options(const RunConfig& config, const Surroundings& 
 }
 
 RunData read_data(const RunConfig& config) {
-  const Activity activity(fmt::format("reading the data {}", config.data.source));
+  const Doing doing(fmt::format("reading the data {}", config.data.source));
   return open_run_data(config);
 }
 
@@ -138,7 +138,7 @@ class TrainingRun {
     if (options_.stop && options_.stop()) return {.end = RunOutcome::End::not_begun};
     std::optional<Trainer> trainer;
     try {
-      const Activity activity(compiling_text());
+      const Doing doing(compiling_text());
       trainer.emplace(make_trainer(config_, shape_, length_.total_steps,
                                    options_.surroundings.plan_cache, options_.stop));
     } catch (const CancelledError&) { return {.end = RunOutcome::End::not_begun}; }
@@ -153,7 +153,7 @@ class TrainingRun {
 
  private:
   RunOutcome train(Trainer& trainer, const FolderLock& lock) {
-    const Activity activity("training " + model_title(config_));
+    const Doing doing("training " + model_title(config_));
     const FitResult fit = this->fit(trainer, lock);
     recording_.finish();
     if (fit.end != FitEnd::interrupted) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/text.h"
 #include "pantala/error.h"
 #include "run/core/patterns.h"
 
@@ -79,8 +80,8 @@ std::string read_patterns(const Given& given) {
   else if (const auto* numbers = given.as<std::vector<double>>(); numbers && numbers->empty())
     return "";
   else
-    list = split_patterns(given.must_be<std::string>());
-  return join_patterns(split_patterns(join_patterns(list)));
+    list = comma_parts(given.must_be<std::string>());
+  return join_patterns(comma_parts(join_patterns(list)));
 }
 
 }  // namespace pantala::run

@@ -8,8 +8,7 @@
 
 namespace pantala::run {
 
-// The patterns of a text, which has commas between them.
-std::vector<std::string> split_patterns(const std::string& text);
+// As one text, which comma_parts() takes apart.
 std::string join_patterns(std::span<const std::string> patterns);
 
 bool matches_any(std::span<const std::string> patterns, std::string_view name);

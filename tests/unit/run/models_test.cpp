@@ -41,7 +41,7 @@ TEST(Models, rows_hand_back_the_tensors_of_their_graphs) {
     }
     if (row.positions) {
       const TrainableGraph one = row.make(config, shape, 1, Phase::training);
-      EXPECT_EQ(row.positions(config, c.item), one.labels.numel()) << c.name;
+      EXPECT_EQ(row.positions(config, c.item, {}).numel(), one.labels.numel()) << c.name;
     }
   }
 }

@@ -11,19 +11,19 @@
 namespace pantala {
 
 // In force as long as it lives: "reading the data csv:points.csv". Made by one thread at a time.
-class Activity {
+class Doing {
  public:
-  explicit Activity(std::string text);
-  ~Activity();
-  Activity(const Activity&) = delete;
-  Activity& operator=(const Activity&) = delete;
+  explicit Doing(std::string text);
+  ~Doing();
+  Doing(const Doing&) = delete;
+  Doing& operator=(const Doing&) = delete;
 
   // "" if there is none.
   static std::string_view current() noexcept;
 
  private:
   std::string text_;
-  const Activity* outer_;
+  const Doing* outer_;
 };
 
 // "there is no memory for 4096 bytes more while reading the data csv:points.csv; the process has

@@ -1,4 +1,4 @@
-#include "base/activity.h"
+#include "base/doing.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ namespace pantala {
 
 namespace {
 
-std::atomic<const Activity*> innermost = nullptr;
+std::atomic<const Doing*> innermost = nullptr;
 
 // The address space that the process has taken. Memory is not asked for.
 std::optional<std::uint64_t> taken_bytes() {
@@ -38,14 +38,12 @@ std::optional<std::uint64_t> limit_bytes() {
 
 }  // namespace
 
-Activity::Activity(std::string text) : text_(std::move(text)), outer_(innermost) {
-  innermost = this;
-}
+Doing::Doing(std::string text) : text_(std::move(text)), outer_(innermost) { innermost = this; }
 
-Activity::~Activity() { innermost = outer_; }
+Doing::~Doing() { innermost = outer_; }
 
-std::string_view Activity::current() noexcept {
-  const Activity* const activity = innermost;
+std::string_view Doing::current() noexcept {
+  const Doing* const activity = innermost;
   return activity ? std::string_view(activity->text_) : std::string_view();
 }
 
@@ -72,7 +70,7 @@ std::string_view no_memory_text(std::span<char> space, std::uint64_t bytes,
 
 std::string no_memory_text(std::uint64_t bytes) {
   std::array<char, 1024> space{};
-  return std::string(no_memory_text(space, bytes, Activity::current()));
+  return std::string(no_memory_text(space, bytes, Doing::current()));
 }
 
 }  // namespace pantala
