@@ -69,7 +69,8 @@ const BadConfig kBadConfigs[] = {
     {"[optimizer.options]\nlr = 3\n",
      "run.toml:2:1: unknown key 'optimizer.options.lr'; did you mean 'optimizer.lr'?"},
     {"whatever = 1\n", "run.toml:1:1: unknown key 'whatever'"},
-    {"[model]\nfrozen = \"conv1.*\"\n", "run.toml:2:1: unknown key 'model.frozen'"},
+    {"[model]\nfrozen = \"conv1.*\"\n",
+     "run.toml:2:1: unknown key 'model.frozen'; did you mean 'groups.N.frozen'?"},
     // --- keys of another source
     {"[data]\nsource = \"npz:a.npz\"\nlabel = \"kind\"\n",
      "run.toml:3:1: data.label is of csv:FILE, but data.source is npz:a.npz"},

@@ -124,9 +124,8 @@ TEST_F(SessionErrors, building) {
             "build_inference_session: the graph has no output; name one with output()");
   EXPECT_EQ(message_of<TypeError>(
                 [] { build_inference_session(make_graph(), {.optimizer = optim::sgd()}); }),
-            "build_inference_session: optimizer, accumulation_steps, split_update and "
-            "observe_gradients are "
-            "options of training");
+            "build_inference_session: optimizer, accumulation_steps, normalize, split_update and "
+            "observe_gradients are options of training");
   EXPECT_EQ(
       message_of<TypeError>([] { build_inference_session(make_graph(), {}, {.threads = -1}); }),
       "session: threads must be 0 (as compiled) or more, got -1");

@@ -8,8 +8,8 @@
 
 #include "compiler/pipeline.h"
 #include "device/device.h"
-#include "ir/graph_data.h"
 #include "ir/bytes.h"
+#include "ir/graph_data.h"
 #include "pantala/error.h"
 #include "pantala/init.h"
 

@@ -132,7 +132,7 @@ TEST(HostPart, integers_wrap_and_casts_follow_the_interpreter) {
   const Tensor flag = cast(half, boolean);
   const Tensor total = add_n({cast(half, f64), cast(flag, f64), g.constant(0.25, {}, f64)});
   HostPart program(g, {.uniforms = {{next.id(), i32}, {half.id(), i64}, {total.id(), f64}},
-                          .updates = {{"count", next.id()}}});
+                       .updates = {{"count", next.id()}}});
   std::vector<Number> values = first_values(g, program);
   std::vector<std::int64_t> slots(3);
   program.evaluate(values, slots);
