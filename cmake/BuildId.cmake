@@ -1,7 +1,19 @@
 # The build id of the plan cache: plans made by other sources than these must not be used. It is the version and a
-# hash of all files that can change what the compiler makes, taken when the project is built.
+# hash of all files that can change what the compiler makes, taken when the project is built: those of the module `compiler` and of all
+# that it depends on. The modules stand bottom up, so one walk from the top finds them (tests/tree/build_id_test.cpp holds that).
+get_property(modules GLOBAL PROPERTY PANTALA_MODULES)
+list(REVERSE modules)
+set(build_id_modules compiler)
+foreach(module ${modules})  # name|public headers|dependencies|face|uses
+  string(REGEX MATCH "^([^|]*)[|][^|]*[|]([^|]*)[|][^|]*[|]([^|]*)$" _ "${module}")
+  if(CMAKE_MATCH_1 IN_LIST build_id_modules)
+    string(REPLACE " " ";" below "${CMAKE_MATCH_2} ${CMAKE_MATCH_3}")
+    list(APPEND build_id_modules ${below})
+  endif()
+endforeach()
+list(REMOVE_DUPLICATES build_id_modules)
 set(build_id_sources)
-foreach(module base ir ops grad kir codegen plan schedule optim compiler)
+foreach(module ${build_id_modules})
   file(GLOB_RECURSE files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${module}/*.cpp ${CMAKE_SOURCE_DIR}/src/${module}/*.h)
   list(APPEND build_id_sources ${files})
 endforeach()
