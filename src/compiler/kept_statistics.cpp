@@ -78,10 +78,7 @@ LossGraph keep_statistics(const LossGraph& given, const TrainingStepOptions& opt
   ir::Rewriter rewriter(source, result.graph.data(), rule);
   rewriter.copy_all();
   rewriter.write_outputs();
-  for (const auto& [leaf, value] : source.updates)
-    if (!kept.contains(leaf))
-      result.graph.data()->updates.emplace_back(rewriter.at({leaf, 0}).id().node,
-                                                rewriter.at(value).id());
+  rewriter.write_updates([&](std::uint32_t leaf) { return !kept.contains(leaf); });
   result.loss = rewriter.at(given.loss).id();
   return result;
 }

@@ -91,10 +91,10 @@ void Graph::output(std::string_view name, const Tensor& value, Where where) {
   const ir::Provenance at = ir::provenance(where);
   check_owner(*data_, value, "output", at);
   if (name.empty()) ir::throw_type_error("output", at, "a name cannot be empty");
-  for (const auto& [other, id] : data_->outputs)
+  for (const auto& [other, id] : data_->outputs())
     if (other == name)
       ir::throw_type_error("output", at, fmt::format("the name '{}' is used twice", name));
-  data_->outputs.emplace_back(std::string(name), value.id());
+  data_->add_output(std::string(name), value.id());
 }
 
 void Graph::update(const Tensor& leaf, const Tensor& value, Where where) {
@@ -113,11 +113,11 @@ void Graph::update(const Tensor& leaf, const Tensor& value, Where where) {
         "update", at,
         fmt::format("'{}' is {}, its new value is {}", data_->leaf_name(leaf.id().node),
                     leaf.type().str(), value.type().str()));
-  for (const auto& [other, id] : data_->updates)
+  for (const auto& [other, id] : data_->updates())
     if (other == leaf.id().node)
       ir::throw_type_error("update", at,
                            fmt::format("'{}' is updated twice", data_->leaf_name(other)));
-  data_->updates.emplace_back(leaf.id().node, value.id());
+  data_->add_update(leaf.id().node, value.id());
 }
 
 std::size_t Graph::size() const { return data_->nodes().size(); }
@@ -151,7 +151,7 @@ Tensor Graph::leaf(std::string_view name) const {
 
 Tensor Graph::output(std::string_view name) const {
   std::vector<std::string> names;
-  for (const auto& [other, id] : data_->outputs) {
+  for (const auto& [other, id] : data_->outputs()) {
     if (other == name) return data_->tensor(id);
     names.push_back(other);
   }
@@ -161,13 +161,13 @@ Tensor Graph::output(std::string_view name) const {
 
 std::vector<std::pair<std::string, Tensor>> Graph::outputs() const {
   std::vector<std::pair<std::string, Tensor>> result;
-  for (const auto& [name, id] : data_->outputs) result.emplace_back(name, data_->tensor(id));
+  for (const auto& [name, id] : data_->outputs()) result.emplace_back(name, data_->tensor(id));
   return result;
 }
 
 std::vector<std::pair<Tensor, Tensor>> Graph::updates() const {
   std::vector<std::pair<Tensor, Tensor>> result;
-  for (const auto& [leaf, id] : data_->updates)
+  for (const auto& [leaf, id] : data_->updates())
     result.emplace_back(data_->tensor({leaf, 0}), data_->tensor(id));
   return result;
 }
@@ -190,7 +190,7 @@ Graph Graph::with_outputs(const std::vector<std::pair<std::string, Tensor>>& out
   return Graph(*this).with_outputs(outputs);
 }
 Graph Graph::with_outputs(const std::vector<std::pair<std::string, Tensor>>& outputs) && {
-  data_->outputs.clear();
+  data_->clear_outputs();
   for (const auto& [name, value] : outputs) {
     if (value.valid() && !has(value))
       throw TypeError(fmt::format("the output '{}' is not a value of this graph", name));
@@ -201,7 +201,7 @@ Graph Graph::with_outputs(const std::vector<std::pair<std::string, Tensor>>& out
 
 Graph Graph::without_updates() const& { return Graph(*this).without_updates(); }
 Graph Graph::without_updates() && {
-  data_->updates.clear();
+  data_->clear_updates();
   return std::move(*this);
 }
 

@@ -44,8 +44,8 @@ std::uint64_t hash_node(const Node& node) {
 
 std::shared_ptr<GraphData> GraphData::clone() const {
   auto copy = std::make_shared<GraphData>();
-  copy->outputs = outputs;
-  copy->updates = updates;
+  copy->outputs_ = outputs_;
+  copy->updates_ = updates_;
   copy->nodes_ = nodes_;
   copy->index_ = index_;
   copy->leaves_ = leaves_;

@@ -57,8 +57,18 @@ class GraphData : public std::enable_shared_from_this<GraphData> {
     if (stream >= streams_) streams_ = stream < INT64_MAX ? stream + 1 : stream;
   }
 
-  std::vector<std::pair<std::string, ValueId>> outputs;
-  std::vector<std::pair<std::uint32_t, ValueId>> updates;  // leaf node, new value
+  // Results: values by name, and new values of leaf nodes. What is added is not checked here:
+  // Graph::output() and Graph::update() do that.
+  using Outputs = std::vector<std::pair<std::string, ValueId>>;
+  using Updates = std::vector<std::pair<std::uint32_t, ValueId>>;
+  const Outputs& outputs() const { return outputs_; }
+  const Updates& updates() const { return updates_; }
+  void add_output(std::string name, ValueId value) {
+    outputs_.emplace_back(std::move(name), value);
+  }
+  void add_update(std::uint32_t leaf, ValueId value) { updates_.emplace_back(leaf, value); }
+  void clear_outputs() { outputs_.clear(); }
+  void clear_updates() { updates_.clear(); }
 
   // While one of these lives, nodes take its label and, if it has one, its place instead of their
   // own.
@@ -83,6 +93,8 @@ class GraphData : public std::enable_shared_from_this<GraphData> {
   std::unordered_multimap<std::uint64_t, std::uint32_t> index_;
   std::vector<std::uint32_t> leaves_;
   std::map<std::string, std::uint32_t, std::less<>> leaf_names_;
+  Outputs outputs_;
+  Updates updates_;
   std::vector<Provenance> scopes_;
   std::int64_t streams_ = 0;
 };

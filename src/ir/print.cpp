@@ -47,9 +47,9 @@ std::string print(const GraphData& graph, bool locations) {
     if (locations) text += place_text(node.where);
     text += "\n";
   }
-  for (const auto& [name, id] : graph.outputs)
+  for (const auto& [name, id] : graph.outputs())
     text += fmt::format("  output {} = {}\n", in_quotes(name), value_text(id));
-  for (const auto& [leaf, id] : graph.updates)
+  for (const auto& [leaf, id] : graph.updates())
     text += fmt::format("  update %{} = {}\n", leaf, value_text(id));
   return text + "}\n";
 }

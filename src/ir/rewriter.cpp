@@ -32,8 +32,8 @@ void Rewriter::copy(std::span<const ValueId> wanted) {
 
 void Rewriter::copy_needed() {
   std::vector<ValueId> wanted;
-  for (const auto& [name, value] : source_.outputs) wanted.push_back(value);
-  for (const auto& [leaf, value] : source_.updates) {
+  for (const auto& [name, value] : source_.outputs()) wanted.push_back(value);
+  for (const auto& [leaf, value] : source_.updates()) {
     wanted.push_back({leaf, 0});
     wanted.push_back(value);
   }
@@ -55,13 +55,16 @@ const Tensor& Rewriter::at(ValueId old) const {
 }
 
 void Rewriter::write_outputs() {
-  for (const auto& [name, value] : source_.outputs)
-    target_->outputs.emplace_back(name, at(value).id());
+  for (const auto& [name, value] : source_.outputs()) target_->add_output(name, at(value).id());
 }
 
 void Rewriter::write_updates() {
-  for (const auto& [leaf, value] : source_.updates)
-    target_->updates.emplace_back(at({leaf, 0}).id().node, at(value).id());
+  write_updates([](std::uint32_t) { return true; });
+}
+
+void Rewriter::write_updates(const std::function<bool(std::uint32_t leaf)>& is_kept) {
+  for (const auto& [leaf, value] : source_.updates())
+    if (is_kept(leaf)) target_->add_update(at({leaf, 0}).id().node, at(value).id());
 }
 
 void Rewriter::write(std::uint32_t id) {

@@ -37,9 +37,11 @@ class Rewriter {
   // What stands for a value that was set or copied; InternalError for another.
   const Tensor& at(ValueId old) const;
 
-  // Gives the target the source's outputs and updates; copied before.
+  // Gives the target the source's outputs and updates; copied before. `is_kept` says by the leaf's
+  // node whether an update is one of the target.
   void write_outputs();
   void write_updates();
+  void write_updates(const std::function<bool(std::uint32_t leaf)>& is_kept);
 
   const std::shared_ptr<GraphData>& target() const { return target_; }
   const Rule& rule() const { return rule_; }

@@ -58,13 +58,13 @@ void check_node(const ir::GraphData& g, std::uint32_t id) {
 // Outputs have different names; parameters and states are updated once, with a value of their type.
 void check_results(const ir::GraphData& g) {
   std::set<std::string> names;
-  for (const auto& [name, id] : g.outputs) {
+  for (const auto& [name, id] : g.outputs()) {
     check_value(g, id, fmt::format("output '{}'", name));
     if (!names.insert(name).second)
       throw InternalError(fmt::format("verify: output '{}' is named twice", name));
   }
   std::set<std::uint32_t> updated;
-  for (const auto& [leaf, id] : g.updates) {
+  for (const auto& [leaf, id] : g.updates()) {
     check_value(g, {leaf, 0}, "an update");
     check_value(g, id, "an update");
     const std::optional<LeafKind> kind = ir::leaf_kind(*g.node(leaf).op);

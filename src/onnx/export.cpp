@@ -64,7 +64,7 @@ std::set<const ir::OpDef*> ops_with_further_results(const ir::GraphData& graph) 
   };
   for (const ir::Node& node : graph.nodes())
     for (const ValueId& input : node.inputs) read(input);
-  for (const auto& [name, value] : graph.outputs) read(value);
+  for (const auto& [name, value] : graph.outputs()) read(value);
   return ops;
 }
 
@@ -153,7 +153,7 @@ void write_outputs(const Graph& graph, GraphWriter& writer, pb::GraphProto& prot
   std::map<std::string, std::string> renamed;
   std::set<std::string> made;
   for (const pb::NodeProto& node : proto.node()) made.insert(node.output(0));
-  for (const auto& [name, value] : graph.data()->outputs) {
+  for (const auto& [name, value] : graph.data()->outputs()) {
     const std::string inside = writer.name(value);
     set_value_info(*proto.add_output(), name, graph.data()->type(value));
     if (inside == name) continue;  // an input, under its own name
@@ -186,7 +186,7 @@ pb::ModelProto make_model(const Graph& wanted, const Weights* weights, std::int6
   proto.set_name("pantala");
   std::set<std::string> taken;
   for (const Leaf& leaf : graph.leaves()) taken.insert(leaf.name);
-  for (const auto& [name, value] : graph.data()->outputs) taken.insert(name);
+  for (const auto& [name, value] : graph.data()->outputs()) taken.insert(name);
   GraphWriter writer(graph, proto, opset, std::move(taken));
   check_supported(graph, writer);
   if (weights != nullptr) check_weights(graph, *weights);

@@ -67,7 +67,7 @@ GraphWriter::GraphWriter(const Graph& graph, pb::GraphProto& proto, std::int64_t
       constant_(constant_nodes(*graph.data())) {
   for (const ir::Node& node : graph.data()->nodes())
     for (const ValueId& input : node.inputs) ++uses_[input];
-  for (const auto& [name, value] : graph.data()->outputs) ++uses_[value];
+  for (const auto& [name, value] : graph.data()->outputs()) ++uses_[value];
 }
 
 int GraphWriter::uses(ValueId id) const {

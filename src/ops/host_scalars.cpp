@@ -47,7 +47,7 @@ std::vector<bool> host_scalars(const ir::GraphData& graph) {
     changed = false;
     for (std::uint32_t id = 0; id < count; ++id)
       host[id] = !refused[id] && is_host_scalar(graph, graph.node(id), host);
-    for (const auto& [leaf, value] : graph.updates)
+    for (const auto& [leaf, value] : graph.updates())
       if (host[leaf] && !host[value.node] && !is_constant(graph, value))
         refused[leaf] = changed = true;
   }

@@ -103,7 +103,7 @@ void HostPart::build() {
   const ir::GraphData& data = *graph_.data();
   registers_.resize(data.nodes().size());
   for (std::uint32_t id = 0; id < data.nodes().size(); ++id) add_node(id);
-  for (const auto& [name, value] : data.outputs) {
+  for (const auto& [name, value] : data.outputs()) {
     if (name.starts_with(kOutput)) {
       output_names_.push_back(name.substr(kOutput.size()));
       outputs_.emplace_back(value.node, data.type(value).dtype);
@@ -114,7 +114,7 @@ void HostPart::build() {
       fail(fmt::format("the output '{}' has no meaning", name));
     }
   }
-  for (const auto& [leaf, value] : data.updates) {
+  for (const auto& [leaf, value] : data.updates()) {
     const auto at = std::ranges::find(leaf_registers_, leaf) - leaf_registers_.begin();
     updates_.emplace_back(static_cast<std::uint32_t>(at), value.node);
   }

@@ -13,9 +13,9 @@ namespace {
 std::vector<ClassId> roots_of(const Joint& joint) {
   std::vector<ClassId> roots;
   const ir::GraphData& graph = *joint.graph().data();
-  for (const auto& [name, value] : graph.outputs)
+  for (const auto& [name, value] : graph.outputs())
     roots.push_back(joint.equal().find(joint.class_of(value)));
-  for (const auto& [leaf, value] : graph.updates)
+  for (const auto& [leaf, value] : graph.updates())
     roots.push_back(joint.equal().find(joint.class_of(value)));
   return roots;
 }
@@ -254,11 +254,10 @@ Graph to_graph(const Joint& joint, const Selection& selection) {
   }
   const ir::GraphData& given = *joint.graph().data();
   const auto value = [&](ValueId old) {
-    return made[joint.equal().find(joint.class_of(old)).index()].at(0).id();
+    return made[joint.equal().find(joint.class_of(old)).index()].at(0);
   };
-  for (const auto& [name, old] : given.outputs) target.outputs.emplace_back(name, value(old));
-  for (const auto& [leaf, old] : given.updates)
-    target.updates.emplace_back(value({leaf, 0}).node, value(old));
+  for (const auto& [name, old] : given.outputs()) result.output(name, value(old));
+  for (const auto& [leaf, old] : given.updates()) result.update(value({leaf, 0}), value(old));
   return result;
 }
 

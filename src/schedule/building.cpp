@@ -97,9 +97,9 @@ ProgramLaunch launch_of(const Context& context, Kernels& kernels, KernelDraft dr
 
 void note_host_results(const Context& context, Program& program) {
   const ir::GraphData& graph = context.graph();
-  for (const auto& [name, value] : graph.outputs)
+  for (const auto& [name, value] : graph.outputs())
     if (context.is_host(value)) program.host_outputs.emplace_back(name, value);
-  for (const auto& [leaf, value] : graph.updates)
+  for (const auto& [leaf, value] : graph.updates())
     if (context.is_host({leaf, 0})) program.host_updates.emplace_back(graph.leaf_name(leaf), value);
 }
 

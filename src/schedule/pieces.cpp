@@ -55,8 +55,8 @@ class Finder {
   void find_users() {
     for (std::uint32_t id = 0; id < graph_.nodes().size(); ++id)
       if (!skip(id)) add_user(id);
-    for (const auto& [name, value] : graph_.outputs) results_.insert(value.node);
-    for (const auto& [leaf, value] : graph_.updates) results_.insert(value.node);
+    for (const auto& [name, value] : graph_.outputs()) results_.insert(value.node);
+    for (const auto& [leaf, value] : graph_.updates()) results_.insert(value.node);
     for (auto& list : users_) {
       std::sort(list.begin(), list.end());
       list.erase(std::unique(list.begin(), list.end()), list.end());

@@ -78,7 +78,7 @@ class Assignment {
   }
 
   void add_outputs() {
-    for (const auto& [name, value] : c_.graph().outputs) {
+    for (const auto& [name, value] : c_.graph().outputs()) {
       if (c_.is_host(value)) continue;
       ProgramBuffer buffer;
       buffer.name = name;
@@ -147,7 +147,7 @@ class Assignment {
   }
 
   void add_updates() {
-    for (const auto& [leaf_node, value] : c_.graph().updates) {
+    for (const auto& [leaf_node, value] : c_.graph().updates()) {
       const ValueId leaf{leaf_node, 0};
       if (c_.is_host(leaf)) continue;
       const std::uint32_t buffer = c_.buffer_of(leaf);

@@ -40,7 +40,7 @@ struct ReplayedStep {
 
 Endpoints new_values(const Graph& graph) {
   Endpoints endpoints;
-  for (const auto& [leaf, value] : graph.data()->updates)
+  for (const auto& [leaf, value] : graph.data()->updates())
     endpoints.push_back(
         {fmt::format("the new value of '{}'", graph.data()->leaf_name(leaf)), value});
   return endpoints;
@@ -305,7 +305,7 @@ Changed accumulators(const Session& session, const StepParts& accumulate, const 
   if (session.accumulated() == 0 && session.state(plan::kAccumulatedWeight).at(0) != 0)
     return changed;
   const ir::GraphData& graph = *accumulate.graph.data();
-  for (const auto& [leaf, value] : graph.updates)
+  for (const auto& [leaf, value] : graph.updates())
     if (graph.leaf_name(leaf).starts_with("accum."))
       changed.emplace(graph.leaf_name(leaf), replay.value(value));
   return changed;

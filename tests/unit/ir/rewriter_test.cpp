@@ -55,6 +55,20 @@ TEST(Rewriter, leaves_out_what_no_output_or_update_needs) {
   verify(copy);
 }
 
+TEST(Rewriter, writes_only_the_updates_that_are_kept) {
+  Graph g;
+  const Tensor p = g.parameter("p", {2}, init::zeros()), s = g.state("s", {2}, init::zeros());
+  g.update(p, p + 1.0);
+  g.update(s, s + p);
+  Graph copy;
+  Rewriter rewriter(*g.data(), copy.data());
+  rewriter.copy_all();
+  rewriter.write_updates([&](std::uint32_t leaf) { return leaf != p.id().node; });
+  ASSERT_EQ(copy.updates().size(), 1u);
+  EXPECT_EQ(copy.updates()[0].first, copy.leaf("s"));
+  verify(copy);
+}
+
 TEST(Rewriter, gives_no_stream_out_twice) {
   Graph g = dropout_step();
   const std::int64_t dropped = g.data()->next_stream();
