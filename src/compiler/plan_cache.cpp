@@ -12,7 +12,9 @@
 #include "compiler/pipeline.h"
 #include "compiler/plan_key.h"
 #include "compiler/stages.h"
+#include "compiler/training.h"
 #include "io/file.h"
+#include "optim/added_scalars.h"
 #include "pantala/error.h"
 #include "plan/plan_file.h"
 #include "plan/report.h"
@@ -34,19 +36,8 @@ void make_folder(const std::filesystem::path& folder) {
 std::vector<std::pair<std::string, double>> scalar_values(const CompileOptions& options) {
   if (!options.optimizer) return {};
   std::vector<std::pair<std::string, double>> values = options.optimizer->scalars();
-  const auto add = [&](const std::string& name, std::string_view kind,
-                       const std::optional<double>& value) {
-    if (value) values.emplace_back("optim." + name, optim::checked(kind, *value));
-  };
-  const TrainingStepOptions& training = options.training;
-  add("clip_value", "clip_value", training.clip.value);
-  add("clip_norm", "clip_norm", training.clip.norm);
-  add("ema_decay", "ema_decay", training.ema_decay);
-  for (std::size_t k = 0; k < training.groups.size(); ++k) {
-    if (training.groups[k].frozen) continue;
-    add(fmt::format("group{}.lr_factor", k), "lr_factor", training.groups[k].lr_factor);
-    add(fmt::format("group{}.weight_decay", k), "weight_decay", training.groups[k].weight_decay);
-  }
+  for (auto& scalar : optim::added_scalars(append_options(options.training)))
+    values.push_back(std::move(scalar));
   return values;
 }
 

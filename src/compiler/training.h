@@ -41,6 +41,9 @@ struct Differentiated {
 Differentiated differentiate_loss(const Graph& graph, const Tensor& loss,
                                   const TrainingStepOptions& options, const Tensor& seed = {});
 
+// What append() is told of a step's options.
+optim::AppendOptions append_options(const TrainingStepOptions& options);
+
 // Appends the optimizer; without one the gradients become outputs `grad.<parameter>`.
 optim::Appended append_optimizer(Graph& graph, const std::vector<TrainedParameter>& parameters,
                                  const std::optional<optim::Optimizer>& optimizer,

@@ -104,6 +104,14 @@ Differentiated differentiate_loss(const Graph& graph, const Tensor& loss,
   return result;
 }
 
+optim::AppendOptions append_options(const TrainingStepOptions& options) {
+  return {.groups = options.groups,
+          .clip = options.clip,
+          .ema_decay = options.ema_decay,
+          .gradient_norms = options.gradient_norms,
+          .global_norm = options.global_norm};
+}
+
 optim::Appended append_optimizer(Graph& graph, const std::vector<TrainedParameter>& parameters,
                                  const std::optional<optim::Optimizer>& optimizer,
                                  const TrainingStepOptions& options) {
@@ -118,12 +126,7 @@ optim::Appended append_optimizer(Graph& graph, const std::vector<TrainedParamete
     weights.push_back(p.value);
     gradients.push_back(p.gradient);
   }
-  return optim::append(graph, *optimizer, weights, gradients,
-                       {.groups = options.groups,
-                        .clip = options.clip,
-                        .ema_decay = options.ema_decay,
-                        .gradient_norms = options.gradient_norms,
-                        .global_norm = options.global_norm});
+  return optim::append(graph, *optimizer, weights, gradients, append_options(options));
 }
 
 }  // namespace compiler

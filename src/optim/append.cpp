@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "ir/graph_data.h"
 #include "ops/optimizers/table.h"
+#include "optim/added_scalars.h"
 #include "pantala/error.h"
 #include "pantala/ops.h"
 #include "pantala/optim.h"
@@ -71,7 +72,7 @@ class Appender {
     for (const auto& [name, value] : optimizer.scalars()) add_scalar(name, value);
     append_counter();
     if (definition_.shared) append_shared();
-    add_own_scalars();
+    for (const auto& [name, value] : added_scalars(options)) add_scalar(name, value);
   }
 
   // `weights` and `gradients` are those that are not frozen.
@@ -107,22 +108,6 @@ class Appender {
     graph_.update(count, t);
     is_first_ = eq(t, 1);
     t_ = cast(t, f64);
-  }
-  // Those that are not the optimizer's.
-  void add_own_scalars() {
-    const auto add_checked = [&](const std::string& prefix, const char* name, double value) {
-      add_scalar(prefix + name, checked(name, value));
-    };
-    if (options_.clip.value) add_checked("optim.", "clip_value", *options_.clip.value);
-    if (options_.clip.norm) add_checked("optim.", "clip_norm", *options_.clip.norm);
-    if (options_.ema_decay) add_checked("optim.", "ema_decay", *options_.ema_decay);
-    for (std::size_t k = 0; k < options_.groups.size(); ++k) {
-      const ParameterGroup& group = options_.groups[k];
-      if (group.frozen) continue;
-      const std::string prefix = fmt::format("optim.group{}.", k);
-      add_checked(prefix, "lr_factor", group.lr_factor);
-      if (group.weight_decay) add_checked(prefix, "weight_decay", *group.weight_decay);
-    }
   }
 
   // --- gradients

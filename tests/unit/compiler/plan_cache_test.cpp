@@ -230,9 +230,11 @@ TEST(PlanCache, hyper_parameters_are_those_of_the_options) {
   const Small model;
   CompileOptions options = quick(0.01);
   options.training.clip.norm = 1;
+  options.training.groups = {{.pattern = "*", .lr_factor = 0.5}};
   load_or_compile_training(folder.file("plan"), model.graph, model.loss, options);
   options.optimizer = optim::adam(0.5, {.beta1 = 0.8});
   options.training.clip.norm = 3;
+  options.training.groups[0].lr_factor = 0.25;
   const CompileResult result =
       load_or_compile_training(folder.file("plan"), model.graph, model.loss, options);
   EXPECT_TRUE(result.report.cached());
@@ -246,6 +248,7 @@ TEST(PlanCache, hyper_parameters_are_those_of_the_options) {
   EXPECT_EQ(value("optim.beta1"), 0.8);
   EXPECT_EQ(value("optim.beta2"), 0.999);
   EXPECT_EQ(value("optim.clip_norm"), 3);
+  EXPECT_EQ(value("optim.group0.lr_factor"), 0.25);
 }
 
 TEST(PlanCache, a_file_of_another_graph_or_version_is_replaced_silently) {

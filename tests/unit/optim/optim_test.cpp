@@ -9,6 +9,7 @@
 #include <functional>
 
 #include "ops/optimizers/table.h"
+#include "optim/added_scalars.h"
 #include "pantala/error.h"
 #include "pantala/interpreter.h"
 #include "pantala/ops.h"
@@ -24,6 +25,7 @@ using testing::DoubleNear;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
+using testing::Pair;
 using tests::message_of;
 
 std::vector<std::string> all_names() {
@@ -207,6 +209,26 @@ TEST(Append, names_of_what_was_added) {
                   "optim.m.fc1.bias", "optim.v.fc1.bias", "ema.fc1.bias"));
   for (const std::string& name : added.state_names)
     EXPECT_TRUE(bench.graph.find(name).has_value()) << name;
+}
+
+TEST(Append, scalars_beside_the_optimizers_are_listed_as_they_are_added) {
+  Bench bench({"a", "b"}, {2});
+  const optim::AppendOptions options{.groups = {{.pattern = "x", .frozen = true},
+                                                {.pattern = "a", .lr_factor = 0.5},
+                                                {.pattern = "b", .weight_decay = 0.25}},
+                                     .clip = {.norm = 3, .value = 2},
+                                     .ema_decay = 0.9};
+  const auto listed = optim::added_scalars(options);
+  EXPECT_THAT(listed, ElementsAre(Pair("optim.clip_value", 2), Pair("optim.clip_norm", 3),
+                                  Pair("optim.ema_decay", 0.9), Pair("optim.group1.lr_factor", 0.5),
+                                  Pair("optim.group2.lr_factor", 1),
+                                  Pair("optim.group2.weight_decay", 0.25)));
+  const Optimizer sgd = optim::sgd(0.1);
+  std::vector<std::string> names;
+  for (const auto& [name, value] : sgd.scalars()) names.push_back(name);
+  for (const auto& [name, value] : listed) names.push_back(name);
+  EXPECT_EQ(optim::append(bench.graph, sgd, bench.weights, bench.gradients, options).scalar_names,
+            names);
 }
 
 TEST(Append, sgd_momentum_starts_without_dampening) {
