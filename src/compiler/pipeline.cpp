@@ -12,6 +12,7 @@
 #include "ir/graph_data.h"
 #include "pantala/error.h"
 #include "plan/compiled_plan.h"
+#include "plan/step_names.h"
 #include "schedule/schedule.h"
 
 namespace pantala::compiler {
@@ -102,7 +103,8 @@ CompiledPlan::Data describe_plan(const std::vector<StepGraph>& steps, const Comp
                                  int threads) {
   const auto has_loss = [](const StepGraph& step) {
     const auto outputs = step.graph.outputs();
-    return std::ranges::any_of(outputs, [](const auto& output) { return output.first == "loss"; });
+    return std::ranges::any_of(
+        outputs, [](const auto& output) { return output.first == plan::kLossOutput; });
   };
   CompiledPlan::Data data;
   data.device = options.device;

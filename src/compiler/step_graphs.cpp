@@ -5,6 +5,7 @@
 #include "ir/graph_data.h"
 #include "ir/leaves.h"
 #include "pantala/ops.h"
+#include "plan/step_names.h"
 
 namespace pantala::compiler {
 
@@ -111,7 +112,7 @@ StepGraph apply_step(const TrainingGraph& training, const CompileOptions& option
   }
   const Tensor total = reshape(sums.loss, {});
   const Tensor loss = total / cast(weight, total.dtype());
-  graph.output("loss", loss);
+  graph.output(plan::kLossOutput, loss);
   return finish(plan::kApply, std::move(graph), loss, parameters, options);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler/pipeline.h"
+#include "plan/step_names.h"
 
 namespace pantala::compiler {
 
@@ -31,7 +32,7 @@ std::vector<StepParts> training_step_parts(const Graph& graph, const Tensor& los
   std::vector<StepGraph> steps = training_steps(training, plain);
   std::vector<StepParts> parts{with_gradients(std::move(steps[0].graph), training)};
   for (std::size_t k = 1; k < steps.size(); ++k) {
-    const ValueId mean_loss = steps[k].graph.output("loss").id();
+    const ValueId mean_loss = steps[k].graph.output(plan::kLossOutput).id();
     parts.push_back({.graph = std::move(steps[k].graph), .loss = mean_loss});
   }
   return parts;

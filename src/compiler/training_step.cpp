@@ -9,6 +9,7 @@
 #include "pantala/autodiff.h"
 #include "pantala/error.h"
 #include "pantala/ops.h"
+#include "plan/step_names.h"
 
 namespace pantala {
 
@@ -51,16 +52,17 @@ std::vector<NamedParameter> choose_parameters(const Graph& graph,
   return chosen;
 }
 
-// What Session::loss() reads is the loss that is trained.
+// Its name belongs to the loss that is trained.
 void name_loss(Graph& graph, const Tensor& loss) {
   for (const auto& [name, value] : graph.outputs()) {
-    if (name != "loss") continue;
+    if (name != plan::kLossOutput) continue;
     if (value == loss) return;
-    throw TypeError(
-        "training step: the graph's output 'loss' is another value than the loss to train; give "
-        "that output another name");
+    throw TypeError(fmt::format(
+        "training step: the graph's output '{}' is another value than the loss to train; give that "
+        "output another name",
+        plan::kLossOutput));
   }
-  graph.output("loss", loss);
+  graph.output(plan::kLossOutput, loss);
 }
 
 void advance_random_draw(Graph& graph) {

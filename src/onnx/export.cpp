@@ -21,6 +21,7 @@
 #include "ops/expansion.h"
 #include "pantala/error.h"
 #include "pantala/onnx.h"
+#include "plan/step_names.h"
 
 namespace pantala::onnx {
 
@@ -51,7 +52,7 @@ Graph with_wanted_outputs(const Graph& graph, const std::vector<std::string>& as
   for (const std::string& name : asked) wanted.emplace_back(name, graph.output(name));
   if (asked.empty())
     for (const auto& [name, value] : outputs)
-      if (name != "loss" && !depends_on(*graph.data(), value.id(), "labels"))
+      if (name != plan::kLossOutput && !depends_on(*graph.data(), value.id(), "labels"))
         wanted.emplace_back(name, value);
   return graph.with_outputs(wanted.empty() ? outputs : wanted).without_updates();
 }

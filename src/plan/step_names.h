@@ -12,6 +12,8 @@ namespace pantala::plan {
 // The roles of steps.
 inline constexpr std::string_view kStep = "step", kAccumulate = "accumulate", kApply = "apply";
 
+// The loss that is trained, which Session::loss() reads.
+inline constexpr std::string_view kLossOutput = "loss";
 // Whether the numbers of the step were finite; of a step with a guard.
 inline constexpr std::string_view kFiniteOutput = "finite";
 

@@ -75,7 +75,7 @@ BoundPlan::BoundPlan(std::string name, std::shared_ptr<const plan::CompiledStep>
   slots_.resize(host_.uniforms());
   for (const PortBlock::Item& item : outputs_.items()) {
     if (item.name == plan::kFiniteOutput && item.type == Type{boolean, {}}) finite_ = &item;
-    if (item.name == "loss" && item.type.shape.numel() == 1) loss_ = &item;
+    if (item.name == plan::kLossOutput && item.type.shape.numel() == 1) loss_ = &item;
   }
   plan::Plan loaded = compiled_->plan;
   loaded.name = name_;  // what messages and traces call it
@@ -359,10 +359,11 @@ double BoundPlan::output_scalar(std::string_view name) const {
 
 double BoundPlan::loss() const {
   if (!loss_) throw TypeError(fmt::format("plan '{}' has no loss", name_));
-  check_has_run("loss");
+  check_has_run(plan::kLossOutput);
   std::vector<std::byte> space;
   double value = 0;
-  decode_into({"output", "loss"}, loss_->type, bytes(*loss_, space).data(), std::span(&value, 1));
+  decode_into({"output", plan::kLossOutput}, loss_->type, bytes(*loss_, space).data(),
+              std::span(&value, 1));
   return value;
 }
 
