@@ -109,23 +109,14 @@ void append_event(std::string& out, const Event& event, Clock::time_point origin
 Recorder::Recorder(std::string process, std::size_t limit)
     : process_(std::move(process)), limit_(limit) {}
 
-Track Recorder::row_of_this_thread() {
+Track Recorder::this_thread() {
+  const std::lock_guard lock(mutex_);
   const auto [found, fresh] = threads_.try_emplace(std::this_thread::get_id());
   if (fresh) {
     found->second = {static_cast<std::uint32_t>(tracks_.size())};
     tracks_.push_back(fmt::format("thread {}", threads_.size()));
   }
   return found->second;
-}
-
-Track Recorder::this_thread() {
-  const std::lock_guard lock(mutex_);
-  return row_of_this_thread();
-}
-
-void Recorder::name_this_thread(std::string name) {
-  const std::lock_guard lock(mutex_);
-  tracks_[row_of_this_thread().number] = std::move(name);
 }
 
 Track Recorder::add_track(std::string name) {

@@ -50,9 +50,7 @@ class Recorder {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  // The row of the calling thread: "thread 1" until it is named.
-  Track this_thread();
-  void name_this_thread(std::string name);
+  Track this_thread();  // the row of the calling thread, "thread 1"
   Track add_track(std::string name);
 
   void add(Event event);
@@ -64,8 +62,6 @@ class Recorder {
   std::string json() const;
 
  private:
-  Track row_of_this_thread();  // the lock is held
-
   const std::string process_;
   const std::size_t limit_;
   const Clock::time_point begin_ = Clock::now();

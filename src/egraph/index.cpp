@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "pantala/error.h"
+
 namespace pantala::egraph {
 
 namespace {
@@ -35,6 +37,7 @@ void sort_by_rank(std::span<Key> keys) {
 }  // namespace
 
 Index::Index(const EGraph& graph, Raw since) : since_(since) {
+  if (!graph.is_rebuilt()) throw InternalError("e-graph: matched before it was rebuilt");
   const std::size_t nodes = graph.node_ids(), classes = graph.class_ids();
   const std::size_t ops = graph.symbols().ops();
   // Keys sort by class, op, age and id; the order of ids is kept by the counting sort.

@@ -92,8 +92,6 @@ OrderedJson document_of(const RunEnvironment& run) {
 
 }  // namespace
 
-std::string environment_json(const RunEnvironment& run) { return document_of(run).dump(2) + "\n"; }
-
 void write_environment(const std::filesystem::path& folder, const RunEnvironment& run,
                        bool continued) {
   const std::filesystem::path path = folder / kEnvironmentFile;

@@ -20,7 +20,6 @@ struct RunEnvironment {
   double start_time = 0;  // seconds since 1970
 };
 
-std::string environment_json(const RunEnvironment& run);
 // Writes folder/environment.json. With `continued`, a file that is there is kept and its list
 // "continued" gets one entry more.
 void write_environment(const std::filesystem::path& folder, const RunEnvironment& run,

@@ -89,10 +89,6 @@ Indices loop_indices(int rank, int first) {
   return at;
 }
 
-bool all_affine(const Indices& at) {
-  return std::all_of(at.begin(), at.end(), [](const Index& i) { return i.is_affine(); });
-}
-
 Index flatten(const Indices& at, std::span<const std::int64_t> strides) {
   Index flat;
   for (std::size_t k = 0; k < at.size(); ++k) flat = flat + at[k] * strides[k];

@@ -78,7 +78,6 @@ using Indices = std::vector<Index>;
 
 // The indices 0, 1, ... of a tensor whose axes are the loops from `first` on.
 Indices loop_indices(int rank, int first = 0);
-bool all_affine(const Indices& at);
 
 // Where an element lies: sum of at[k] * strides[k].
 Index flatten(const Indices& at, std::span<const std::int64_t> strides);

@@ -87,7 +87,7 @@ TEST(Trace, times_are_microseconds_to_the_nanosecond) {
 
 TEST(Trace, rows_have_names) {
   Recorder recorder("my program");
-  recorder.name_this_thread("main");
+  recorder.this_thread();
   const Track kernels = recorder.add_track("worker 0");
   std::thread([&] { const Span span(&recorder, "load", "device"); }).join();
   recorder.add({"k", "kernel", Clock::now(), nanoseconds(1), kernels});
@@ -97,7 +97,7 @@ TEST(Trace, rows_have_names) {
     if (event.at("ph") == "M")
       names[{event.at("name"), event.at("tid")}] = event.at("args").at("name");
   EXPECT_EQ((names[{"process_name", 0}]), "my program");
-  EXPECT_EQ((names[{"thread_name", 0}]), "main");
+  EXPECT_EQ((names[{"thread_name", 0}]), "thread 1");
   EXPECT_EQ((names[{"thread_name", 1}]), "worker 0");
   EXPECT_EQ((names[{"thread_name", 2}]), "thread 2");
   const auto events = complete_events(recorder);

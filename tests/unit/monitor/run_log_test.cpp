@@ -485,7 +485,9 @@ TEST(Environment, says_what_made_the_numbers) {
                            .device = "cpu",
                            .threads = 2,
                            .start_time = 1700000000.5};
-  const auto document = nlohmann::json::parse(environment_json(run));
+  const TemporaryFolder folder;
+  write_environment(folder.path(), run, false);
+  const auto document = nlohmann::json::parse(io::read_file(folder.path() / kEnvironmentFile));
   EXPECT_EQ(document.at("started"), "2023-11-14T22:13:20Z");
   EXPECT_EQ(document.at("command"), nlohmann::json({"pantala", "train", "a? b"}));
   EXPECT_EQ(document.at("device"), "cpu");
