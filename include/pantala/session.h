@@ -298,6 +298,10 @@ Session build_session(const Graph& graph, const Tensor& loss, const CompileOptio
 SessionWithReport build_session_with_report(const Graph& graph, const Tensor& loss,
                                             const CompileOptions& options = {},
                                             const SessionOptions& session = {});
+// With CompileOptions::optimize off, for debugging: slower, the same numbers.
+Session build_session_unoptimized(const Graph& graph, const Tensor& loss,
+                                  const CompileOptions& options = {},
+                                  const SessionOptions& session = {});
 // Takes the plan from the file if it was made for the same graph, options, machine and version;
 // otherwise compiles and writes it. A file that is damaged or cannot be written is logged as a
 // warning.

@@ -50,6 +50,13 @@ Session build_session(const Graph& graph, const Tensor& loss, const CompileOptio
   return open_and_log(compile_training_graph(graph, loss, options), session);
 }
 
+Session build_session_unoptimized(const Graph& graph, const Tensor& loss,
+                                  const CompileOptions& options, const SessionOptions& session) {
+  CompileOptions plain = options;
+  plain.optimize = false;
+  return build_session(graph, loss, plain, session);
+}
+
 Session build_session_cached(const Graph& graph, const Tensor& loss, const CompileOptions& options,
                              const std::filesystem::path& path, const SessionOptions& session) {
   return open_and_log(load_or_compile_training(path.string(), graph, loss, options), session);

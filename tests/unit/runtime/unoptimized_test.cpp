@@ -1,5 +1,4 @@
-// CompileOptions::optimize = false, the way to a session without fusion and rewriting: slower, the
-// same numbers.
+// A session without fusion and rewriting: slower, the same numbers.
 #include <gtest/gtest.h>
 
 #include "pantala/nn.h"
@@ -16,8 +15,9 @@ Session session(bool optimize) {
   const Tensor labels = graph.input("labels", {8}, i32);
   const Tensor hidden = gelu(nn::layer_norm("norm", nn::linear("in", x, 16)));
   const Tensor loss = cross_entropy(nn::linear("out", hidden, 5), labels);
-  return build_session(graph, loss,
-                       {.threads = 1, .optimize = optimize, .optimizer = optim::adam(0.01)});
+  const CompileOptions options{.threads = 1, .optimizer = optim::adam(0.01)};
+  return optimize ? build_session(graph, loss, options)
+                  : build_session_unoptimized(graph, loss, options);
 }
 
 TEST(Unoptimized, trains_with_a_kernel_per_op_to_the_same_bits) {
