@@ -96,8 +96,11 @@ class GradientBuffer {
   std::vector<double> get(bool normalize) const;
   void reset();
   double l2_norm() const;  // of the sum
-  const Shape& shape() const { return shape_; }
-  const std::vector<double>& sum() const { return sum_; }
+  // A temporary gives copies, not references to what is about to vanish.
+  const Shape& shape() const& { return shape_; }
+  Shape shape() const&& { return shape_; }
+  const std::vector<double>& sum() const& { return sum_; }
+  std::vector<double> sum() const&& { return sum_; }
   std::int64_t count() const { return count_; }  // gradients added
   double weight() const { return weight_; }      // and the sum of their weights
 

@@ -20,8 +20,11 @@ class Literal {
   static Literal scalar(double value, DType dtype = f64);
   static Literal integer(std::int64_t value, DType dtype = i64);
 
-  const Type& type() const { return type_; }
-  const Shape& shape() const { return type_.shape; }
+  // A temporary gives copies, not references to what is about to vanish.
+  const Type& type() const& { return type_; }
+  Type type() const&& { return type_; }
+  const Shape& shape() const& { return type_.shape; }
+  Shape shape() const&& { return type_.shape; }
   DType dtype() const { return type_.dtype; }
   bool is_float() const { return pantala::is_float(type_.dtype); }
   std::int64_t numel() const { return type_.shape.numel(); }

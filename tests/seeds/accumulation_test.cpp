@@ -79,6 +79,9 @@ TEST(GradientAccumulation, G05_a_new_buffer_is_zero) {
   EXPECT_EQ(buffer.sum(), Values(12, 0.0));
   EXPECT_EQ(buffer.count(), 0);
   EXPECT_EQ(GradientBuffer(Shape{}).sum().size(), 1u);
+  static_assert(std::is_same_v<decltype(GradientBuffer(Shape{}).sum()), Values>);
+  static_assert(std::is_same_v<decltype(GradientBuffer(Shape{}).shape()), Shape>);
+  static_assert(std::is_same_v<decltype(buffer.sum()), const Values&>);
 }
 
 TEST(GradientAccumulation, G06_a_buffer_sums_and_resets) {

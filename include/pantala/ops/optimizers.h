@@ -43,8 +43,13 @@ class Optimizer {
   double value(std::string_view name) const;
   bool flag(std::string_view name) const;
   double lr() const { return value("lr"); }
-  const std::map<std::string, double, std::less<>>& values() const { return values_; }
-  const std::map<std::string, bool, std::less<>>& flags() const { return flags_; }
+  // A temporary gives copies, not references to what is about to vanish.
+  using Values = std::map<std::string, double, std::less<>>;
+  using Flags = std::map<std::string, bool, std::less<>>;
+  const Values& values() const& { return values_; }
+  Values values() const&& { return values_; }
+  const Flags& flags() const& { return flags_; }
+  Flags flags() const&& { return flags_; }
   // A copy with one hyper-parameter changed. TypeError for a value out of range.
   Optimizer with(std::string_view name, double value) const;
   Optimizer with_flag(std::string_view name, bool value) const;
@@ -65,8 +70,8 @@ class Optimizer {
   void check() const;
 
   const ops::OptimizerDef* definition_;
-  std::map<std::string, double, std::less<>> values_;
-  std::map<std::string, bool, std::less<>> flags_;
+  Values values_;
+  Flags flags_;
 };
 std::ostream& operator<<(std::ostream& out, const Optimizer& optimizer);
 

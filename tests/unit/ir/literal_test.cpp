@@ -65,6 +65,10 @@ TEST(Literal, a_temporary_gives_its_elements_away) {
   static_assert(
       std::is_same_v<decltype(std::declval<const Literal&>().f()), std::span<const double>>);
   static_assert(std::is_same_v<decltype(std::declval<Literal&>().f()), std::span<double>>);
+  static_assert(std::is_same_v<decltype(std::declval<Literal>().shape()), Shape>);
+  static_assert(std::is_same_v<decltype(std::declval<const Literal>().type()), Type>);
+  static_assert(std::is_same_v<decltype(std::declval<Literal&>().shape()), const Shape&>);
+  static_assert(std::is_same_v<decltype(std::declval<const Literal&>().type()), const Type&>);
   const auto makes = [] { return Literal::floats({1000}, std::vector<double>(1000, 2.5)); };
   double sum = 0;
   for (const double v : makes().f()) sum += v;
@@ -72,6 +76,9 @@ TEST(Literal, a_temporary_gives_its_elements_away) {
   std::int64_t count = 0;
   for (const std::int64_t v : Literal::ints({3}, {1, 2, 3}).i()) count += v;
   EXPECT_EQ(count, 6);
+  std::int64_t sizes = 0;
+  for (const std::int64_t size : makes().shape()) sizes += size;
+  EXPECT_EQ(sizes, 1000);
 }
 
 TEST(Literal, an_element_that_is_not_there_is_an_error) {

@@ -69,6 +69,16 @@ TEST(Optimizer, values_are_comparable_copyable_and_printable) {
   EXPECT_EQ(a.lr(), 0.25);
 }
 
+TEST(Optimizer, a_temporary_gives_its_hyper_parameters_away) {
+  static_assert(std::is_same_v<decltype(optim::adam().values()), Optimizer::Values>);
+  static_assert(std::is_same_v<decltype(optim::adam().flags()), Optimizer::Flags>);
+  static_assert(
+      std::is_same_v<decltype(std::declval<Optimizer&>().values()), const Optimizer::Values&>);
+  double sum = 0;
+  for (const auto& [name, value] : optim::sgd(0.5, {.momentum = 0.25}).values()) sum += value;
+  EXPECT_EQ(sum, 0.75);
+}
+
 TEST(Optimizer, makers_have_the_defaults_of_their_kind) {
   const std::vector<Optimizer> made = {optim::sgd(),     optim::adam(),    optim::adamw(),
                                        optim::rmsprop(), optim::adagrad(), optim::adadelta(),
