@@ -214,8 +214,9 @@ struct TrainerState {
   std::int64_t window_batches = 0;  // of them, those that came from the loader
   TrainHistory history;
   std::optional<Plateau::State> plateau;
-  std::optional<double> best;  // the early-stopping metric
-  std::int64_t best_epoch = -1, bad_epochs = 0;
+  std::optional<double> best;              // the early-stopping metric
+  std::optional<std::int64_t> best_epoch;  // that it is of
+  std::int64_t bad_epochs = 0;
   bool stopped_early = false;
   friend bool operator==(const TrainerState&, const TrainerState&) = default;
 };

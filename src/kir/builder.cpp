@@ -78,14 +78,14 @@ BufferId Builder::buffer(std::string name, DType dtype, Access access) {
     throw InternalError(
         fmt::format("kernel '{}': buffer '{}' comes after scratch", kernel_.name, b.name));
   kernel_.buffers.push_back(b);
-  return {static_cast<int>(kernel_.buffers.size() - 1)};
+  return BufferId(static_cast<int>(kernel_.buffers.size() - 1));
 }
 
 BufferId Builder::scratch(std::string name, DType dtype, std::int64_t size) {
   kernel_.buffers.push_back({std::move(name), dtype, Access::read_write, Space::scratch, size});
   if (const std::string wrong = broken_rule(kernel_.buffers.back()); !wrong.empty())
     throw InternalError(fmt::format("kernel '{}': {}", kernel_.name, wrong));
-  return {static_cast<int>(kernel_.buffers.size() - 1)};
+  return BufferId(static_cast<int>(kernel_.buffers.size() - 1));
 }
 
 Var Builder::param(std::string name, DType dtype) {
@@ -178,13 +178,17 @@ Var Builder::reduce(Op op, Var x) {
 }
 
 DType Builder::loaded_dtype(BufferId buffer) const {
-  if (buffer.index < 0 || buffer.index >= std::ssize(kernel_.buffers))
-    fail(Op::load, fmt::format("there is no buffer {}", buffer.index));
-  return register_dtype(kernel_.buffers[static_cast<std::size_t>(buffer.index)].dtype);
+  if (buffer.index() >= kernel_.buffers.size())
+    fail(Op::load, fmt::format("there is no buffer {}", buffer.index()));
+  return register_dtype(kernel_.buffers[buffer.index()].dtype);
 }
 
 Inst Builder::memory(Op op, BufferId buffer, std::initializer_list<Var> values, Var mask) const {
-  Inst inst{.op = op, .args = usable(op, values), .index = buffer.index, .masked = mask.valid()};
+  if (!buffer.valid()) fail(op, "its buffer does not exist");
+  Inst inst{.op = op,
+            .args = usable(op, values),
+            .index = static_cast<std::int64_t>(buffer.index()),
+            .masked = mask.valid()};
   if (mask.valid()) inst.args.push_back(usable(op, {mask}).front());
   return inst;
 }

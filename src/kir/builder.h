@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/id.h"
 #include "kir/kernel.h"
 
 namespace pantala::kir {
@@ -33,8 +34,11 @@ class Var {
   Value value_;
 };
 
-struct BufferId {
-  int index = -1;
+// A buffer of a kernel.
+class BufferId : public Id<BufferId> {
+ public:
+  constexpr BufferId() = default;  // none
+  constexpr explicit BufferId(int number) : Id(static_cast<std::size_t>(number)) {}
 };
 
 class Builder {

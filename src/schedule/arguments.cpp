@@ -49,7 +49,7 @@ kir::Access Arguments::access_of(std::uint32_t buffer) const {
 
 kir::BufferId Arguments::id(std::uint32_t buffer) const {
   const Entry* entry = find(buffer);
-  if (entry == nullptr || entry->id.index < 0)
+  if (entry == nullptr || !entry->id.valid())
     throw InternalError("schedule: a buffer was not declared");
   return entry->id;
 }

@@ -9,6 +9,8 @@ namespace {
 
 using io::Json;
 
+constexpr std::int64_t kNoEpoch = -1;  // in the file
+
 Json number(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
@@ -119,7 +121,8 @@ TrainerState decode(const Json& document) {
         Plateau::State{to_number(plateau.at("lr")), to_number(plateau.at("best")),
                        to_count(plateau, "bad_reports"), to_count(plateau, "cooldown_left")};
   if (const Json& best = document.at("best"); !best.is_null()) state.best = to_number(best);
-  state.best_epoch = to_count(document, "best_epoch", -1);
+  if (const std::int64_t epoch = to_count(document, "best_epoch", kNoEpoch); epoch != kNoEpoch)
+    state.best_epoch = epoch;
   state.bad_epochs = to_count(document, "bad_epochs");
   state.stopped_early = document.at("stopped_early").get<bool>();
   return state;
@@ -148,7 +151,7 @@ Json encode_state(const TrainerState& state) {
           {"history", encode_history(state.history)},
           {"plateau", plateau},
           {"best", best},
-          {"best_epoch", state.best_epoch},
+          {"best_epoch", state.best_epoch.value_or(kNoEpoch)},
           {"bad_epochs", state.bad_epochs},
           {"stopped_early", state.stopped_early}};
 }

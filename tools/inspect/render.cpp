@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/text.h"
 #include "codegen/llvm/llvm.h"
@@ -34,18 +35,17 @@ std::string heading(const std::vector<CompiledStep>& steps, const CompiledStep& 
   return steps.size() == 1 ? "" : fmt::format("== {}\n", step.role);
 }
 
-// The launches that touch a buffer first and last; {-1, -1} if none does.
+// The launches that touch a buffer first and last, if any does.
 struct Lifetime {
-  std::int64_t first = -1, last = -1;
+  std::size_t first = 0, last = 0;
 };
-std::vector<Lifetime> lifetimes(const plan::Plan& plan) {
-  std::vector<Lifetime> lives(plan.buffers.size());
+std::vector<std::optional<Lifetime>> lifetimes(const plan::Plan& plan) {
+  std::vector<std::optional<Lifetime>> lives(plan.buffers.size());
   for (std::size_t k = 0; k < plan.launches.size(); ++k)
     for (const plan::ArgumentSet& set : plan.launches[k].sets)
       for (const std::uint32_t buffer : set.buffers) {
-        const auto at = static_cast<std::int64_t>(k);
-        if (lives[buffer].first < 0) lives[buffer].first = at;
-        lives[buffer].last = at;
+        if (!lives[buffer]) lives[buffer] = Lifetime{.first = k};
+        lives[buffer]->last = k;
       }
   return lives;
 }
@@ -156,12 +156,14 @@ std::string memory_text(const std::vector<CompiledStep>& steps) {
     for (const plan::Region& region : plan.regions)
       text += fmt::format("{:<8} {:>12} bytes  {}\n", plan::storage_name(region.storage),
                           region.bytes, region.name);
-    const std::vector<Lifetime> lives = lifetimes(plan);
+    const std::vector<std::optional<Lifetime>> lives = lifetimes(plan);
     for (const std::size_t k : arena_buffers(plan)) {
       const plan::Buffer& buffer = plan.buffers[k];
-      text += fmt::format("arena    {:>12} bytes  at {}, launches {} to {}: {} {}[{}]\n",
-                          buffer.bytes(), buffer.offset, lives[k].first, lives[k].last, buffer.name,
-                          dtype_name(buffer.dtype), buffer.elements);
+      const std::string launches =
+          lives[k] ? fmt::format("launches {} to {}", lives[k]->first, lives[k]->last) : "unused";
+      text += fmt::format("arena    {:>12} bytes  at {}, {}: {} {}[{}]\n", buffer.bytes(),
+                          buffer.offset, launches, buffer.name, dtype_name(buffer.dtype),
+                          buffer.elements);
     }
     text += fmt::format("constant {:>12} bytes\narena    {:>12} bytes in all\n",
                         plan.constants.size(), plan.arena_bytes);
@@ -179,14 +181,14 @@ std::string memory_json(const std::vector<CompiledStep>& steps) {
       regions.push_back({{"name", region.name},
                          {"storage", plan::storage_name(region.storage)},
                          {"bytes", region.bytes}});
-    const std::vector<Lifetime> lives = lifetimes(plan);
+    const std::vector<std::optional<Lifetime>> lives = lifetimes(plan);
     for (const std::size_t k : arena_buffers(plan))
       arena.push_back({{"name", plan.buffers[k].name},
                        {"dtype", dtype_name(plan.buffers[k].dtype)},
                        {"offset", plan.buffers[k].offset},
                        {"bytes", plan.buffers[k].bytes()},
-                       {"first_launch", lives[k].first},
-                       {"last_launch", lives[k].last}});
+                       {"first_launch", lives[k] ? Json(lives[k]->first) : Json()},
+                       {"last_launch", lives[k] ? Json(lives[k]->last) : Json()}});
     document[step.role] = {{"regions", regions},
                            {"arena", arena},
                            {"arena_bytes", plan.arena_bytes},

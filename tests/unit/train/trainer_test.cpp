@@ -487,7 +487,7 @@ TEST(TrainerFit, early_stopping_restores_the_best_epoch) {
       {.epochs = 50, .validation = &validation, .early_stopping = EarlyStopping{.patience = 2}});
   EXPECT_EQ(result.end, FitEnd::stopped_early);
   EXPECT_TRUE(trainer.state().stopped_early);
-  const std::int64_t best = trainer.state().best_epoch;
+  const std::int64_t best = trainer.state().best_epoch.value();
   ASSERT_EQ(std::ssize(result.history.epochs), best + 1 + 2 + 1);
   const auto index = static_cast<std::size_t>(best);
   EXPECT_EQ(parameters_of(trainer.session()), at_epoch->weights[index]);
