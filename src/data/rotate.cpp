@@ -7,9 +7,9 @@ namespace pantala::data {
 namespace {
 
 template <class Element>
-class Source {
+class Pixels {
  public:
-  Source(const Element* image, const Images& images) : image_(image), images_(images) {}
+  Pixels(const Element* image, const Images& images) : image_(image), images_(images) {}
 
   // Between the four neighbours; those outside are 0.
   double at(double row, double column) const {
@@ -37,14 +37,14 @@ void rotate_as(const std::byte* from, const Images& images, double radians, std:
                middle_column = static_cast<double>(images.width - 1) / 2;
   auto* out = reinterpret_cast<Element*>(to);
   for (std::int64_t image = 0; image < images.count; ++image) {
-    const Source<Element> source(
+    const Pixels<Element> pixels(
         reinterpret_cast<const Element*>(from) + image * images.height * images.width, images);
     for (std::int64_t row = 0; row < images.height; ++row)
       for (std::int64_t column = 0; column < images.width; ++column) {
         const double y = static_cast<double>(row) - middle_row,
                      x = static_cast<double>(column) - middle_column;
         *out++ = nearest<Element>(
-            source.at(middle_row + cosine * y + sine * x, middle_column + cosine * x - sine * y));
+            pixels.at(middle_row + cosine * y + sine * x, middle_column + cosine * x - sine * y));
       }
   }
 }
