@@ -50,7 +50,7 @@ std::int64_t opset_of(const pb::ModelProto& model, const std::string& name) {
 
 class Importer {
  public:
-  Importer(const pb::ModelProto& model, TensorSource source, const ImportOptions& options)
+  Importer(const pb::ModelProto& model, TensorPlace source, const ImportOptions& options)
       : model_(model), graph_(model.graph()), context_{options, std::move(source)} {
     context_.opset = opset_of(model, context_.source.name);
     context_.elements_left =
@@ -270,7 +270,7 @@ class Importer {
   std::vector<std::string> unsupported_;
 };
 
-Model import(pb::ModelProto model, const TensorSource& source, const ImportOptions& options) {
+Model import(pb::ModelProto model, const TensorPlace& source, const ImportOptions& options) {
   if (options.training && options.evaluation)
     throw TypeError(source.name + ": it is read for training or for evaluation, not for both");
   if (options.trainable) separate_merged_weights(model, source);

@@ -70,7 +70,7 @@ std::int64_t elements_of(const pb::TensorProto& tensor) {
 
 class Separation {
  public:
-  Separation(pb::ModelProto& model, const TensorSource& source)
+  Separation(pb::ModelProto& model, const TensorPlace& source)
       : model_(model), graph_(*model.mutable_graph()), source_(source) {}
 
   void run() {
@@ -247,7 +247,7 @@ class Separation {
 
   const pb::ModelProto& model_;
   pb::GraphProto& graph_;
-  const TensorSource& source_;
+  const TensorPlace& source_;
   std::map<std::string, int> weights_;          // their places among the initialisers
   std::map<std::string, std::string> aliases_;  // results of Identity: the weight behind them
   std::set<std::string> taken_, outputs_;
@@ -257,7 +257,7 @@ class Separation {
 
 }  // namespace
 
-void separate_merged_weights(pb::ModelProto& model, const TensorSource& source) {
+void separate_merged_weights(pb::ModelProto& model, const TensorPlace& source) {
   Separation(model, source).run();
 }
 

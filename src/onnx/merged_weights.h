@@ -18,7 +18,7 @@ namespace pantala::onnx {
 
 // Every merged weight becomes an initialiser of its own; all else stays. UnsupportedError where
 // that would make far more of them than the file holds.
-void separate_merged_weights(pb::ModelProto& model, const TensorSource& source);
+void separate_merged_weights(pb::ModelProto& model, const TensorPlace& source);
 
 // Whether PyTorch would give this name to a parameter rather than to something that is computed.
 bool is_parameter_name(std::string_view name, const pb::ModelProto& model);

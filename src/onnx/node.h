@@ -38,7 +38,7 @@ using ValuePtr = std::shared_ptr<Value>;
 // What all nodes of a file share.
 struct Context {
   const ImportOptions& options;
-  TensorSource source;
+  TensorPlace source;
   std::int64_t opset = 0;
   Graph graph = {};
   Weights weights = {};

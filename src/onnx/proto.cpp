@@ -75,12 +75,12 @@ const TypeRow* type_row(int number) {
   return nullptr;
 }
 
-std::string place(const pb::TensorProto& tensor, const TensorSource& source) {
+std::string place(const pb::TensorProto& tensor, const TensorPlace& source) {
   return fmt::format("{}: tensor '{}'", source.name, tensor.name());
 }
 
 std::uint64_t number_entry(const pb::TensorProto& tensor, const std::string& text,
-                           std::string_view key, const TensorSource& source) {
+                           std::string_view key, const TensorPlace& source) {
   std::uint64_t value = 0;
   if (text.empty()) throw ParseError(fmt::format("{}: empty {}", place(tensor, source), key));
   for (const char c : text) {
@@ -94,7 +94,7 @@ std::uint64_t number_entry(const pb::TensorProto& tensor, const std::string& tex
 
 // Beside the model: a relative path without "..", which no symbolic link leads out of the folder.
 std::filesystem::path external_path(const pb::TensorProto& tensor, const std::string& location,
-                                    const TensorSource& source) {
+                                    const TensorPlace& source) {
   const std::filesystem::path given(location);
   const auto refuse = [&](std::string_view why) {
     throw ParseError(
@@ -116,7 +116,7 @@ std::filesystem::path external_path(const pb::TensorProto& tensor, const std::st
 }
 
 std::vector<std::byte> external_bytes(const pb::TensorProto& tensor, std::uint64_t expected,
-                                      const TensorSource& source) {
+                                      const TensorPlace& source) {
   std::string location;
   std::uint64_t offset = 0;
   std::optional<std::uint64_t> length;
@@ -256,7 +256,7 @@ std::string onnx_type_name(int onnx_type) {
   return row != nullptr ? std::string(row->name) : fmt::format("type {}", onnx_type);
 }
 
-Type tensor_type(const pb::TensorProto& tensor, const TensorSource& source) {
+Type tensor_type(const pb::TensorProto& tensor, const TensorPlace& source) {
   const std::optional<DType> dtype = dtype_of(tensor.data_type());
   if (!dtype)
     throw UnsupportedError(fmt::format("{}: elements of type {} are not available",
@@ -274,7 +274,7 @@ Type tensor_type(const pb::TensorProto& tensor, const TensorSource& source) {
   }
 }
 
-std::vector<std::byte> tensor_bytes(const pb::TensorProto& tensor, const TensorSource& source) {
+std::vector<std::byte> tensor_bytes(const pb::TensorProto& tensor, const TensorPlace& source) {
   const Type type = tensor_type(tensor, source);
   const auto expected = static_cast<std::uint64_t>(type.shape.numel()) *
                         static_cast<std::uint64_t>(dtype_bytes(type.dtype));
@@ -297,7 +297,7 @@ std::vector<std::byte> tensor_bytes(const pb::TensorProto& tensor, const TensorS
   return bytes;
 }
 
-Literal tensor_literal(const pb::TensorProto& tensor, const TensorSource& source) {
+Literal tensor_literal(const pb::TensorProto& tensor, const TensorPlace& source) {
   const Type type = tensor_type(tensor, source);
   const std::vector<std::byte> bytes = tensor_bytes(tensor, source);
   Literal literal(type);

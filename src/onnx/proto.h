@@ -34,16 +34,16 @@ int onnx_type(DType dtype);
 std::string onnx_type_name(int onnx_type);
 
 // Where a model's tensors may lie.
-struct TensorSource {
+struct TensorPlace {
   std::string name;              // of the file, for messages
   std::filesystem::path folder;  // of external data; empty: none allowed
 };
 
 // UnsupportedError for element types and forms that Pantala does not have, ParseError where the
 // data do not fit the sizes.
-Type tensor_type(const pb::TensorProto& tensor, const TensorSource& source);
+Type tensor_type(const pb::TensorProto& tensor, const TensorPlace& source);
 // Row-major and little-endian, as Weights have them.
-std::vector<std::byte> tensor_bytes(const pb::TensorProto& tensor, const TensorSource& source);
-Literal tensor_literal(const pb::TensorProto& tensor, const TensorSource& source);
+std::vector<std::byte> tensor_bytes(const pb::TensorProto& tensor, const TensorPlace& source);
+Literal tensor_literal(const pb::TensorProto& tensor, const TensorPlace& source);
 
 }  // namespace pantala::onnx

@@ -39,7 +39,7 @@ bool is_one_of(const pb::NodeProto& node, std::initializer_list<std::string_view
 
 class Notes {
  public:
-  Notes(const pb::ModelProto& model, const TensorSource& source)
+  Notes(const pb::ModelProto& model, const TensorPlace& source)
       : model_(model), graph_(model.graph()), source_(source) {
     for (const pb::NodeProto& node : graph_.node())
       read_.insert(node.input().begin(), node.input().end());
@@ -204,14 +204,14 @@ class Notes {
 
   const pb::ModelProto& model_;
   const pb::GraphProto& graph_;
-  const TensorSource& source_;
+  const TensorPlace& source_;
   std::set<std::string> read_;
   std::vector<std::string> lines_;
 };
 
 }  // namespace
 
-std::vector<std::string> training_notes(const pb::ModelProto& model, const TensorSource& source) {
+std::vector<std::string> training_notes(const pb::ModelProto& model, const TensorPlace& source) {
   return Notes(model, source).run();
 }
 

@@ -10,6 +10,6 @@ namespace pantala::onnx {
 
 // A line for each kind of thing, with the names of the first ones. Merged weights are separate
 // already.
-std::vector<std::string> training_notes(const pb::ModelProto& model, const TensorSource& source);
+std::vector<std::string> training_notes(const pb::ModelProto& model, const TensorPlace& source);
 
 }  // namespace pantala::onnx
