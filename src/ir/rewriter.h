@@ -1,5 +1,5 @@
 // Rewriter: the one way to copy a graph, or a part of one, into another while changing it.
-// Differentiation, expansion, lowering, export and the host's program all go through it.
+// Differentiation, expansion, lowering, export and the host's part all go through it.
 //
 // Nodes are written in the order of their ids, each with its place and label, so a copy without
 // changes has its nodes in the old order. A rule may give other values for a node's results; they

@@ -1,7 +1,7 @@
 // Which scalars of a graph the host computes, and how. They are computed in double once a step and
 // reach kernels as parameters, so that a changed learning rate recompiles nothing and bias
 // corrections are exact. This is the one place that decides it: the guard asks it of a step graph,
-// the scheduler of the lowered one, and the host program evaluates by the same table of ops.
+// the scheduler of the lowered one, and the host part evaluates by the same table of ops.
 // Lowering changes no answer: where an op has a meaning on numbers, so have all ops of its
 // definition.
 #pragma once

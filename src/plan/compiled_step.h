@@ -21,7 +21,7 @@ struct CompiledLeaf {
   std::string name;
   Type type;
   Initializer init = {};  // of a parameter or state; the value of a scalar as a constant
-  bool on_host = false;   // a counter or a hyper-parameter: its value lives in the host program
+  bool on_host = false;   // a counter or a hyper-parameter: its value lives in the host part
   bool updated = false;   // the step changes it
   // Of an input: the outputs that it takes part in, and whether an update does.
   std::vector<std::string> needed_by = {};

@@ -61,7 +61,7 @@ std::optional<UniformName> parse_uniform(std::string_view name) {
   return uniform;
 }
 
-[[noreturn]] void fail(const std::string& what) { throw InternalError("host program: " + what); }
+[[noreturn]] void fail(const std::string& what) { throw InternalError("host part: " + what); }
 
 }  // namespace
 
@@ -87,14 +87,14 @@ HostPart::HostPart(const Graph& graph, const HostRequest& request) {
 }
 
 HostPart HostPart::parse(std::string_view text, std::string_view file) {
-  HostPart program;
+  HostPart part;
   try {
-    program.graph_ = parse_graph(text, file);
-    program.build();
+    part.graph_ = parse_graph(text, file);
+    part.build();
   } catch (const ParseError&) { throw; } catch (const Error& error) {
-    throw ParseError(fmt::format("{}: not a host program: {}", file, error.what()));
+    throw ParseError(fmt::format("{}: not a host part: {}", file, error.what()));
   }
-  return program;
+  return part;
 }
 
 std::string HostPart::text() const { return to_text(graph_); }

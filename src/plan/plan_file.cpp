@@ -157,8 +157,8 @@ CompiledStep decode_step(const Json& document, std::string_view plan, std::strin
   step.leaves = decode_leaves(document.at("leaves"), file);
   step.plan = deserialize(std::as_bytes(std::span(plan)), file);
   if (step.host.uniforms() != step.plan.uniforms.size())
-    throw ParseError(fmt::format("{}: step '{}' has {} uniforms, its host program computes {}",
-                                 file, step.role, step.plan.uniforms.size(), step.host.uniforms()));
+    throw ParseError(fmt::format("{}: step '{}' has {} uniforms, its host part computes {}", file,
+                                 step.role, step.plan.uniforms.size(), step.host.uniforms()));
   return step;
 }
 

@@ -121,7 +121,7 @@ class BoundPlan {
   device::PlanId id_;
   std::vector<device::Slice> regions_;
   std::vector<std::int64_t> slots_;
-  std::vector<std::size_t> number_of_;  // the store's entry of each of the host program's leaves
+  std::vector<std::size_t> number_of_;  // the store's entry of each of the host part's leaves
   std::vector<std::size_t> advanced_;   // those of them that a run changes
   std::vector<ir::Number> numbers_;
   std::size_t inputs_missing_ = 0;
