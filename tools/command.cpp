@@ -18,7 +18,7 @@
 #include "pantala/trainer.h"
 #include "tools/help.h"
 #include "tools/manual.h"
-#include "tools/memory.h"
+#include "tools/out_of_memory.h"
 
 namespace pantala::tools {
 

@@ -4,7 +4,7 @@
 #include <new>
 
 #include "tools/command.h"
-#include "tools/memory.h"
+#include "tools/out_of_memory.h"
 #include "tools/process.h"
 
 namespace {

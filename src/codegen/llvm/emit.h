@@ -41,7 +41,7 @@ llvm::Value* emit_operation(llvm::IRBuilderBase& ir, const Operation& operation,
 std::vector<llvm::Value*> emit_transpose(llvm::IRBuilderBase& ir,
                                          std::span<llvm::Value* const> rows, DType dtype);
 
-// memory.cpp: a buffer as the emitted function sees it.
+// loads.cpp: a buffer as the emitted function sees it.
 struct BufferView {
   llvm::Value* base = nullptr;
   DType dtype = DType::f32;

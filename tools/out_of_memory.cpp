@@ -1,4 +1,4 @@
-#include "tools/memory.h"
+#include "tools/out_of_memory.h"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// Every file of tests/error/programs is a text that must be refused. Its first line states the
+// Every file of tests/error/graphs is a text that must be refused. Its first line states the
 // error and the exact message,
 //
 //   # error: TypeError: sum (name.pn:4): axis 3 is out of range [-1, 1) (x f32[2])
@@ -22,7 +22,7 @@ namespace pantala::tests {
 namespace {
 
 const std::filesystem::path kFolder =
-    std::filesystem::path(PANTALA_SOURCE_DIR) / "tests/error/programs";
+    std::filesystem::path(PANTALA_SOURCE_DIR) / "tests/error/graphs";
 
 std::string read(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
@@ -45,15 +45,15 @@ std::string outcome(const std::string& text, const std::string& file) {
   } catch (const ParseError& error) { return fmt::format("ParseError: {}", error.what()); }
 }
 
-class TextPrograms : public ::testing::TestWithParam<std::string> {};
+class TextGraphs : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(TextPrograms, are_refused_with_the_stated_message) {
+TEST_P(TextGraphs, are_refused_with_the_stated_message) {
   const std::string file = GetParam() + ".pn", text = read(kFolder / file), mark = "# error: ";
   ASSERT_EQ(text.substr(0, mark.size()), mark) << file;
   EXPECT_EQ(outcome(text, file), text.substr(mark.size(), text.find('\n') - mark.size()));
 }
 
-std::vector<std::string> programs() {
+std::vector<std::string> graphs() {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(kFolder))
     if (entry.path().extension() == ".pn") names.push_back(entry.path().stem().string());
@@ -61,9 +61,9 @@ std::vector<std::string> programs() {
   return names;
 }
 const auto name_of = [](const auto& info) { return info.param; };
-INSTANTIATE_TEST_SUITE_P(Error, TextPrograms, ::testing::ValuesIn(programs()), name_of);
+INSTANTIATE_TEST_SUITE_P(Error, TextGraphs, ::testing::ValuesIn(graphs()), name_of);
 
-TEST(TextProgramsCoverage, there_are_at_least_60) { EXPECT_GE(programs().size(), 60u); }
+TEST(TextGraphsCoverage, there_are_at_least_60) { EXPECT_GE(graphs().size(), 60u); }
 
 }  // namespace
 }  // namespace pantala::tests
