@@ -7,8 +7,8 @@
 #include "data/fingerprint.h"
 #include "data/items.h"
 #include "data/order.h"
-#include "data/pipeline.h"
 #include "data/prefetch.h"
+#include "data/preparation.h"
 #include "pantala/error.h"
 
 namespace pantala::data {
@@ -40,7 +40,7 @@ class DatasetLoader : public Loader {
  public:
   DatasetLoader(const Dataset& dataset, const LoaderOptions& options)
       : options_(options),
-        pipeline_(std::make_shared<const Pipeline>(dataset, options.transforms)),
+        preparation_(std::make_shared<const Preparation>(dataset, options.transforms)),
         items_(options.drop_last ? dataset.size() - dataset.size() % options.batch_size
                                  : dataset.size()),
         batches_(items_ / options.batch_size + (items_ % options.batch_size != 0)) {
@@ -84,7 +84,7 @@ class DatasetLoader : public Loader {
       const std::string options =
           fmt::format("batch_size {} shuffle {} drop_last {} seed {}", options_.batch_size,
                       options_.shuffle, options_.drop_last, options_.seed);
-      fingerprint_ = fmt::format("{:016x}", fnv1a(options, pipeline_->hash()));
+      fingerprint_ = fmt::format("{:016x}", fnv1a(options, preparation_->hash()));
     }
     return fingerprint_;
   }
@@ -103,18 +103,18 @@ class DatasetLoader : public Loader {
   }
   // Makes any batch of the present order; it owns all that it reads.
   Prefetcher::Make make_batches() const {
-    return [pipeline = pipeline_, order = order_, size = options_.batch_size,
+    return [preparation = preparation_, order = order_, size = options_.batch_size,
             key = DrawKey{options_.seed, epoch_}](std::int64_t number) {
       const std::int64_t first = number * size;
       const std::int64_t count = std::min(size, static_cast<std::int64_t>(order->size()) - first);
-      return pipeline->make(std::span(*order).subspan(static_cast<std::size_t>(first),
-                                                      static_cast<std::size_t>(count)),
-                            key);
+      return preparation->make(std::span(*order).subspan(static_cast<std::size_t>(first),
+                                                         static_cast<std::size_t>(count)),
+                               key);
     };
   }
 
   const LoaderOptions options_;
-  const std::shared_ptr<const Pipeline> pipeline_;
+  const std::shared_ptr<const Preparation> preparation_;
   const std::int64_t items_, batches_;  // of a pass
   std::shared_ptr<const Order> order_;
   std::uint64_t epoch_ = 0;

@@ -10,7 +10,7 @@
 #include "base/philox.h"
 #include "base/text.h"
 #include "data/colour_jitter.h"
-#include "data/pipeline.h"
+#include "data/preparation.h"
 #include "data/resize.h"
 #include "data/rotate.h"
 #include "pantala/error.h"

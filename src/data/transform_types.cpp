@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "base/text.h"
-#include "data/pipeline.h"
+#include "data/preparation.h"
 #include "pantala/error.h"
 
 namespace pantala::data {

@@ -1,5 +1,5 @@
 // Transforms, checked against the items of a data set and made ready to run: a list of steps from
-// one item type to the next. Making a batch changes nothing here, so threads may share a pipeline.
+// one item type to the next. Making a batch changes nothing here, so threads may share one.
 #pragma once
 
 #include <cstddef>
@@ -24,11 +24,11 @@ struct Step {
   ItemForm from, to;
 };
 
-class Pipeline {
+class Preparation {
  public:
   // TypeError for a transform that does not fit what the ones before it leave, and for items of any
   // size that they do not bring to one; ValueError for a label that OneHot has no class for.
-  Pipeline(const Dataset& dataset, const std::vector<Transform>& transforms);
+  Preparation(const Dataset& dataset, const std::vector<Transform>& transforms);
 
   Type item_type() const { return {form_.dtype, form_.shape}; }
   // The items with these numbers.

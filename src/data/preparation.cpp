@@ -1,4 +1,4 @@
-#include "data/pipeline.h"
+#include "data/preparation.h"
 
 #include <fmt/format.h>
 
@@ -79,7 +79,7 @@ class ItemRun {
 
 }  // namespace
 
-Pipeline::Pipeline(const Dataset& dataset, const std::vector<Transform>& transforms)
+Preparation::Preparation(const Dataset& dataset, const std::vector<Transform>& transforms)
     : dataset_(dataset), transforms_(transforms) {
   check_dataset(dataset);
   form_ = dataset.item_form();
@@ -92,7 +92,7 @@ Pipeline::Pipeline(const Dataset& dataset, const std::vector<Transform>& transfo
         dataset.name, form_.str()));
 }
 
-void Pipeline::add(const Transform& transform, std::uint32_t number) {
+void Preparation::add(const Transform& transform, std::uint32_t number) {
   if (const auto* one_hot = std::get_if<OneHot>(&transform)) {
     if (classes_ > 0) throw TypeError(fmt::format("{}: a second one", describe(transform)));
     check_one_hot(dataset_, *one_hot);
@@ -105,18 +105,18 @@ void Pipeline::add(const Transform& transform, std::uint32_t number) {
   form_ = to;
 }
 
-Batch Pipeline::make(std::span<const std::int64_t> numbers, const DrawKey& key) const {
+Batch Preparation::make(std::span<const std::int64_t> numbers, const DrawKey& key) const {
   return {.data = make_data(numbers, key), .labels = make_labels(numbers)};
 }
 
-Array Pipeline::take_data(std::span<const std::int64_t> numbers) const {
+Array Preparation::take_data(std::span<const std::int64_t> numbers) const {
   Array data = dataset_.data ? take_items(*dataset_.data, numbers)
                              : take_items(*dataset_.data_source, numbers);
   data.shape = form_.shape.insert(0, static_cast<std::int64_t>(numbers.size()));
   return data;
 }
 
-Array Pipeline::make_data(std::span<const std::int64_t> numbers, const DrawKey& key) const {
+Array Preparation::make_data(std::span<const std::int64_t> numbers, const DrawKey& key) const {
   if (steps_.empty()) return take_data(numbers);
   Array data =
       make_array(form_.dtype, form_.shape.insert(0, static_cast<std::int64_t>(numbers.size())));
@@ -143,7 +143,7 @@ Array Pipeline::make_data(std::span<const std::int64_t> numbers, const DrawKey& 
   return data;
 }
 
-Array Pipeline::make_labels(std::span<const std::int64_t> numbers) const {
+Array Preparation::make_labels(std::span<const std::int64_t> numbers) const {
   Array labels = dataset_.labels ? take_items(*dataset_.labels, numbers)
                                  : take_items(*dataset_.label_source, numbers);
   if (classes_ == 0) return labels;
@@ -157,14 +157,14 @@ Array Pipeline::make_labels(std::span<const std::int64_t> numbers) const {
   return {.shape = {static_cast<std::int64_t>(numbers.size()), classes_}, .values = std::move(hot)};
 }
 
-std::uint64_t Pipeline::hash() const {
+std::uint64_t Preparation::hash() const {
   std::uint64_t hash = hash_dataset(dataset_);
   for (const Transform& transform : transforms_) hash = fnv1a(describe(transform) + "\n", hash);
   return hash;
 }
 
 Type item_type(const Dataset& dataset, const std::vector<Transform>& transforms) {
-  return Pipeline(dataset, transforms).item_type();
+  return Preparation(dataset, transforms).item_type();
 }
 
 }  // namespace pantala::data
