@@ -21,18 +21,18 @@ namespace pantala::tools {
 namespace {
 
 struct LrFindOptions {
-  run::SweepOptions sweep;
+  run::RateSweepOptions sweep;
   std::string plot = "lr-find.svg";
   bool json = false;
 };
 
-std::vector<monitor::Point> curve(const std::vector<run::SweepPoint>& points) {
+std::vector<monitor::Point> curve(const std::vector<run::RateSweepPoint>& points) {
   std::vector<monitor::Point> result;
-  for (const run::SweepPoint& point : points) result.push_back({point.lr, point.loss});
+  for (const run::RateSweepPoint& point : points) result.push_back({point.lr, point.loss});
   return result;
 }
 
-std::string draw(const run::Sweep& sweep, const run::RunConfig& config) {
+std::string draw(const run::RateSweep& sweep, const run::RunConfig& config) {
   monitor::Chart chart;
   chart.title = fmt::format("Learning rates: {} on {}, {}", run::model_title(config),
                             config.data.source, config.optimizer.name);
@@ -44,7 +44,7 @@ std::string draw(const run::Sweep& sweep, const run::RunConfig& config) {
                    .colour = 0,
                    .stroke = monitor::Stroke::faint},
                   {.label = "smoothed", .points = curve(sweep.smoothed), .colour = 0}};
-  for (const run::SweepPoint& point : sweep.smoothed)
+  for (const run::RateSweepPoint& point : sweep.smoothed)
     if (point.lr == sweep.suggestion)
       chart.marks.push_back({{point.lr, point.loss}, fmt::format("{:.2g}", point.lr)});
   return monitor::svg(chart);
@@ -52,15 +52,15 @@ std::string draw(const run::Sweep& sweep, const run::RunConfig& config) {
 
 int find(const run::RunConfig& config, const LrFindOptions& options) {
   if (config.output.progress != "none") print_error("{}\n", run::device_line(config));
-  run::SweepOptions how = options.sweep;
+  run::RateSweepOptions how = options.sweep;
   how.plan_cache = plan_cache();
-  const run::Sweep sweep = run::sweep_learning_rates(config, how);
+  const run::RateSweep sweep = run::sweep_learning_rates(config, how);
   // Two digits are all that a plot can tell.
   const std::string suggestion = exact(std::stod(fmt::format("{:.1e}", sweep.suggestion)));
   io::write_file(options.plot, draw(sweep, config));
   if (options.json) {
     io::OrderedJson json{{"lr", std::stod(suggestion)}, {"plot", monitor::printable(options.plot)}};
-    for (const run::SweepPoint& point : sweep.smoothed)
+    for (const run::RateSweepPoint& point : sweep.smoothed)
       json["points"].push_back({{"lr", point.lr}, {"loss", point.loss}});
     fmt::print("{}\n", json.dump());
     return 0;

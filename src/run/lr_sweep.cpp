@@ -21,14 +21,14 @@ constexpr double kMemory = 0.9;        // of the average that is compared with i
 constexpr double kBellDecades = 0.15;  // the deviation of the bell that smooths
 constexpr double kSlopeDecades = 0.4;  // to either side, for the slope
 
-void check(const SweepOptions& options) {
+void check(const RateSweepOptions& options) {
   if (!(options.from > 0 && options.to > options.from && std::isfinite(options.to)))
     throw TypeError(fmt::format("--first must be above 0 and below --last, got {} and {}",
                                 exact(options.from), exact(options.to)));
 }
 
 // The schedule grows by itself: no rate is set from outside.
-RunConfig sweeping(RunConfig config, const SweepOptions& options) {
+RunConfig sweeping(RunConfig config, const RateSweepOptions& options) {
   const double growth =
       std::pow(options.to / options.from, 1.0 / static_cast<double>(options.steps - 1));
   config.optimizer.options["lr"] = options.from;
@@ -41,9 +41,9 @@ RunConfig sweeping(RunConfig config, const SweepOptions& options) {
 double decades(double lr) { return std::log10(lr); }
 
 // The points of the sweep until the loss explodes or the rates are used up.
-std::vector<SweepPoint> measure(Trainer& trainer, data::Loader& loader,
-                                const SweepOptions& options) {
-  std::vector<SweepPoint> points;
+std::vector<RateSweepPoint> measure(Trainer& trainer, data::Loader& loader,
+                                    const RateSweepOptions& options) {
+  std::vector<RateSweepPoint> points;
   const double growth = decades(options.to / options.from) / static_cast<double>(options.steps - 1);
   double mean = 0, weight = 0, least = std::numeric_limits<double>::infinity();
   const auto exploded = [&](double loss) {  // a moving average, without the bias of its beginning
@@ -69,11 +69,11 @@ std::vector<SweepPoint> measure(Trainer& trainer, data::Loader& loader,
 
 }  // namespace
 
-std::vector<SweepPoint> smooth(const std::vector<SweepPoint>& points) {
-  std::vector<SweepPoint> result;
-  for (const SweepPoint& center : points) {
+std::vector<RateSweepPoint> smooth(const std::vector<RateSweepPoint>& points) {
+  std::vector<RateSweepPoint> result;
+  for (const RateSweepPoint& center : points) {
     double sum = 0, weights = 0;
-    for (const SweepPoint& point : points) {
+    for (const RateSweepPoint& point : points) {
       const double distance = (decades(point.lr) - decades(center.lr)) / kBellDecades;
       const double weight = std::exp(-0.5 * distance * distance);
       sum += weight * point.loss;
@@ -84,14 +84,14 @@ std::vector<SweepPoint> smooth(const std::vector<SweepPoint>& points) {
   return result;
 }
 
-double steepest(const std::vector<SweepPoint>& smoothed) {
+double steepest(const std::vector<RateSweepPoint>& smoothed) {
   const auto least = std::min_element(smoothed.begin(), smoothed.end(),
                                       [](auto& a, auto& b) { return a.loss < b.loss; });
   double best_slope = 0, best_lr = 0;
   for (auto center = smoothed.begin(); center != least; ++center) {
     // Least squares over the neighbourhood.
     double n = 0, x_sum = 0, y_sum = 0, xx = 0, xy = 0;
-    for (const SweepPoint& point : smoothed) {
+    for (const RateSweepPoint& point : smoothed) {
       const double x = decades(point.lr) - decades(center->lr);
       if (std::fabs(x) > kSlopeDecades) continue;
       n += 1, x_sum += x, y_sum += point.loss, xx += x * x, xy += x * point.loss;
@@ -108,7 +108,7 @@ double steepest(const std::vector<SweepPoint>& smoothed) {
   return best_lr;
 }
 
-Sweep sweep_learning_rates(const RunConfig& config, const SweepOptions& options) {
+RateSweep sweep_learning_rates(const RunConfig& config, const RateSweepOptions& options) {
   check(options);
   const RunConfig sweep = sweeping(config, options);
   const RunData data = open_run_data(sweep);
@@ -120,7 +120,7 @@ Sweep sweep_learning_rates(const RunConfig& config, const SweepOptions& options)
   const ModelShape shape = model_shape(sweep, data.facts);
   Trainer trainer = make_trainer(sweep, shape, options.steps, options.plan_cache);
   load_first_weights(sweep, shape, trainer.session());
-  Sweep result;
+  RateSweep result;
   result.points = measure(trainer, *loader, options);
   if (result.points.size() < 3)
     throw ValueError("the loss is not finite from the first steps on: begin lower with --first");

@@ -17,7 +17,7 @@ using testing::StartsWith;
 
 TEST(LrSweep, the_suggestion_is_where_the_loss_falls_fastest) {
   // A step down around 1e-2, then an explosion; with noise.
-  std::vector<run::SweepPoint> points;
+  std::vector<run::RateSweepPoint> points;
   for (int k = 0; k < 200; ++k) {
     const double decade = -7 + 0.035 * k;
     const double noise = 0.02 * std::sin(37.0 * k);
@@ -29,7 +29,7 @@ TEST(LrSweep, the_suggestion_is_where_the_loss_falls_fastest) {
 }
 
 TEST(LrSweep, a_loss_that_never_falls_has_no_suggestion) {
-  std::vector<run::SweepPoint> points;
+  std::vector<run::RateSweepPoint> points;
   for (int k = 0; k < 50; ++k) points.push_back({std::pow(10, -7 + 0.1 * k), 1 + 0.1 * k});
   EXPECT_THROW(run::steepest(run::smooth(points)), ValueError);
 }
