@@ -72,7 +72,7 @@ struct RunConfig {
   struct {
     std::string name = "constant";
     NamedOptions options;
-  } schedule;
+  } rate_schedule;
   std::vector<optim::ParameterGroup> groups;
   struct {
     double norm = 0, value = 0;

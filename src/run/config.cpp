@@ -157,7 +157,7 @@ void check_plateau_metric(const std::string& metric) {
 
 RateRule plateau_of(const RunConfig& config) {
   RateRule rule;
-  NamedOptions options = config.schedule.options;
+  NamedOptions options = config.rate_schedule.options;
   if (const auto metric = options.extract("metric")) {
     const auto* name = std::get_if<std::string>(&metric.mapped());
     if (!name) throw TypeError("plateau: metric must be a text");
@@ -166,7 +166,7 @@ RateRule plateau_of(const RunConfig& config) {
   }
   NamedOptions warmup;
   if (auto steps = options.extract("warmup_steps")) warmup.insert(std::move(steps));
-  rule.schedule = RateSchedule::from_options("constant", warmup);
+  rule.rate_schedule = RateSchedule::from_options("constant", warmup);
   if (!options.contains("mode") && metrics::larger_is_better(rule.plateau_metric))
     options["mode"] = std::string("max");
   rule.plateau = Plateau::from_options(optimizer_of(config).lr(), options).options();
@@ -270,23 +270,24 @@ optim::Optimizer optimizer_of(const RunConfig& config) {
 }
 
 bool schedule_spans_run(const RunConfig& config) {
-  const std::string option = span_option(config.schedule.name);
-  return !option.empty() && !config.schedule.options.contains(option);
+  const std::string option = span_option(config.rate_schedule.name);
+  return !option.empty() && !config.rate_schedule.options.contains(option);
 }
 
 RateRule rate_of(const RunConfig& config, std::int64_t total_steps) {
-  if (config.schedule.name == "plateau") return plateau_of(config);
-  NamedOptions options = config.schedule.options;
+  if (config.rate_schedule.name == "plateau") return plateau_of(config);
+  NamedOptions options = config.rate_schedule.options;
   if (schedule_spans_run(config)) {
     double warmup = 0;
     if (const auto given = options.find("warmup_steps"); given != options.end())
       if (const auto* steps = std::get_if<double>(&given->second)) warmup = *steps;
-    options[span_option(config.schedule.name)] =
+    options[span_option(config.rate_schedule.name)] =
         std::max(1.0, static_cast<double>(total_steps) - warmup);
   }
-  if (config.schedule.name == "one_cycle" && !options.contains("max_lr"))
+  if (config.rate_schedule.name == "one_cycle" && !options.contains("max_lr"))
     options["max_lr"] = optimizer_of(config).lr();
-  return {.schedule = RateSchedule::from_options(config.schedule.name, options), .plateau = {}};
+  return {.rate_schedule = RateSchedule::from_options(config.rate_schedule.name, options),
+          .plateau = {}};
 }
 
 std::string_view task_name(zoo::Task task) {
@@ -311,7 +312,7 @@ void check_metrics(const RunConfig& config, metrics::Kind kind, std::int64_t cla
   };
   check("early_stopping.metric", config.early_stopping.metric);
   check("checkpoint.metric", config.checkpoint.metric);
-  if (config.schedule.name == "plateau")
+  if (config.rate_schedule.name == "plateau")
     check("schedule.metric", rate_of(config, 1).plateau_metric);
 }
 
@@ -408,7 +409,7 @@ std::vector<std::string> differences(const RunConfig& there, const RunConfig& he
     if (effect == Effect::length && !length_counts) continue;
     lines.push_back(fmt::format("{}: {} there, {} here", name, pair.there, pair.here));
     if (effect == Effect::length)
-      lines.back() += fmt::format(" (the schedule {} spans the run)", here.schedule.name);
+      lines.back() += fmt::format(" (the schedule {} spans the run)", here.rate_schedule.name);
   }
   return lines;
 }

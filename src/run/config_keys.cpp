@@ -238,11 +238,11 @@ std::vector<Key> rate_keys() {
       options("optimizer.*", RUN_FIELD(optimizer.options), "an option of the optimizer",
               "lr and what else the optimizer has, with PyTorch's names and defaults: "
               "weight_decay, betas, momentum, ..."),
-      text("schedule.name", RUN_FIELD(schedule.name),
+      text("schedule.name", RUN_FIELD(rate_schedule.name),
            "constant, step, multistep, exponential, cosine, cosine_restarts, linear, polynomial, "
            "one_cycle, cyclic or plateau",
            "How the learning rate changes"),
-      options("schedule.*", RUN_FIELD(schedule.options), "an option of the schedule",
+      options("schedule.*", RUN_FIELD(rate_schedule.options), "an option of the schedule",
               "warmup_steps and what else the schedule has, with PyTorch's names and defaults. "
               "T_max, total_steps and total_iters follow from the length of the run, max_lr of "
               "one_cycle from the optimizer; plateau also takes metric"),

@@ -32,8 +32,8 @@ RunConfig sweeping(RunConfig config, const RateSweepOptions& options) {
   const double growth =
       std::pow(options.to / options.from, 1.0 / static_cast<double>(options.steps - 1));
   config.optimizer.options["lr"] = options.from;
-  config.schedule.name = "exponential";
-  config.schedule.options = {{"gamma", growth}};
+  config.rate_schedule.name = "exponential";
+  config.rate_schedule.options = {{"gamma", growth}};
   config.non_finite = "error";
   return config;
 }

@@ -79,7 +79,7 @@ Trainer make_trainer(const RunConfig& config, const ModelShape& shape, std::int6
                     .log_interval = 0,  // the run has logs of its own
                     .class_axis = shape.positions > 0 ? -1 : 1,
                     .measured = shape.measured,
-                    .rate_schedule = std::move(rate.schedule),
+                    .rate_schedule = std::move(rate.rate_schedule),
                     .plateau = std::move(rate.plateau),
                     .plateau_metric = std::move(rate.plateau_metric),
                     .non_finite = non_finite_of(config),

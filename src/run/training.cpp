@@ -176,7 +176,7 @@ class TrainingRun {
     if (data_.validation) return;
     if (config_.early_stopping.patience > 0)
       throw TypeError("early_stopping.patience needs a validation, but data.validation is none");
-    if (config_.schedule.name == "plateau")
+    if (config_.rate_schedule.name == "plateau")
       throw TypeError("the schedule plateau needs a validation, but data.validation is none");
   }
 

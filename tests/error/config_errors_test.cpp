@@ -401,10 +401,10 @@ TEST(Config, only_what_changes_the_numbers_makes_another_run) {
 
 TEST(Config, schedules_that_span_the_run_get_its_length) {
   const RunConfig config = config_of("[schedule]\nname = \"cosine\"\nwarmup_steps = 10\n");
-  EXPECT_EQ(run::rate_of(config, 100).schedule.str(),
+  EXPECT_EQ(run::rate_of(config, 100).rate_schedule.str(),
             "cosine(T_max=90, eta_min=0, warmup_steps=10)");
   const RunConfig cycle = config_of("[schedule]\nname = \"one_cycle\"\n[optimizer]\nlr = 0.5\n");
-  EXPECT_THAT(run::rate_of(cycle, 100).schedule.str(),
+  EXPECT_THAT(run::rate_of(cycle, 100).rate_schedule.str(),
               testing::HasSubstr("max_lr=0.5, total_steps=100"));
 }
 

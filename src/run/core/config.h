@@ -115,7 +115,7 @@ bool changes_nothing(std::string_view key);
 optim::Optimizer optimizer_of(const RunConfig& config);
 // How the rate changes over a run of `total_steps` optimizer steps.
 struct RateRule {
-  RateSchedule schedule;
+  RateSchedule rate_schedule;
   std::optional<PlateauOptions> plateau;
   std::string plateau_metric = "loss";
 };
