@@ -1,7 +1,6 @@
 // Data for training: arrays in their own types, data sets, transforms, and loaders that hand out
-// batches. Files are read by the functions below (IDX, CSV, NPY, NPZ, safetensors, PNG and
-// JPEG, tokens); every
-// mistake in them is a ParseError that names file and place.
+// batches. Files are read by the functions below (IDX, CSV, NPY, NPZ, safetensors, PNG and JPEG,
+// tokens); every mistake in them is a ParseError that names file and place.
 #pragma once
 
 #include <cstdint>

@@ -60,8 +60,10 @@ struct RunLogOptions {
   std::function<double()> wall_clock = seconds_since_1970;
 };
 
-// --- both, joined to train(), train_epoch() and fit() of a trainer. (Steps that are taken by hand,
-// outside of them, are not seen.)
+// --- both, joined to a trainer
+
+// They see train(), train_epoch() and fit(); steps that are taken by hand, outside of them, are not
+// seen.
 struct RunMonitorOptions {
   ProgressOptions progress = {};
   std::filesystem::path folder = {};  // for the log, made if it is missing; "": no files

@@ -35,8 +35,7 @@ std::vector<Rule> pool_rules() {
   const Pattern gradient = named<op::MaxPool2dGrad>("gradient", g, result(1, pool));
   return {
       // The mask of a ReLU below a pool needs to know only what the pool let through: where a
-      // window's
-      // largest value is not above 0, nothing of its gradient passes.
+      // window's largest value is not above 0, nothing of its gradient passes.
       {.name = "relu mask above the pool",
        .promise = Promise::bits,
        .left = node<op::Where>(node<op::Le>(y, number(0)), number(0), gradient),

@@ -40,8 +40,7 @@ data::Dataset unlabeled(data::Array items, const DataFacts& facts, std::string n
 // Images in a folder with the name of a class, however deep, are of this class.
 data::Dataset with_folder_labels(const data::Dataset& set, const DataFacts& facts);
 // The labels as people know them, one per item, position or target: the name of a class, or a
-// number;
-// "" where it is not known. Of a table they are what stands there.
+// number; "" where it is not known. Of a table they are what stands there.
 std::vector<std::string> truth_texts(const data::Dataset& set, const DataFacts& facts);
 
 }  // namespace pantala::run

@@ -9,8 +9,7 @@
 //
 // The bits depend on nothing but the numbers:
 //  - a product is a chain of fma over the hidden units, ascending, from +0; gate = x + product
-//  (gru:
-//    product + bias first where it has one).
+//    (gru: product + bias first where it has one).
 //  - the gradient of a state is such a chain per gate; the chains are added up by ascending gate.
 #pragma once
 
