@@ -10,6 +10,7 @@
 
 #include "pantala/error.h"
 #include "support/allocations.h"
+#include "support/errors.h"
 
 namespace pantala::logging {
 namespace {
@@ -115,14 +116,8 @@ TEST(Log, options_come_from_the_environments_words) {
   for (const Level level :
        {Level::trace, Level::debug, Level::info, Level::warning, Level::error, Level::off})
     EXPECT_EQ(parse_level(level_name(level)), level);
-  try {
-    options_of("verbose", nullptr);
-    FAIL();
-  } catch (const TypeError& e) {
-    EXPECT_STREQ(e.what(),
-                 "there is no log level 'verbose'; there are: trace, debug, info, warning, error, "
-                 "off");
-  }
+  EXPECT_EQ(tests::message_of<TypeError>([&] { options_of("verbose", nullptr); }),
+            "there is no log level 'verbose'; there are: trace, debug, info, warning, error, off");
 }
 
 TEST(Log, lines_of_many_threads_stay_whole) {

@@ -8,6 +8,7 @@
 #include "pantala/data.h"
 #include "pantala/error.h"
 #include "support/data_files.h"
+#include "support/errors.h"
 #include "support/temporary.h"
 
 namespace pantala::data {
@@ -126,14 +127,9 @@ TEST_F(IdxFolder, files_may_be_plain_or_compressed) {
 TEST_F(IdxFolder, says_which_files_are_missing) {
   put_all();
   std::filesystem::remove(folder_.path() / "t10k-labels-idx1-ubyte");
-  try {
-    read_idx_folder(folder_.path());
-    FAIL();
-  } catch (const IoError& error) {
-    EXPECT_EQ(error.what(), folder_.path().string() +
-                                ": there is no t10k-labels-idx1-ubyte (nor with .gz) in this "
-                                "folder");
-  }
+  EXPECT_EQ(tests::message_of<IoError>([&] { read_idx_folder(folder_.path()); }),
+            folder_.path().string() +
+                ": there is no t10k-labels-idx1-ubyte (nor with .gz) in this folder");
   EXPECT_THROW(read_idx_folder(folder_.path() / "nothing"), IoError);
 }
 

@@ -8,6 +8,7 @@
 #include "pantala/data.h"
 #include "pantala/error.h"
 #include "support/data_files.h"
+#include "support/errors.h"
 #include "support/images.h"
 #include "support/temporary.h"
 
@@ -45,15 +46,10 @@ class ImageFolder : public testing::Test {
   // What is thrown, without the folder's own name.
   template <class Error>
   std::string refusal(const std::function<void()>& work) const {
-    try {
-      work();
-      return "nothing thrown";
-    } catch (const Error& error) {
-      std::string text = error.what();
-      for (std::size_t at; (at = text.find(root_.path().string())) != std::string::npos;)
-        text.replace(at, root_.path().string().size(), "ROOT");
-      return text;
-    }
+    std::string text = tests::message_of<Error>(work);
+    for (std::size_t at; (at = text.find(root_.path().string())) != std::string::npos;)
+      text.replace(at, root_.path().string().size(), "ROOT");
+    return text;
   }
 
   tests::TemporaryFolder root_;

@@ -10,6 +10,7 @@
 #include "pantala/data.h"
 #include "pantala/error.h"
 #include "support/data_files.h"
+#include "support/errors.h"
 #include "support/temporary.h"
 
 namespace pantala::data {
@@ -38,15 +39,10 @@ class Tokens : public testing::Test {
   }
   template <class Error>
   std::string refusal(const std::function<void()>& work) const {
-    try {
-      work();
-      return "nothing thrown";
-    } catch (const Error& error) {
-      std::string text = error.what();
-      if (const std::size_t at = text.find(folder_.path().string()); at != std::string::npos)
-        text.replace(at, folder_.path().string().size(), "ROOT");
-      return text;
-    }
+    std::string text = tests::message_of<Error>(work);
+    if (const std::size_t at = text.find(folder_.path().string()); at != std::string::npos)
+      text.replace(at, folder_.path().string().size(), "ROOT");
+    return text;
   }
 
   tests::TemporaryFolder folder_;

@@ -104,14 +104,10 @@ class CsvTest : public testing::Test {
   }
   template <class E = ParseError>
   std::string refusal(const std::string& text, const CsvOptions& options = {}) const {
-    try {
-      read(text, options);
-    } catch (const E& error) {
-      const std::string message = error.what(), start = path_ + ": ";
-      EXPECT_TRUE(message.starts_with(start)) << message;
-      return message.substr(std::min(start.size(), message.size()));
-    }
-    return "no error";
+    const std::string message = message_of<E>([&] { read(text, options); });
+    const std::string start = path_ + ": ";
+    EXPECT_TRUE(message.starts_with(start)) << message;
+    return message.substr(std::min(start.size(), message.size()));
   }
 
   const tests::TemporaryFolder folder_;

@@ -10,6 +10,7 @@
 
 #include "io/file.h"
 #include "pantala/error.h"
+#include "support/errors.h"
 #include "support/event_decoder.h"
 #include "support/temporary.h"
 
@@ -126,10 +127,8 @@ TEST(AppendFile, errors_name_the_file) {
   const TemporaryFolder folder;
   EXPECT_THROW(AppendFile(folder.path() / "missing" / "file", 0), IoError);
   EXPECT_THROW(AppendFile(folder.path(), 0), IoError);
-  try {
-    AppendFile("/dev/null", 0);
-    FAIL();
-  } catch (const IoError& error) { EXPECT_STREQ(error.what(), "/dev/null: not a regular file"); }
+  EXPECT_EQ(tests::message_of<IoError>([] { AppendFile("/dev/null", 0); }),
+            "/dev/null: not a regular file");
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "io/file.h"
 #include "pantala/error.h"
 #include "support/data_files.h"
+#include "support/errors.h"
 #include "support/temporary.h"
 
 namespace pantala::io {
@@ -25,13 +26,9 @@ class IdxTest : public testing::Test {
     return read_idx(path_);
   }
   std::string refusal(const std::string& content) const {
-    try {
-      read(content);
-    } catch (const ParseError& error) {
-      EXPECT_THAT(error.what(), testing::StartsWith(path_.string() + ": "));
-      return error.what();
-    }
-    return "no ParseError";
+    std::string message = tests::message_of<ParseError>([&] { read(content); });
+    EXPECT_THAT(message, testing::StartsWith(path_.string() + ": "));
+    return message;
   }
 
   const tests::TemporaryFolder folder_;

@@ -8,6 +8,7 @@
 #include "pantala/data.h"
 #include "pantala/error.h"
 #include "support/data_files.h"
+#include "support/errors.h"
 #include "support/temporary.h"
 
 namespace pantala::data {
@@ -28,13 +29,9 @@ class NpyTest : public testing::Test {
   }
   template <class E = ParseError>
   std::string refusal(const std::string& content) const {
-    try {
-      read(content);
-    } catch (const E& error) {
-      EXPECT_THAT(error.what(), testing::StartsWith(path_ + ": "));
-      return error.what();
-    }
-    return "no error";
+    std::string message = tests::message_of<E>([&] { read(content); });
+    EXPECT_THAT(message, testing::StartsWith(path_ + ": "));
+    return message;
   }
   template <class Element>
   std::vector<Element> values(const std::string& content) const {

@@ -12,6 +12,7 @@
 #include "pantala/graph.h"
 #include "pantala/interpreter.h"
 #include "pantala/text.h"
+#include "support/errors.h"
 
 namespace pantala {
 namespace {
@@ -45,10 +46,8 @@ constexpr double kSampleError = 0.005;
 const Shape kMany{1000, 1000};
 
 void expect_message(const Initializer& init, const Type& type, const std::string& message) {
-  try {
-    init::make(init, type, "w", 0);
-    ADD_FAILURE() << "no error for " << to_text(init) << " of " << type.str();
-  } catch (const TypeError& error) { EXPECT_EQ(error.what(), message); }
+  EXPECT_EQ(tests::message_of<TypeError>([&] { init::make(init, type, "w", 0); }), message)
+      << to_text(init) << " of " << type.str();
 }
 
 // --- moments and bounds
@@ -417,15 +416,12 @@ TEST(InitTest, data_that_is_missing_is_an_error) {
 
 TEST(InitTest, a_parameter_reports_a_bad_initialiser_at_its_line) {
   Graph g;
-  const int line = __LINE__ + 2;
-  try {
-    g.parameter("w", {3}, init::kaiming_uniform());
-    FAIL();
-  } catch (const TypeError& error) {
-    EXPECT_EQ(error.what(), fmt::format("parameter (init_test.cpp:{}): xavier and kaiming "
-                                        "initialisers need at least 2 axes, got [3]",
-                                        line));
-  }
+  const int line = __LINE__ + 1;
+  const auto make = [&] { g.parameter("w", {3}, init::kaiming_uniform()); };
+  EXPECT_EQ(tests::message_of<TypeError>(make),
+            fmt::format("parameter (init_test.cpp:{}): xavier and kaiming initialisers need at "
+                        "least 2 axes, got [3]",
+                        line));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "monitor/chart.h"
 #include "monitor/run_plots.h"
 #include "pantala/error.h"
+#include "support/errors.h"
 #include "support/temporary.h"
 
 namespace pantala::monitor {
@@ -333,14 +334,9 @@ TEST(RunPlots, several_runs_over_each_other) {
 }
 
 TEST(RunPlots, a_metric_that_no_run_has_is_a_mistake) {
-  try {
-    plot_runs({run("a")}, "acuracy");
-    FAIL();
-  } catch (const TypeError& error) {
-    EXPECT_STREQ(error.what(),
-                 "no run has the metric 'acuracy'; did you mean 'accuracy'?; there are: accuracy, "
-                 "learning_rate, loss, validation_loss");
-  }
+  EXPECT_EQ(tests::message_of<TypeError>([] { plot_runs({run("a")}, "acuracy"); }),
+            "no run has the metric 'acuracy'; did you mean 'accuracy'?; there are: accuracy, "
+            "learning_rate, loss, validation_loss");
 }
 
 TEST(RunPlots, are_written_into_a_folder) {

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "monitor/progress_line.h"
 #include "pantala/error.h"
+#include "support/errors.h"
 
 namespace pantala::monitor {
 namespace {
@@ -531,14 +532,9 @@ TEST(ProgressLine, knows_a_file_as_stderr) {
 TEST(ProgressLine, modes_have_names) {
   EXPECT_EQ(parse_progress_mode("auto"), ProgressMode::automatic);
   EXPECT_EQ(parse_progress_mode("none"), ProgressMode::none);
-  try {
-    parse_progress_mode("plian");
-    FAIL();
-  } catch (const TypeError& error) {
-    EXPECT_STREQ(error.what(),
-                 "there is no progress 'plian'; did you mean 'plain'?; there are: auto, plain, "
-                 "json, none");
-  }
+  EXPECT_EQ(tests::message_of<TypeError>([] { parse_progress_mode("plian"); }),
+            "there is no progress 'plian'; did you mean 'plain'?; there are: auto, plain, json, "
+            "none");
 }
 
 TEST(ProgressLine, numbers_are_for_people) {

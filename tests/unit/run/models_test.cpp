@@ -5,6 +5,7 @@
 
 #include "pantala/error.h"
 #include "run/models/model.h"
+#include "support/errors.h"
 #include "support/trainer_case.h"
 
 namespace pantala::run {
@@ -49,12 +50,8 @@ TEST(Models, rows_hand_back_the_tensors_of_their_graphs) {
 TEST(Models, an_unknown_name_is_refused_with_the_nearest_one) {
   RunConfig config;
   config.model.name = "lenett";
-  try {
-    model_of(config);
-    FAIL();
-  } catch (const TypeError& error) {
-    EXPECT_THAT(error.what(), EndsWith("'lenett'; did you mean 'lenet'?"));
-  }
+  EXPECT_THAT(tests::message_of<TypeError>([&] { model_of(config); }),
+              EndsWith("'lenett'; did you mean 'lenet'?"));
 }
 
 TEST(Models, every_model_of_the_zoo_can_be_trained_and_is_in_the_help) {
