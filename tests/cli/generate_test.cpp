@@ -14,10 +14,10 @@ namespace {
 
 using ::testing::HasSubstr;
 
-class GenerateTest : public TrainingTest {
+class Generate : public TrainingTest {
  protected:
   // A small model over bytes with its config beside it.
-  GenerateTest() {
+  Generate() {
     std::ofstream(file("config.json"))
         << R"({"vocab_size": 256, "hidden_size": 16, "intermediate_size": 24,
                "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1,
@@ -44,7 +44,7 @@ class GenerateTest : public TrainingTest {
   }
 };
 
-TEST_F(GenerateTest, continues_text_and_tokens_alike) {
+TEST_F(Generate, continues_text_and_tokens_alike) {
   const Outcome text = generate({"--prompt", "AB", "--tokens", "5", "--seed", "3"}),
                 json = generate(
                     {"--prompt-tokens", "65,66", "--tokens", "5", "--seed", "3", "--json"});
@@ -60,7 +60,7 @@ TEST_F(GenerateTest, continues_text_and_tokens_alike) {
   EXPECT_THAT(text.err, HasSubstr("5 tokens behind a prompt of 2"));
 }
 
-TEST_F(GenerateTest, refuses_what_does_not_fit) {
+TEST_F(Generate, refuses_what_does_not_fit) {
   EXPECT_THAT(refused({}), HasSubstr("--prompt or --prompt-tokens"));
   EXPECT_THAT(refused({"--prompt-tokens", "1,,2"}), HasSubstr("expected whole numbers"));
   EXPECT_THAT(refused({"--prompt-tokens", "1,"}), HasSubstr("expected whole numbers"));
@@ -73,7 +73,7 @@ TEST_F(GenerateTest, refuses_what_does_not_fit) {
   EXPECT_THAT(refused({"--prompt", "A", file("run")}), HasSubstr("either RUN or --weights"));
 }
 
-TEST_F(GenerateTest, refuses_a_run_of_another_kind) {
+TEST_F(Generate, refuses_a_run_of_another_kind) {
   ASSERT_EQ(run_pantala(train("run")).exit_code, 0);
   const Outcome outcome = run_pantala({"generate", file("run"), "--prompt", "A"});
   EXPECT_EQ(outcome.exit_code, 2);

@@ -70,7 +70,8 @@ std::vector<std::string> naming_problems(const std::vector<TestName>& tests) {
       name("([A-Z][0-9]{2}_)?[a-z0-9]+(_[a-z0-9]+)*");
   std::vector<std::string> problems;
   for (const TestName& test : tests)
-    if (!std::regex_match(test.suite, suite) || !std::regex_match(test.name, name))
+    if (!std::regex_match(test.suite, suite) || test.suite.ends_with("Test") ||
+        !std::regex_match(test.name, name))
       problems.push_back(fmt::format("{}.{}", test.suite, test.name));
   return problems;
 }

@@ -25,8 +25,8 @@ std::vector<std::string> checklist_problems(const std::vector<std::string>& ids,
                                             const std::vector<std::string>& pending,
                                             const std::vector<TestName>& tests);
 
-// One line per test that is not named like TestSuite.says_what_it_checks or
-// TestSuite.T08_says_what_it_checks.
+// One line per test that is not named like Suite.says_what_it_checks or
+// Suite.T08_says_what_it_checks. That a suite is one of tests goes without saying.
 std::vector<std::string> naming_problems(const std::vector<TestName>& tests);
 
 }  // namespace pantala::tests

@@ -63,14 +63,15 @@ TEST(ChecklistCheck, names_what_is_missing) {
 }
 
 TEST(ChecklistCheck, names_of_other_styles_are_found) {
-  EXPECT_THAT(
-      naming_problems({{"Suite", "says_what"},
-                       {"Suite", "T08_says_what_2"},
-                       {"Suite", "SaysWhat"},
-                       {"suite", "says_what"},
-                       {"Suite", "T08_Says"},
-                       {"Suite", "says__what"}}),
-      ElementsAre("Suite.SaysWhat", "suite.says_what", "Suite.T08_Says", "Suite.says__what"));
+  EXPECT_THAT(naming_problems({{"Suite", "says_what"},
+                               {"Suite", "T08_says_what_2"},
+                               {"Suite", "SaysWhat"},
+                               {"suite", "says_what"},
+                               {"Suite", "T08_Says"},
+                               {"Suite", "says__what"},
+                               {"SuiteTest", "says_what"}}),
+              ElementsAre("Suite.SaysWhat", "suite.says_what", "Suite.T08_Says", "Suite.says__what",
+                          "SuiteTest.says_what"));
 }
 
 }  // namespace

@@ -96,7 +96,7 @@ TEST(CsvReader, bounds_lines_and_fields) {
 }
 
 // --- data sets
-class CsvTest : public testing::Test {
+class Csv : public testing::Test {
  protected:
   Dataset read(const std::string& text, const CsvOptions& options = {}) const {
     tests::put_file(path_, text);
@@ -120,7 +120,7 @@ std::vector<std::int64_t> classes_of(const Dataset& dataset) {
   return std::get<std::vector<std::int64_t>>(dataset.labels->values);
 }
 
-TEST_F(CsvTest, numbers_and_classes) {
+TEST_F(Csv, numbers_and_classes) {
   const Dataset dataset = read("x,y,kind\n1,-2.5e1,0\n+3,.5,2\n");
   EXPECT_EQ(dataset.data->shape, (Shape{2, 2}));
   EXPECT_THAT(data_of(dataset), ElementsAre(1, -25, 3, 0.5f));
@@ -130,23 +130,23 @@ TEST_F(CsvTest, numbers_and_classes) {
   EXPECT_EQ(dataset.name, "table.csv");
 }
 
-TEST_F(CsvTest, names_become_classes_in_order_of_appearance) {
+TEST_F(Csv, names_become_classes_in_order_of_appearance) {
   const Dataset dataset = read("colour,size,kind\nred,1,cat\nblue,2,dog\nred,3,\"cat\"\n,4,dog\n");
   EXPECT_THAT(data_of(dataset), ElementsAre(0, 1, 1, 2, 0, 3, 2, 4));
   EXPECT_THAT(classes_of(dataset), ElementsAre(0, 1, 0, 1));
   EXPECT_THAT(dataset.classes, ElementsAre("cat", "dog"));
 }
 
-TEST_F(CsvTest, an_empty_name_before_others_is_a_class_too) {
+TEST_F(Csv, an_empty_name_before_others_is_a_class_too) {
   EXPECT_THAT(data_of(read("a,b\n,1\nx,1\n,1\n")), ElementsAre(0, 1, 0));
 }
 
-TEST_F(CsvTest, quoted_numbers_may_be_names) {
+TEST_F(Csv, quoted_numbers_may_be_names) {
   EXPECT_THAT(classes_of(read("a,b\n1,12A\n2,\"12\"\n")), ElementsAre(0, 1));
   EXPECT_THAT(data_of(read("a,b\n\"1.5\",1\n")), ElementsAre(1.5f));
 }
 
-TEST_F(CsvTest, other_labels_are_numbers) {
+TEST_F(Csv, other_labels_are_numbers) {
   const auto numbers = [&](const std::string& text) {
     const Dataset dataset = read(text);
     EXPECT_EQ(dataset.labels->shape.rank(), 2);
@@ -158,7 +158,7 @@ TEST_F(CsvTest, other_labels_are_numbers) {
   EXPECT_THAT(numbers("1,-1\n2,1\n"), ElementsAre(-1, 1));
 }
 
-TEST_F(CsvTest, label_by_name_or_number) {
+TEST_F(Csv, label_by_name_or_number) {
   const std::string text = "x,kind,y\n1,7,2\n3,8,4\n";
   for (const char* label : {"kind", "1"}) {
     const Dataset dataset = read(text, {.label = label});
@@ -177,7 +177,7 @@ TEST_F(CsvTest, label_by_name_or_number) {
             "two columns have the name of the label, 'a'; give its number, from 0");
 }
 
-TEST_F(CsvTest, finds_out_whether_there_is_a_header) {
+TEST_F(Csv, finds_out_whether_there_is_a_header) {
   EXPECT_EQ(read("1,2\n3,4\n").size(), 2);
   EXPECT_EQ(read("a,b\n3,4\n").size(), 1);
   EXPECT_EQ(read("0,1,label\n3,4,5\n").size(), 1);  // a name above a number
@@ -187,7 +187,7 @@ TEST_F(CsvTest, finds_out_whether_there_is_a_header) {
   EXPECT_EQ(read("1,2\n3,4\n", {.header = true}).size(), 1);
 }
 
-TEST_F(CsvTest, other_separators) {
+TEST_F(Csv, other_separators) {
   EXPECT_THAT(data_of(read("a;b\n1;2\n", {.separator = ';'})), ElementsAre(1));
   EXPECT_THAT(data_of(read("a\tb\n1\t2\n", {.separator = '\t'})), ElementsAre(1));
   EXPECT_EQ(refusal("a;b\n1;2\n"),
@@ -196,7 +196,7 @@ TEST_F(CsvTest, other_separators) {
     EXPECT_THROW(read("a,b\n1,2\n", {.separator = bad}), TypeError);
 }
 
-TEST_F(CsvTest, says_where_numbers_are_none) {
+TEST_F(Csv, says_where_numbers_are_none) {
   EXPECT_EQ(refusal("x,y\n1,2\n3\n"), "line 3: 1 field; the lines before have 2");
   EXPECT_EQ(refusal("x,y\n1,2\n3,4,5\n"), "line 3: 3 fields; the lines before have 2");
   EXPECT_EQ(refusal("x,y\n1,2\n,4\n"),
@@ -224,7 +224,7 @@ TEST_F(CsvTest, says_where_numbers_are_none) {
             "line 2, column 'x': all fields of the column are empty");
 }
 
-TEST_F(CsvTest, refuses_files_without_data) {
+TEST_F(Csv, refuses_files_without_data) {
   EXPECT_EQ(refusal(""), "line 1: the file is empty");
   EXPECT_EQ(refusal("\n\n"), "line 1: the file is empty");
   EXPECT_EQ(refusal("x,y\n"), "there are no lines of data");
@@ -233,7 +233,7 @@ TEST_F(CsvTest, refuses_files_without_data) {
   EXPECT_THROW(read_csv(folder_.path()), IoError);
 }
 
-TEST_F(CsvTest, reads_what_a_spreadsheet_writes) {
+TEST_F(Csv, reads_what_a_spreadsheet_writes) {
   const Dataset dataset = read(
       "\xEF\xBB\xBF\"Height, m\",\"Says \"\"hi\"\"\",Kind\r\n1.8,yes,a\r\n1.7,\"no, or\nso\",b\r\n",
       {.label = "Kind"});
@@ -244,7 +244,7 @@ TEST_F(CsvTest, reads_what_a_spreadsheet_writes) {
 // --- separators
 constexpr std::optional<char> kAuto = std::nullopt;
 
-TEST_F(CsvTest, finds_the_separator_that_makes_a_table) {
+TEST_F(Csv, finds_the_separator_that_makes_a_table) {
   for (const char* text : {"a,b\n1,2\n", "a;b\n1;2\n", "a\tb\n1\t2\n", "a|b\n1|2\n"})
     EXPECT_THAT(data_of(read(text, {.separator = kAuto})), ElementsAre(1)) << text;
   EXPECT_THAT(data_of(read("a,b\n\"x;y\",2\n", {.separator = kAuto})), ElementsAre(0));
@@ -255,7 +255,7 @@ TEST_F(CsvTest, finds_the_separator_that_makes_a_table) {
             "'|'");
 }
 
-TEST_F(CsvTest, a_decimal_comma_is_no_name) {
+TEST_F(Csv, a_decimal_comma_is_no_name) {
   EXPECT_EQ(
       refusal("x;y\n1,5;2\n", {.separator = kAuto}),
       "line 2, column 'x': \"1,5\" is a number with a decimal comma; write a point, or put it "
@@ -267,7 +267,7 @@ TEST_F(CsvTest, a_decimal_comma_is_no_name) {
 }
 
 // --- values that lack
-TEST_F(CsvTest, lines_with_a_missing_value_can_be_left_out) {
+TEST_F(Csv, lines_with_a_missing_value_can_be_left_out) {
   const Dataset dataset =
       read("x,colour,kind\n,red,a\n1,blue,b\n2,?,a\n3,\"?\",b\n4,red,\nNA,red,a\n5,red,c\n",
            {.missing = Missing::drop, .keep_rows = true});
@@ -279,7 +279,7 @@ TEST_F(CsvTest, lines_with_a_missing_value_can_be_left_out) {
             "in every line a value is missing");
 }
 
-TEST_F(CsvTest, missing_numbers_can_be_kept_as_nan) {
+TEST_F(Csv, missing_numbers_can_be_kept_as_nan) {
   const Dataset dataset = read("x,y,colour,kind\n,nan,NA,0\nNA,2,red,1\n3,n/a,,2\n?,4,red,3\n",
                                {.header = true, .missing = Missing::keep});
   const std::vector<float> data = data_of(dataset);
@@ -302,7 +302,7 @@ TEST_F(CsvTest, missing_numbers_can_be_kept_as_nan) {
 }
 
 // --- one-hot
-TEST_F(CsvTest, texts_can_become_a_column_each) {
+TEST_F(Csv, texts_can_become_a_column_each) {
   const std::string text = "colour,size,shape,kind\nred,1,flat,0\nblue,2,round,1\nred,3,round,0\n";
   const Dataset named = read(text, {.one_hot = {"colour"}});
   EXPECT_EQ(named.data->shape, (Shape{3, 4}));
@@ -320,7 +320,7 @@ TEST_F(CsvTest, texts_can_become_a_column_each) {
               ElementsAre(0, 1, 0, 0, 0, 1, 0, 1, 0, 1, 0, 0, 0, 1, 1));
 }
 
-TEST_F(CsvTest, one_hot_columns_are_those_that_the_model_knows) {
+TEST_F(Csv, one_hot_columns_are_those_that_the_model_knows) {
   const Dataset known = read("colour,size,kind\nred,1,0\nblue,2,1\n", {.one_hot = {"*"}});
   const CsvOptions options{.like = known.columns, .one_hot = {"*"}};
   EXPECT_THAT(data_of(read("colour,size,kind\nblue,5,1\n", options)), ElementsAre(0, 1, 5));
@@ -329,7 +329,7 @@ TEST_F(CsvTest, one_hot_columns_are_those_that_the_model_knows) {
             "was made for; did you mean 'blue'?");
 }
 
-TEST_F(CsvTest, one_hot_columns_must_be_there_and_not_too_many) {
+TEST_F(Csv, one_hot_columns_must_be_there_and_not_too_many) {
   const std::string text = "colour,size,kind\nred,1,0\n";
   EXPECT_EQ(refusal<TypeError>(text, {.one_hot = {"color"}}),
             "there is no column 'color' to make one-hot; did you mean 'colour'?");
@@ -343,7 +343,7 @@ TEST_F(CsvTest, one_hot_columns_must_be_there_and_not_too_many) {
             "column 0 (from 0) has 4097 different texts; at most 4096 are made one-hot");
 }
 
-TEST_F(CsvTest, rows_are_kept_as_they_stand_there) {
+TEST_F(Csv, rows_are_kept_as_they_stand_there) {
   const Dataset dataset =
       read("a,b,kind\n01,\"x, y\",cat\n2.50,z,dog\n", {.label = "kind", .keep_rows = true});
   EXPECT_THAT(dataset.rows->fields, ElementsAre("01", "x, y", "2.50", "z"));

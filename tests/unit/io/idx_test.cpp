@@ -19,7 +19,7 @@ using testing::HasSubstr;
 using tests::gzip;
 using tests::idx_head;
 
-class IdxTest : public testing::Test {
+class Idx : public testing::Test {
  protected:
   HostArray read(const std::string& content) const {
     write_file(path_, content);
@@ -35,7 +35,7 @@ class IdxTest : public testing::Test {
   const std::filesystem::path path_ = folder_.path() / "file";
 };
 
-TEST_F(IdxTest, reads_bytes_plain_and_compressed) {
+TEST_F(Idx, reads_bytes_plain_and_compressed) {
   const std::string content = idx_head(8, {2, 3}) + std::string("\x00\x01\x02\x03\xfe\xff", 6);
   for (const std::string& form : {content, gzip(content)}) {
     const HostArray array = read(form);
@@ -46,7 +46,7 @@ TEST_F(IdxTest, reads_bytes_plain_and_compressed) {
   }
 }
 
-TEST_F(IdxTest, reads_other_types_big_endian) {
+TEST_F(Idx, reads_other_types_big_endian) {
   EXPECT_THAT(std::get<std::vector<std::int32_t>>(
                   read(idx_head(0x09, {2}) + std::string("\x01\xff", 2)).values),
               ElementsAre(1, -1));
@@ -65,13 +65,13 @@ TEST_F(IdxTest, reads_other_types_big_endian) {
       ElementsAre(-2.5));
 }
 
-TEST_F(IdxTest, empty_arrays_and_scalars) {
+TEST_F(Idx, empty_arrays_and_scalars) {
   EXPECT_EQ(read(idx_head(8, {0, 28, 28})).shape.numel(), 0);
   EXPECT_EQ(read(gzip(idx_head(8, {0}))).shape.numel(), 0);
   EXPECT_EQ(read(idx_head(8, {}) + "x").shape, Shape{});
 }
 
-TEST_F(IdxTest, refuses_damaged_headers) {
+TEST_F(Idx, refuses_damaged_headers) {
   EXPECT_THAT(refusal(""), HasSubstr("not an IDX file"));
   EXPECT_THAT(refusal("PNG and so on"), HasSubstr("not an IDX file"));
   EXPECT_THAT(refusal(idx_head(7, {1}) + "x"), HasSubstr("unknown IDX element type 0x07"));
@@ -80,7 +80,7 @@ TEST_F(IdxTest, refuses_damaged_headers) {
   EXPECT_THAT(refusal(idx_head(8, {0xffffffff, 0xffffffff, 0xffffffff})), HasSubstr("byte 4"));
 }
 
-TEST_F(IdxTest, refuses_other_amounts_than_promised) {
+TEST_F(Idx, refuses_other_amounts_than_promised) {
   for (const bool compressed : {false, true}) {
     const auto form = [&](const std::string& content) {
       return compressed ? gzip(content) : content;
@@ -93,7 +93,7 @@ TEST_F(IdxTest, refuses_other_amounts_than_promised) {
   }
 }
 
-TEST_F(IdxTest, refuses_more_than_the_limit) {
+TEST_F(Idx, refuses_more_than_the_limit) {
   write_file(path_, idx_head(0x0E, {0xffffffff}));
   EXPECT_THROW(read_idx(path_), ParseError);
   write_file(path_, idx_head(8, {100}) + std::string(100, 'x'));
@@ -101,13 +101,13 @@ TEST_F(IdxTest, refuses_more_than_the_limit) {
   EXPECT_EQ(read_idx(path_, 100).shape.numel(), 100);
 }
 
-TEST_F(IdxTest, stops_inflating_where_the_header_says) {
+TEST_F(Idx, stops_inflating_where_the_header_says) {
   // A bomb: a megabyte of zeros behind a promise of four bytes.
   EXPECT_THAT(refusal(gzip(idx_head(8, {4}) + std::string(1 << 20, '\0'))),
               HasSubstr("more than the 4 bytes"));
 }
 
-TEST_F(IdxTest, refuses_damaged_streams) {
+TEST_F(Idx, refuses_damaged_streams) {
   const std::string good =
       gzip(idx_head(8, {1000}) + std::string(500, 'a') + std::string(500, 'b'));
   EXPECT_EQ(read(good).shape.numel(), 1000);
@@ -120,7 +120,7 @@ TEST_F(IdxTest, refuses_damaged_streams) {
   EXPECT_THAT(refusal("\x1f\x8bnonsense"), HasSubstr("gzip"));
 }
 
-TEST_F(IdxTest, missing_file_is_an_io_error) {
+TEST_F(Idx, missing_file_is_an_io_error) {
   EXPECT_THROW(read_idx(path_.string() + "-nothing"), IoError);
 }
 

@@ -21,7 +21,7 @@ using tests::little;
 using tests::npy_head;
 using tests::zip;
 
-class NpyTest : public testing::Test {
+class Npy : public testing::Test {
  protected:
   Array read(const std::string& content) const {
     tests::put_file(path_, content);
@@ -42,7 +42,7 @@ class NpyTest : public testing::Test {
   const std::string path_ = folder_.file("a.npy");
 };
 
-TEST_F(NpyTest, every_type_in_both_byte_orders) {
+TEST_F(Npy, every_type_in_both_byte_orders) {
   EXPECT_THAT(values<float>(npy_head("<f4", "(1,)") + little(0x3fc00000, 4)), ElementsAre(1.5f));
   EXPECT_THAT(values<float>(npy_head(">f4", "(1,)") + big(0x3fc00000, 4)), ElementsAre(1.5f));
   EXPECT_THAT(values<double>(npy_head("<f8", "(1,)") + little(0xc004000000000000, 8)),
@@ -63,14 +63,14 @@ TEST_F(NpyTest, every_type_in_both_byte_orders) {
               ElementsAre(0, 1, 1));
 }
 
-TEST_F(NpyTest, shapes) {
+TEST_F(Npy, shapes) {
   EXPECT_EQ(read(npy_head("|u1", "()") + "x").shape, Shape{});
   EXPECT_EQ(read(npy_head("|u1", "(0, 5)")).shape, (Shape{0, 5}));
   EXPECT_EQ(read(npy_head("|u1", "(2L, 1L)") + "xy").shape, (Shape{2, 1}));
   EXPECT_EQ(read(npy_head("|u1", "(1,1,1,1,1,1,1,2,)") + "xy").shape.rank(), 8);
 }
 
-TEST_F(NpyTest, fortran_order_becomes_row_major) {
+TEST_F(Npy, fortran_order_becomes_row_major) {
   // a[i, j, k] = 100 i + 10 j + k, the first axis fastest.
   std::string bytes;
   for (int k = 0; k < 2; ++k)
@@ -83,7 +83,7 @@ TEST_F(NpyTest, fortran_order_becomes_row_major) {
   EXPECT_THAT(values<std::uint8_t>(npy_head("|u1", "(2,)", true) + "\1\2"), ElementsAre(1, 2));
 }
 
-TEST_F(NpyTest, half_floats_are_read_as_f32_in_both_byte_orders) {
+TEST_F(Npy, half_floats_are_read_as_f32_in_both_byte_orders) {
   EXPECT_THAT(
       values<float>(npy_head("<f2", "(4,)") + std::string("\x00\x3c\x00\xc0\x01\x00\xff\x7b", 8)),
       ElementsAre(1.0F, -2.0F, 0x1p-24F, 65504.0F));
@@ -91,7 +91,7 @@ TEST_F(NpyTest, half_floats_are_read_as_f32_in_both_byte_orders) {
               ElementsAre(1.0F, INFINITY));
 }
 
-TEST_F(NpyTest, unsigned_integers_are_read_as_the_next_wider_type) {
+TEST_F(Npy, unsigned_integers_are_read_as_the_next_wider_type) {
   EXPECT_THAT(values<std::int32_t>(npy_head("<u2", "(2,)") + std::string("\x01\x00\xff\xff", 4)),
               ElementsAre(1, 65535));
   EXPECT_THAT(values<std::int64_t>(npy_head(">u4", "(1,)") + "\xff\xff\xff\xfe"),
@@ -103,7 +103,7 @@ TEST_F(NpyTest, unsigned_integers_are_read_as_the_next_wider_type) {
       path_ + ": an element is 9223372036854775808; u8 is read as i64, which ends below 2^63");
 }
 
-TEST_F(NpyTest, later_versions_and_other_spellings) {
+TEST_F(Npy, later_versions_and_other_spellings) {
   const std::string dictionary = "{\"shape\":(2,),\"fortran_order\":False,\"descr\":\"|u1\"}\n";
   for (const char version : {'\2', '\3'})
     EXPECT_THAT(values<std::uint8_t>("\x93NUMPY" + std::string{version, '\0'} +
@@ -113,7 +113,7 @@ TEST_F(NpyTest, later_versions_and_other_spellings) {
             path_ + ": NPY version 4; 1 to 3 are known");
 }
 
-TEST_F(NpyTest, larger_than_a_chunk) {
+TEST_F(Npy, larger_than_a_chunk) {
   std::string bytes;
   std::vector<std::int32_t> expected;
   for (std::int32_t k = 0; k < 200000; ++k) {
@@ -123,7 +123,7 @@ TEST_F(NpyTest, larger_than_a_chunk) {
   EXPECT_EQ(values<std::int32_t>(npy_head("<i4", "(200000,)") + bytes), expected);
 }
 
-TEST_F(NpyTest, refuses_what_it_does_not_read) {
+TEST_F(Npy, refuses_what_it_does_not_read) {
   for (const char* descr : {"<c8", "<i16", "<f12", "|S5", "<U3", "<M8[ns]", "<f16"})
     EXPECT_THAT(refusal<UnsupportedError>(npy_head(descr, "(1,)") + std::string(64, '\0')),
                 HasSubstr("can be read: convert with array.astype(...)"))
@@ -135,7 +135,7 @@ TEST_F(NpyTest, refuses_what_it_does_not_read) {
               HasSubstr("elements that have fields"));
 }
 
-TEST_F(NpyTest, refuses_damaged_headers) {
+TEST_F(Npy, refuses_damaged_headers) {
   const auto header_refusal = [&](const std::string& dictionary) {
     return refusal(npy_head(dictionary) + "x");
   };
@@ -166,7 +166,7 @@ TEST_F(NpyTest, refuses_damaged_headers) {
   EXPECT_THAT(header_refusal("{'descr': '|u1' 'shape'"), HasSubstr("expected ',' or '}'"));
 }
 
-TEST_F(NpyTest, refuses_other_amounts_than_promised) {
+TEST_F(Npy, refuses_other_amounts_than_promised) {
   EXPECT_THAT(refusal(npy_head("<f4", "(2,)") + "1234567"),
               HasSubstr("promises 8 bytes of elements, the file has 7"));
   EXPECT_THAT(refusal(npy_head("<f4", "(2,)") + "123456789"), HasSubstr("more than the 8 bytes"));
@@ -177,7 +177,7 @@ TEST_F(NpyTest, refuses_other_amounts_than_promised) {
   EXPECT_THAT(refusal(npy_head("<f8", "(99999999999999999999,)")), HasSubstr("expected a size"));
 }
 
-TEST_F(NpyTest, written_arrays_come_back) {
+TEST_F(Npy, written_arrays_come_back) {
   const auto check = [&](const Array& array) {
     write_npy(path_, array);
     EXPECT_EQ(read_npy(path_), array);
@@ -192,7 +192,7 @@ TEST_F(NpyTest, written_arrays_come_back) {
   EXPECT_THROW(write_npy(path_, {{}, std::vector<float>(2)}), TypeError);
 }
 
-TEST_F(NpyTest, writes_the_bytes_that_num_py_writes) {
+TEST_F(Npy, writes_the_bytes_that_num_py_writes) {
   write_npy(path_, {{2, 3}, std::vector<std::uint8_t>{1, 2, 3, 4, 5, 6}});
   EXPECT_EQ(io::read_file(path_), npy_head("|u1", "(2, 3)") + "\1\2\3\4\5\6");
   if constexpr (std::endian::native == std::endian::little) {
@@ -202,7 +202,7 @@ TEST_F(NpyTest, writes_the_bytes_that_num_py_writes) {
 }
 
 // --- archives
-class NpzTest : public NpyTest {
+class Npz : public Npy {
  protected:
   template <class E = ParseError>
   std::string archive_refusal(const std::string& content, const std::string& name = "a") const {
@@ -219,7 +219,7 @@ class NpzTest : public NpyTest {
   const std::string f4_ = npy_head("<f4", "(100, 10)") + std::string(4000, '\0');
 };
 
-TEST_F(NpzTest, stored_and_deflated_entries) {
+TEST_F(Npz, stored_and_deflated_entries) {
   for (const bool zip64 : {false, true}) {
     tests::put_file(path_, zip({{"a.npy", u1_, false, zip64},
                                 {"b/c.npy", f4_, true, zip64},
@@ -232,7 +232,7 @@ TEST_F(NpzTest, stored_and_deflated_entries) {
 }
 
 // zlib may hold output back when its input is at an end: lengths around that of a chunk.
-TEST_F(NpzTest, deflated_entries_of_all_lengths) {
+TEST_F(Npz, deflated_entries_of_all_lengths) {
   for (int count = 32768; count < 32802; ++count) {
     std::string content = npy_head("<i8", fmt::format("({},)", count));
     for (int k = 0; k < 50; ++k) content += little(static_cast<std::uint64_t>(k * k), 8);
@@ -244,7 +244,7 @@ TEST_F(NpzTest, deflated_entries_of_all_lengths) {
   }
 }
 
-TEST_F(NpzTest, archives_with_comments_and_without_entries) {
+TEST_F(Npz, archives_with_comments_and_without_entries) {
   std::string archive = zip({{"a.npy", u1_}});
   archive.replace(archive.size() - 2, 2, little(5, 2));
   tests::put_file(path_, archive + "hello");
@@ -253,7 +253,7 @@ TEST_F(NpzTest, archives_with_comments_and_without_entries) {
   EXPECT_TRUE(npz_names(path_).empty());
 }
 
-TEST_F(NpzTest, directories_of_zip64) {
+TEST_F(Npz, directories_of_zip64) {
   // The same archive with a zip64 end record, and nothing in the plain one.
   const std::string plain = zip({{"a.npy", u1_, true}});
   const std::string body = plain.substr(0, plain.size() - 22);
@@ -272,13 +272,13 @@ TEST_F(NpzTest, directories_of_zip64) {
   EXPECT_THAT(archive_refusal(end), HasSubstr("zip64"));
 }
 
-TEST_F(NpzTest, unknown_names) {
+TEST_F(Npz, unknown_names) {
   EXPECT_EQ(archive_refusal<TypeError>(zip({{"images.npy", u1_}, {"labels.npy", u1_}}), "label"),
             path_ + ": no array 'label'; did you mean 'labels'?; it has images, labels");
   EXPECT_EQ(archive_refusal<TypeError>(zip({}), "x"), path_ + ": no array 'x'; it has none");
 }
 
-TEST_F(NpzTest, refuses_what_it_does_not_read) {
+TEST_F(Npz, refuses_what_it_does_not_read) {
   std::string archive = zip({{"a.npy", u1_}});
   const std::size_t entry = archive.find(little(0x02014b50, 4));
   std::string encrypted = archive;
@@ -292,7 +292,7 @@ TEST_F(NpzTest, refuses_what_it_does_not_read) {
   EXPECT_THAT(archive_refusal<UnsupportedError>(parts), HasSubstr("in several parts"));
 }
 
-TEST_F(NpzTest, refuses_damage) {
+TEST_F(Npz, refuses_damage) {
   EXPECT_THAT(archive_refusal(""), HasSubstr("not a zip archive"));
   EXPECT_THAT(archive_refusal("hello"), HasSubstr("not a zip archive"));
   EXPECT_THAT(archive_refusal(zip({{"a.npy", u1_}, {"a.npy", u1_}})),

@@ -52,7 +52,7 @@ void expect_message(const Initializer& init, const Type& type, const std::string
 
 // --- moments and bounds
 
-TEST(InitTest, zeros_ones_and_constant_fill_every_dtype) {
+TEST(Init, zeros_ones_and_constant_fill_every_dtype) {
   for (const DType dtype : {f32, f64, f16, bf16, i32, i64, u8, boolean}) {
     const Type type{dtype, {2, 3}};
     for (std::int64_t k = 0; k < 6; ++k) {
@@ -64,7 +64,7 @@ TEST(InitTest, zeros_ones_and_constant_fill_every_dtype) {
   EXPECT_EQ(draw(init::constant(-7), {}, "w", 0, i32).at(0), -7);
 }
 
-TEST(InitTest, uniform_has_its_bounds_and_moments) {
+TEST(Init, uniform_has_its_bounds_and_moments) {
   const Moments m = moments(draw(init::uniform(-1, 3), kMany));
   EXPECT_GE(m.smallest, -1);
   EXPECT_LT(m.largest, 3);
@@ -74,7 +74,7 @@ TEST(InitTest, uniform_has_its_bounds_and_moments) {
   EXPECT_NEAR(m.deviation, 4 / std::sqrt(12.0), 4 * kSampleError);
 }
 
-TEST(InitTest, normal_has_its_moments_and_tails) {
+TEST(Init, normal_has_its_moments_and_tails) {
   const Literal values = draw(init::normal(2, 0.5), kMany);
   const Moments m = moments(values);
   EXPECT_NEAR(m.mean, 2, kSampleError);
@@ -92,7 +92,7 @@ TEST(InitTest, normal_has_its_moments_and_tails) {
   }
 }
 
-TEST(InitTest, truncated_normal_keeps_its_bounds_and_moments) {
+TEST(Init, truncated_normal_keeps_its_bounds_and_moments) {
   const Moments m = moments(draw(init::truncated_normal(), kMany));
   EXPECT_GE(m.smallest, -2);
   EXPECT_LE(m.largest, 2);
@@ -103,13 +103,13 @@ TEST(InitTest, truncated_normal_keeps_its_bounds_and_moments) {
               kSampleError);
 }
 
-TEST(InitTest, truncated_normal_bounds_are_in_units_of_the_value) {
+TEST(Init, truncated_normal_bounds_are_in_units_of_the_value) {
   const Moments m = moments(draw(init::truncated_normal(1, 0.02, -2, 2), {100, 100}));
   EXPECT_NEAR(m.mean, 1, 0.002);
   EXPECT_NEAR(m.deviation, 0.02, 0.002);
 }
 
-TEST(InitTest, truncated_normal_far_in_a_tail_follows_the_tail) {
+TEST(Init, truncated_normal_far_in_a_tail_follows_the_tail) {
   // E[z | 6 <= z <= 9] = (phi(6) - phi(9)) / (Q(6) - Q(9)).
   const auto density = [](double z) {
     return std::exp(-z * z / 2) / std::sqrt(2 * std::numbers::pi);
@@ -124,13 +124,13 @@ TEST(InitTest, truncated_normal_far_in_a_tail_follows_the_tail) {
   EXPECT_NEAR(lower.mean, -mean, 0.01);
 }
 
-TEST(InitTest, truncated_normal_in_a_narrow_window_is_spread_over_it) {
+TEST(Init, truncated_normal_in_a_narrow_window_is_spread_over_it) {
   const Moments m = moments(draw(init::truncated_normal(0, 1, -1e-3, 1e-3), {100, 100}));
   EXPECT_NEAR(m.mean, 0, 1e-4);
   EXPECT_NEAR(m.deviation, 2e-3 / std::sqrt(12.0), 5e-5);
 }
 
-TEST(InitTest, truncated_normal_without_spread_gives_the_nearest_possible_value) {
+TEST(Init, truncated_normal_without_spread_gives_the_nearest_possible_value) {
   EXPECT_EQ(draw(init::truncated_normal(0.5, 0, -2, 2), {}).at(0), 0.5);
   EXPECT_EQ(draw(init::truncated_normal(5, 0, -2, 2), {}).at(0), 2);
   EXPECT_EQ(draw(init::truncated_normal(0, 1, 100, 101), {}).at(0), 100);
@@ -138,7 +138,7 @@ TEST(InitTest, truncated_normal_without_spread_gives_the_nearest_possible_value)
 
 // The formulas of torch.nn.init: fans of [out, in, ...] are in * receptive field and out *
 // receptive field.
-TEST(InitTest, fans_count_as_py_torch) {
+TEST(Init, fans_count_as_py_torch) {
   const init::Fans linear = init::fans({128, 784}), conv = init::fans({64, 32, 3, 5}),
                    empty = init::fans({4, 0});
   EXPECT_EQ(linear.in, 784);
@@ -165,18 +165,18 @@ void expect_normal(const Initializer& init, const Shape& shape, double deviation
   EXPECT_GT(m.largest, 3 * deviation) << to_text(init);
 }
 
-TEST(InitTest, xavier_uniform_bound) {
+TEST(Init, xavier_uniform_bound) {
   expect_uniform(init::xavier_uniform(), {128, 256}, std::sqrt(6.0 / (128 + 256)));
   expect_uniform(init::xavier_uniform(5.0 / 3), {64, 32, 3, 3},
                  5.0 / 3 * std::sqrt(6.0 / (9 * (64 + 32))));
 }
 
-TEST(InitTest, xavier_normal_deviation) {
+TEST(Init, xavier_normal_deviation) {
   expect_normal(init::xavier_normal(), {128, 256}, std::sqrt(2.0 / (128 + 256)));
   expect_normal(init::xavier_normal(2), {64, 32, 5}, 2 * std::sqrt(2.0 / (5 * (64 + 32))));
 }
 
-TEST(InitTest, kaiming_uniform_bound) {
+TEST(Init, kaiming_uniform_bound) {
   expect_uniform(init::kaiming_uniform(), {128, 256}, std::sqrt(6.0 / 256));
   // PyTorch's default of linear and convolution layers: slope sqrt(5) is a bound of 1 /
   // sqrt(fan_in).
@@ -184,12 +184,12 @@ TEST(InitTest, kaiming_uniform_bound) {
   expect_uniform(init::kaiming_uniform(std::sqrt(5.0)), {64, 32, 3, 3}, 1 / std::sqrt(9 * 32.0));
 }
 
-TEST(InitTest, kaiming_normal_deviation) {
+TEST(Init, kaiming_normal_deviation) {
   expect_normal(init::kaiming_normal(), {128, 256}, std::sqrt(2.0 / 256));
   expect_normal(init::kaiming_normal(0.2), {64, 32, 3, 3}, std::sqrt(2.0 / 1.04 / (9 * 32)));
 }
 
-TEST(InitTest, empty_shapes_are_empty) {
+TEST(Init, empty_shapes_are_empty) {
   for (const Initializer& init : {init::xavier_uniform(), init::kaiming_normal(),
                                   init::orthogonal(), init::truncated_normal(), init::uniform()}) {
     EXPECT_EQ(draw(init, {0, 4}).numel(), 0) << to_text(init);
@@ -216,7 +216,7 @@ void expect_orthogonal(const Shape& shape, double gain) {
     }
 }
 
-TEST(InitTest, orthogonal_times_its_transpose_is_the_identity) {
+TEST(Init, orthogonal_times_its_transpose_is_the_identity) {
   expect_orthogonal({5, 5}, 1);
   expect_orthogonal({3, 7}, 1);
   expect_orthogonal({7, 3}, 1);
@@ -225,7 +225,7 @@ TEST(InitTest, orthogonal_times_its_transpose_is_the_identity) {
   expect_orthogonal({1, 1}, 1);
 }
 
-TEST(InitTest, orthogonal_of_one_element_is_never_nan) {
+TEST(Init, orthogonal_of_one_element_is_never_nan) {
   int positive = 0;
   for (int k = 0; k < 200; ++k) {
     const double value = draw(init::orthogonal(), {1, 1}, fmt::format("w{}", k)).at(0);
@@ -238,13 +238,13 @@ TEST(InitTest, orthogonal_of_one_element_is_never_nan) {
 
 // --- what the numbers depend on
 
-TEST(InitTest, equal_seed_and_name_give_equal_bits) {
+TEST(Init, equal_seed_and_name_give_equal_bits) {
   for (const Initializer& init : {init::uniform(), init::normal(), init::truncated_normal(),
                                   init::orthogonal(), init::kaiming_uniform()})
     EXPECT_EQ(draw(init, {8, 8}, "fc1.weight", 42), draw(init, {8, 8}, "fc1.weight", 42));
 }
 
-TEST(InitTest, other_seeds_and_other_names_give_other_numbers) {
+TEST(Init, other_seeds_and_other_names_give_other_numbers) {
   const Literal base = draw(init::uniform(), {1000}, "a", 1);
   for (const Literal& other :
        {draw(init::uniform(), {1000}, "b", 1), draw(init::uniform(), {1000}, "a", 2),
@@ -256,7 +256,7 @@ TEST(InitTest, other_seeds_and_other_names_give_other_numbers) {
   }
 }
 
-TEST(InitTest, neighbouring_elements_are_independent) {
+TEST(Init, neighbouring_elements_are_independent) {
   const Literal values = draw(init::normal(), {100000});
   for (const std::int64_t lag : {1, 2, 3, 4, 8}) {
     double covariance = 0;
@@ -266,12 +266,12 @@ TEST(InitTest, neighbouring_elements_are_independent) {
   }
 }
 
-TEST(InitTest, the_shape_does_not_change_the_stream) {
+TEST(Init, the_shape_does_not_change_the_stream) {
   const Literal flat = draw(init::normal(), {24}), cube = draw(init::normal(), {2, 3, 4});
   EXPECT_EQ(flat.reshaped({2, 3, 4}), cube);
 }
 
-TEST(InitTest, parts_are_those_of_the_whole) {
+TEST(Init, parts_are_those_of_the_whole) {
   const Type type{f32, {7, 300}};
   for (const Initializer& init :
        {init::normal(1, 2), init::uniform(-1, 3), init::kaiming_uniform(1), init::xavier_normal(),
@@ -287,7 +287,7 @@ TEST(InitTest, parts_are_those_of_the_whole) {
   }
 }
 
-TEST(InitTest, the_order_of_creation_does_not_matter) {
+TEST(Init, the_order_of_creation_does_not_matter) {
   Graph forward, backward;
   for (const char* name : {"a", "b", "c"}) forward.parameter(name, {4, 4}, init::normal());
   for (const char* name : {"c", "b", "a"}) backward.parameter(name, {4, 4}, init::normal());
@@ -301,7 +301,7 @@ TEST(InitTest, the_order_of_creation_does_not_matter) {
 
 // --- rounding and data
 
-TEST(InitTest, values_are_rounded_to_the_dtype) {
+TEST(Init, values_are_rounded_to_the_dtype) {
   for (const DType dtype : {f32, f16, bf16}) {
     for (const Initializer& init :
          {init::constant(0.1), init::uniform(-3, 5), init::normal(), init::truncated_normal(),
@@ -315,7 +315,7 @@ TEST(InitTest, values_are_rounded_to_the_dtype) {
   EXPECT_EQ(draw(init::constant(0.1), {}, "w", 0, f64).at(0), 0.1);
 }
 
-TEST(InitTest, from_data_gives_the_data_rounded_to_its_dtype) {
+TEST(Init, from_data_gives_the_data_rounded_to_its_dtype) {
   EXPECT_EQ(draw(init::from_data(Literal::floats({2}, {0.1, -2})), {2}).to_doubles(),
             (std::vector<double>{static_cast<double>(0.1f), -2}));
   EXPECT_EQ(
@@ -325,7 +325,7 @@ TEST(InitTest, from_data_gives_the_data_rounded_to_its_dtype) {
             (std::vector<double>{1, 2, 300}));
 }
 
-TEST(InitTest, initialisers_compare_by_value) {
+TEST(Init, initialisers_compare_by_value) {
   EXPECT_EQ(init::uniform(0, 1), init::uniform());
   EXPECT_FALSE(init::uniform(0, 1) == init::uniform(0, 2));
   EXPECT_FALSE(init::normal(0, 1) == init::uniform(0, 1));
@@ -335,7 +335,7 @@ TEST(InitTest, initialisers_compare_by_value) {
                init::from_data(Literal::floats({1}, {4})));
 }
 
-TEST(InitTest, every_initialiser_survives_the_text_form) {
+TEST(Init, every_initialiser_survives_the_text_form) {
   Graph g;
   const std::vector<Initializer> all = {init::zeros(),
                                         init::ones(),
@@ -358,7 +358,7 @@ TEST(InitTest, every_initialiser_survives_the_text_form) {
 
 // --- errors
 
-TEST(InitTest, arguments_that_make_no_sense_are_errors) {
+TEST(Init, arguments_that_make_no_sense_are_errors) {
   const Type matrix{f32, {2, 3}};
   const double nan = std::nan("");
   expect_message(init::uniform(2, 1), matrix, "uniform: low 2 must not be above high 1");
@@ -385,7 +385,7 @@ TEST(InitTest, arguments_that_make_no_sense_are_errors) {
   expect_message(init::orthogonal(nan), matrix, "orthogonal: the gain must be finite, got nan");
 }
 
-TEST(InitTest, shapes_that_do_not_fit_are_errors) {
+TEST(Init, shapes_that_do_not_fit_are_errors) {
   expect_message(init::kaiming_uniform(), {f32, {3}},
                  "xavier and kaiming initialisers need at least 2 axes, got [3]");
   expect_message(init::xavier_normal(), {f32, {}},
@@ -397,7 +397,7 @@ TEST(InitTest, shapes_that_do_not_fit_are_errors) {
                  "data of type f32[2] given for f64[2]");
 }
 
-TEST(InitTest, integers_take_only_whole_constants) {
+TEST(Init, integers_take_only_whole_constants) {
   expect_message(init::uniform(), {i64, {2, 3}}, "uniform needs a float type, got i64[2,3]");
   expect_message(init::kaiming_normal(), {i64, {3}},
                  "kaiming_normal needs a float type, got i64[3]");
@@ -408,13 +408,13 @@ TEST(InitTest, integers_take_only_whole_constants) {
   expect_message(init::constant(2), {boolean, {}}, "constant: bool cannot hold 2");
 }
 
-TEST(InitTest, data_that_is_missing_is_an_error) {
+TEST(Init, data_that_is_missing_is_an_error) {
   Initializer broken;
   broken.kind = Initializer::Kind::data;
   expect_message(broken, {f32, {2}}, "the initialiser has no data");
 }
 
-TEST(InitTest, a_parameter_reports_a_bad_initialiser_at_its_line) {
+TEST(Init, a_parameter_reports_a_bad_initialiser_at_its_line) {
   Graph g;
   const int line = __LINE__ + 1;
   const auto make = [&] { g.parameter("w", {3}, init::kaiming_uniform()); };

@@ -64,7 +64,7 @@ const Literal kX = fill("x", {2, 5, 8});
 
 // --- linear, convolutions, mlp, embedding
 
-TEST(NnTest, linear_names_shapes_and_first_values) {
+TEST(Nn, linear_names_shapes_and_first_values) {
   Graph g;
   const Tensor y = nn::linear("fc", g.input("x", {2, 64}), 128);
   EXPECT_EQ(y.type().str(), "f32[2,128]");
@@ -77,7 +77,7 @@ TEST(NnTest, linear_names_shapes_and_first_values) {
   EXPECT_NE(session.value("fc.weight").at(0), session.value("fc.bias").at(0));
 }
 
-TEST(NnTest, linear_without_bias_and_on_any_rank) {
+TEST(Nn, linear_without_bias_and_on_any_rank) {
   Graph g;
   EXPECT_EQ(nn::linear("a", g.input("x", {2, 5, 3}), 4, {.bias = false}).type().str(),
             "f32[2,5,4]");
@@ -85,7 +85,7 @@ TEST(NnTest, linear_without_bias_and_on_any_rank) {
   EXPECT_EQ(parameters_of(g), "a.weight f32[4,3]\nb.weight f64[4,3]\nb.bias f64[4]\n");
 }
 
-TEST(NnTest, linear_is_x_times_the_transposed_weight_plus_bias) {
+TEST(Nn, linear_is_x_times_the_transposed_weight_plus_bias) {
   Graph g;
   const Tensor y = nn::linear("fc", g.input("x", {1, 2}), 2);
   expect_close(value_of(g, y,
@@ -95,7 +95,7 @@ TEST(NnTest, linear_is_x_times_the_transposed_weight_plus_bias) {
                {21.5, 43.25});
 }
 
-TEST(NnTest, conv1d_matches_py_torch) {
+TEST(Nn, conv1d_matches_py_torch) {
   Graph g;
   const Tensor y = nn::conv1d("m", g.input("cx", {2, 4, 9}), 6, {3},
                               {.stride = {2}, .padding = {1}, .groups = 2});
@@ -107,7 +107,7 @@ TEST(NnTest, conv1d_matches_py_torch) {
                    {-0.18274015380615793, -0.03381053245314547, -0.0631948054434659}});
 }
 
-TEST(NnTest, conv2d_matches_py_torch) {
+TEST(Nn, conv2d_matches_py_torch) {
   Graph g;
   const Tensor y = nn::conv2d("m", g.input("bx", {2, 3, 4, 5}), 4, {3, 2},
                               {.padding = {1, 0}, .dilation = {1, 2}});
@@ -118,7 +118,7 @@ TEST(NnTest, conv2d_matches_py_torch) {
                    {-0.7516080246227403, -0.006449672808265916, 1.1046823701673318}});
 }
 
-TEST(NnTest, convolutions_start_within_one_over_the_root_of_fan_in) {
+TEST(Nn, convolutions_start_within_one_over_the_root_of_fan_in) {
   Graph g;
   nn::conv2d("conv", g.input("x", {1, 16, 8, 8}), 64, {3}, {.padding = {1}, .groups = 4});
   const ref::Session session(g, 1);
@@ -131,7 +131,7 @@ TEST(NnTest, convolutions_start_within_one_over_the_root_of_fan_in) {
   EXPECT_EQ(parameters_of(plain), "conv.weight f32[5,3,3]\n");
 }
 
-TEST(NnTest, mlp_is_named_and_computed_as_py_torchs_sequential) {
+TEST(Nn, mlp_is_named_and_computed_as_py_torchs_sequential) {
   Graph g;
   const Tensor y = nn::mlp("m", g.input("x", {2, 5, 8}), {6, 3}, nn::Activation::tanh);
   EXPECT_EQ(parameters_of(g),
@@ -142,7 +142,7 @@ TEST(NnTest, mlp_is_named_and_computed_as_py_torchs_sequential) {
                    {0.31499565215876374, -0.026312186903978223, 0.4507779325621802}});
 }
 
-TEST(NnTest, every_activation_is_its_op) {
+TEST(Nn, every_activation_is_its_op) {
   Graph g;
   const Tensor x = g.input("x", {3});
   EXPECT_EQ(nn::activate(x, nn::Activation::identity), x);
@@ -157,7 +157,7 @@ TEST(NnTest, every_activation_is_its_op) {
   EXPECT_EQ(nn::activate(x, nn::Activation::sigmoid), pantala::sigmoid(x));
 }
 
-TEST(NnTest, embedding_matches_py_torch_and_starts_normal) {
+TEST(Nn, embedding_matches_py_torch_and_starts_normal) {
   Graph g;
   const Tensor y = nn::embedding("m", g.input("index", {2, 2}, i64), 5, 3);
   EXPECT_EQ(y.type().str(), "f32[2,2,3]");
@@ -176,7 +176,7 @@ TEST(NnTest, embedding_matches_py_torch_and_starts_normal) {
 
 // --- normalisations
 
-TEST(NnTest, layer_norm_matches_py_torch) {
+TEST(Nn, layer_norm_matches_py_torch) {
   Graph g;
   const Tensor y = nn::layer_norm("m", g.input("x", {2, 5, 8}));
   EXPECT_EQ(parameters_of(g), "m.weight f32[8]\nm.bias f32[8]\n");
@@ -189,7 +189,7 @@ TEST(NnTest, layer_norm_matches_py_torch) {
   EXPECT_EQ(session.value("m.bias").to_doubles(), std::vector<double>(8, 0));
 }
 
-TEST(NnTest, rms_norm_matches_py_torch) {
+TEST(Nn, rms_norm_matches_py_torch) {
   Graph g;
   const Tensor y = nn::rms_norm("m", g.input("x", {2, 5, 8}));
   EXPECT_EQ(parameters_of(g), "m.weight f32[8]\n");
@@ -199,7 +199,7 @@ TEST(NnTest, rms_norm_matches_py_torch) {
                    {0.5419665283663121, -0.15405498714263813, 0.1917769830662426}});
 }
 
-TEST(NnTest, group_norm_matches_py_torch) {
+TEST(Nn, group_norm_matches_py_torch) {
   Graph g;
   const Tensor y = nn::group_norm("m", g.input("gx", {2, 4, 3}), 2);
   EXPECT_EQ(parameters_of(g), "m.weight f32[4]\nm.bias f32[4]\n");
@@ -209,7 +209,7 @@ TEST(NnTest, group_norm_matches_py_torch) {
                    {0.4826333521577887, -0.46397209311197685, -0.3300205598757732}});
 }
 
-TEST(NnTest, norms_without_parameters) {
+TEST(Nn, norms_without_parameters) {
   Graph g;
   const Tensor x = g.input("x", {2, 4});
   nn::layer_norm("a", x, {.affine = false});
@@ -220,7 +220,7 @@ TEST(NnTest, norms_without_parameters) {
   EXPECT_EQ(parameters_of(g), "d.weight f32[4]\n");
 }
 
-TEST(NnTest, batch_norm_trains_its_running_statistics_as_py_torch) {
+TEST(Nn, batch_norm_trains_its_running_statistics_as_py_torch) {
   Graph g;
   g.output("y", nn::batch_norm("m", g.input("bx", {2, 3, 4, 5}), {.momentum = 0.2}));
   EXPECT_EQ(parameters_of(g), "m.weight f32[3]\nm.bias f32[3]\n");
@@ -251,7 +251,7 @@ TEST(NnTest, batch_norm_trains_its_running_statistics_as_py_torch) {
   EXPECT_EQ(session.value("m.num_batches_tracked").at(0), 2);
 }
 
-TEST(NnTest, batch_norm_in_evaluation_uses_the_running_statistics) {
+TEST(Nn, batch_norm_in_evaluation_uses_the_running_statistics) {
   Graph g;
   const Tensor y = nn::batch_norm("m", g.input("bx", {2, 3, 4, 5}), {.training = false});
   EXPECT_TRUE(g.updates().empty());
@@ -268,7 +268,7 @@ TEST(NnTest, batch_norm_in_evaluation_uses_the_running_statistics) {
 
 // --- attention and the encoder layer
 
-TEST(NnTest, self_attention_matches_py_torch) {
+TEST(Nn, self_attention_matches_py_torch) {
   Graph g;
   const Tensor x = g.input("x", {2, 5, 8});
   const Tensor y = nn::multi_head_attention("m", x, {.heads = 2});
@@ -285,7 +285,7 @@ const Recorded kCausal{0.9848301494762826,
                        10.123090060723122,
                        {0.09336172922963587, -0.2872815919577483, 0.28203340915261116}};
 
-TEST(NnTest, causal_attention_matches_py_torch_by_option_and_by_either_mask) {
+TEST(Nn, causal_attention_matches_py_torch_by_option_and_by_either_mask) {
   const auto evaluate_with =
       [](const std::function<void(Graph&, nn::MultiHeadAttentionOptions&)>& configure) {
         Graph g;
@@ -316,7 +316,7 @@ TEST(NnTest, causal_attention_matches_py_torch_by_option_and_by_either_mask) {
   });
 }
 
-TEST(NnTest, cross_attention_matches_py_torch) {
+TEST(Nn, cross_attention_matches_py_torch) {
   Graph g;
   const Tensor x = g.input("x", {2, 5, 8}), memory = g.input("memory", {2, 7, 8});
   const Tensor y = nn::multi_head_attention("m", x, memory, memory, {.heads = 2});
@@ -330,7 +330,7 @@ TEST(NnTest, cross_attention_matches_py_torch) {
                    {-0.3266784687794092, 0.28406309573261723, 0.07587609181037494}});
 }
 
-TEST(NnTest, attention_with_other_key_and_value_sizes_matches_py_torch) {
+TEST(Nn, attention_with_other_key_and_value_sizes_matches_py_torch) {
   Graph g;
   const Tensor y = nn::multi_head_attention("m", g.input("x", {2, 5, 8}), g.input("key", {2, 7, 6}),
                                             g.input("value", {2, 7, 4}), {.heads = 2});
@@ -347,7 +347,7 @@ TEST(NnTest, attention_with_other_key_and_value_sizes_matches_py_torch) {
                    {-0.38215947321840155, 0.24509465257396884, -0.1454341323753413}});
 }
 
-TEST(NnTest, attention_without_bias_matches_py_torch) {
+TEST(Nn, attention_without_bias_matches_py_torch) {
   Graph g;
   const Tensor y =
       nn::multi_head_attention("m", g.input("x", {2, 5, 8}), {.heads = 4, .bias = false});
@@ -358,7 +358,7 @@ TEST(NnTest, attention_without_bias_matches_py_torch) {
                    {0.2235800958967469, -0.15861076558222828, 0.2313185521216351}});
 }
 
-TEST(NnTest, attention_starts_as_py_torch) {
+TEST(Nn, attention_starts_as_py_torch) {
   Graph g;
   nn::multi_head_attention("m", g.input("x", {1, 2, 64}), {.heads = 4});
   const ref::Session session(g, 1);
@@ -368,7 +368,7 @@ TEST(NnTest, attention_starts_as_py_torch) {
   EXPECT_EQ(largest(session.value("m.out_proj.bias")), 0);
 }
 
-TEST(NnTest, encoder_layer_matches_py_torch) {
+TEST(Nn, encoder_layer_matches_py_torch) {
   Graph g;
   const Tensor x = g.input("x", {2, 5, 8});
   const Tensor y =
@@ -385,7 +385,7 @@ TEST(NnTest, encoder_layer_matches_py_torch) {
                    {-0.16516454589844135, -0.7241415511767084, 0.12116663735164733}});
 }
 
-TEST(NnTest, encoder_layer_with_its_norms_first_matches_py_torch) {
+TEST(Nn, encoder_layer_with_its_norms_first_matches_py_torch) {
   Graph g;
   const nn::TransformerEncoderLayerOptions options{.heads = 2,
                                                    .feed_forward = 16,
@@ -400,7 +400,7 @@ TEST(NnTest, encoder_layer_with_its_norms_first_matches_py_torch) {
                    {-0.7362926961977544, 0.9071528882532534, 0.859641610293503}});
 }
 
-TEST(NnTest, encoder_layer_has_correct_gradients) {
+TEST(Nn, encoder_layer_has_correct_gradients) {
   Graph g;
   const Tensor x = g.input("x", {1, 3, 4});
   const Tensor y = nn::transformer_encoder_layer("m", x,
@@ -418,7 +418,7 @@ TEST(NnTest, encoder_layer_has_correct_gradients) {
 
 // --- dropout
 
-TEST(NnTest, dropout_outside_training_or_without_probability_is_its_input) {
+TEST(Nn, dropout_outside_training_or_without_probability_is_its_input) {
   Graph g;
   const Tensor x = g.input("x", {4});
   EXPECT_EQ(nn::dropout(x, 0.5, false), x);
@@ -426,7 +426,7 @@ TEST(NnTest, dropout_outside_training_or_without_probability_is_its_input) {
   EXPECT_FALSE(nn::dropout(x, 0.5) == x);
 }
 
-TEST(NnTest, dropout_keeps_the_mean) {
+TEST(Nn, dropout_keeps_the_mean) {
   Graph g;
   const Tensor x = g.input("x", {10000});
   const Tensor y = nn::dropout(x, 0.25);
@@ -438,7 +438,7 @@ TEST(NnTest, dropout_keeps_the_mean) {
   EXPECT_NEAR(zeros / 10000, 0.25, 0.02);
 }
 
-TEST(NnTest, the_encoder_layer_drops_in_training_only) {
+TEST(Nn, the_encoder_layer_drops_in_training_only) {
   Graph g;
   const Tensor x = g.input("x", {2, 5, 8});
   const Tensor y =
@@ -458,7 +458,7 @@ void expect_error(F&& call, const std::string& before, int line, const std::stri
 #define EXPECT_LAYER_ERROR(EXPRESSION, BEFORE, AFTER) \
   expect_error([&] { EXPRESSION; }, BEFORE, __LINE__, AFTER)
 
-TEST(NnErrorTest, names) {
+TEST(NnErrors, names) {
   Graph g;
   const Tensor x = g.input("x", {2, 3});
   EXPECT_LAYER_ERROR(nn::linear("", x, 4), "linear", "a layer's name cannot be empty");
@@ -474,7 +474,7 @@ TEST(NnErrorTest, names) {
                   first));
 }
 
-TEST(NnErrorTest, products) {
+TEST(NnErrors, products) {
   Graph g;
   const Tensor x = g.input("x", {2, 3}), i = g.input("i", {2, 3}, i64), s = g.input("s", {});
   const Tensor image = g.input("image", {2, 6, 5, 5});
@@ -515,7 +515,7 @@ TEST(NnErrorTest, products) {
   EXPECT_EQ(parameters_of(g), "");  // a call that fails its checks leaves nothing behind
 }
 
-TEST(NnErrorTest, norms) {
+TEST(NnErrors, norms) {
   Graph g;
   const Tensor x = g.input("x", {1, 6}), v = g.input("v", {6}), s = g.input("s", {});
   EXPECT_LAYER_ERROR(nn::layer_norm("n", s), "layer_norm \"n\"",
@@ -536,7 +536,7 @@ TEST(NnErrorTest, norms) {
                      "momentum must be between 0 and 1, got 1.5");
 }
 
-TEST(NnErrorTest, attention) {
+TEST(NnErrors, attention) {
   Graph g, other;
   const Tensor x = g.input("x", {2, 5, 8}), flat = g.input("flat", {5, 8}),
                memory = g.input("memory", {3, 7, 8}), keys = g.input("keys", {2, 7, 8});
@@ -568,7 +568,7 @@ TEST(NnErrorTest, attention) {
   EXPECT_LAYER_ERROR(nn::dropout(x, -0.5), "dropout", "p must be between 0 and 1, got -0.5");
 }
 
-TEST(NnErrorTest, an_op_inside_a_layer_is_reported_with_the_layers_name_and_the_users_line) {
+TEST(NnErrors, an_op_inside_a_layer_is_reported_with_the_layers_name_and_the_users_line) {
   Graph g;
   const Tensor x = g.input("x", {2, 3, 5, 5});
   const std::string conv = message_of<TypeError>([&] { nn::conv2d("conv1", x, 4, {9}); });
@@ -586,7 +586,7 @@ TEST(NnErrorTest, an_op_inside_a_layer_is_reported_with_the_layers_name_and_the_
       << nested;
 }
 
-TEST(NnTest, nodes_carry_the_layers_name_and_the_users_line) {
+TEST(Nn, nodes_carry_the_layers_name_and_the_users_line) {
   Graph g;
   const Tensor x = g.input("x", {2, 3});
   const int line = __LINE__ + 1;

@@ -24,7 +24,7 @@ std::size_t count_nodes(const Graph& graph, std::string_view op) {
 }
 
 // Four rows of three classes.
-class LossTest : public ::testing::Test {
+class LossOps : public ::testing::Test {
  protected:
   Tensor of(const Shape& shape, const std::vector<double>& values) {
     return g.constant(floats(shape, values, f64));
@@ -51,7 +51,7 @@ class LossTest : public ::testing::Test {
 
 // --- cross entropy against PyTorch
 
-TEST_F(LossTest, label_smoothing_with_class_weights) {
+TEST_F(LossOps, label_smoothing_with_class_weights) {
   expect(cross_entropy(x, labels, {.label_smoothing = 0.2, .weight = weight}), {1.319101362362793},
          x,
          {0.053951092109193216, -0.0077533487376943, -0.04619774337149893, 0.008295798927401813,
@@ -65,7 +65,7 @@ TEST_F(LossTest, label_smoothing_with_class_weights) {
           0.1762698674965077, 1.2844210884614755, -1.159703974744901, -0.12471711371657496});
 }
 
-TEST_F(LossTest, ignored_rows_with_label_smoothing_and_class_weights) {
+TEST_F(LossOps, ignored_rows_with_label_smoothing_and_class_weights) {
   expect(cross_entropy(x, labels, {.label_smoothing = 0.2, .ignore_index = 0, .weight = weight}),
          {1.3219218173447755}, x,
          {0.05934620132011254, -0.008528683611463729, -0.050817517708648806, 0, 0, 0,
@@ -87,14 +87,14 @@ TEST_F(LossTest, ignored_rows_with_label_smoothing_and_class_weights) {
 }
 
 // As in PyTorch: 0/0 for the mean, 0 for the sum, and no gradient in either.
-TEST_F(LossTest, all_rows_ignored_is_nan_with_zero_gradient) {
+TEST_F(LossOps, all_rows_ignored_is_nan_with_zero_gradient) {
   const Tensor ones = classes({1, 1, 1, 1});
   EXPECT_TRUE(std::isnan(value(cross_entropy(x, ones, {.ignore_index = 1}))[0]));
   EXPECT_EQ(gradient(cross_entropy(x, ones, {.ignore_index = 1}), x), std::vector<double>(12, 0));
   EXPECT_EQ(value(cross_entropy(x, ones, {.reduction = Reduction::sum, .ignore_index = 1}))[0], 0);
 }
 
-TEST_F(LossTest, probability_targets_with_label_smoothing_and_class_weights) {
+TEST_F(LossOps, probability_targets_with_label_smoothing_and_class_weights) {
   const Tensor target = of({4, 3}, {0.2, 0.3, 0.5, 0.7, 0.1, 0.2, 0.0, 1.0, 0.0, 0.25, 0.25, 0.5});
   expect(cross_entropy(x, target, {.label_smoothing = 0.2, .weight = weight}), {2.1467822035222355},
          x,
@@ -103,7 +103,7 @@ TEST_F(LossTest, probability_targets_with_label_smoothing_and_class_weights) {
           0.061815368792220354, 0.30410648213968355, -0.08981020051020491, -0.21429628162947872});
 }
 
-TEST_F(LossTest, classes_on_axis_one_of_four) {
+TEST_F(LossOps, classes_on_axis_one_of_four) {
   const Tensor images =
       of({2, 3, 2, 1}, {0, 0.37, 0.74, 1.11, 0.18, 0.55, 0.92, 1.29, 0.36, 0.73, 1.1, 0.17});
   expect(cross_entropy(images, g.constant(ints({2, 2, 1}, {0, 2, 1, 2})),
@@ -121,7 +121,7 @@ TEST_F(LossTest, classes_on_axis_one_of_four) {
        -0.0037145820173119376, 0.046797743917756804, 0.08047672985251936, -0.028111393930322175});
 }
 
-TEST_F(LossTest, nll_loss_with_weights_and_an_ignored_class) {
+TEST_F(LossOps, nll_loss_with_weights_and_an_ignored_class) {
   expect(nll_loss(x, labels, {.ignore_index = 2, .weight = weight}), {-0.42857142857142855}, x,
          {0, 0, 0, -0.14285714285714285, 0, 0, 0, -0.42857142857142855, 0, 0, -0.42857142857142855,
           0});
@@ -129,7 +129,7 @@ TEST_F(LossTest, nll_loss_with_weights_and_an_ignored_class) {
 
 // Targets of any integer type are the same targets; -100 is no byte, so no byte is ignored by
 // default.
-TEST_F(LossTest, integer_types_of_targets) {
+TEST_F(LossOps, integer_types_of_targets) {
   const double expected = value(cross_entropy(x, labels, {.label_smoothing = 0.1}))[0];
   for (const DType dtype : {i32, u8}) {
     const Tensor other = g.constant(ints({4}, {2, 0, 1, 1}, dtype));
@@ -141,7 +141,7 @@ TEST_F(LossTest, integer_types_of_targets) {
   EXPECT_NEAR(value(cross_entropy(wide, byte))[0], std::log(300.0), 1e-12);
 }
 
-TEST_F(LossTest, wrong_attributes_and_targets_are_type_errors) {
+TEST_F(LossOps, wrong_attributes_and_targets_are_type_errors) {
   EXPECT_THROW(cross_entropy(x, labels, {.label_smoothing = 1.5}), TypeError);
   EXPECT_THROW(cross_entropy(x, labels, {.label_smoothing = NAN}), TypeError);
   EXPECT_THROW(cross_entropy(x, labels, {.ignore_index = INT64_MIN}), TypeError);
@@ -159,7 +159,7 @@ TEST_F(LossTest, wrong_attributes_and_targets_are_type_errors) {
 
 // --- earlier systems' bugs
 
-TEST_F(LossTest, cross_entropy_in_mid_graph_passes_each_rows_upstream_gradient) {
+TEST_F(LossOps, cross_entropy_in_mid_graph_passes_each_rows_upstream_gradient) {
   const Tensor rows = cross_entropy(x, labels, {.reduction = Reduction::none});
   expect(sum(rows * rows * of({4}, {1, -2, 3, 0.5})), {6.620033801167095}, x,
          {0.08226452282859249, 0.014295430537993682, -0.09655995336658618, 0.3724162683815407,
@@ -171,7 +171,7 @@ TEST_F(LossTest, cross_entropy_in_mid_graph_passes_each_rows_upstream_gradient) 
           -0.5987859520736878, -2.123562556943329, 2.2433657584008424, -0.11980320145751298});
 }
 
-TEST_F(LossTest, bce_of_any_size_with_logits_of_ten_thousand) {
+TEST_F(LossOps, bce_of_any_size_with_logits_of_ten_thousand) {
   const Tensor logits = of({6}, {1e4, -1e4, 1e4, -1e4, 0.3, -2}),
                target = of({6}, {1, 1, 0, 0, 0.7, 0.2});
   const Tensor pos_weight = of({}, {3}), each = of({6}, {1, 2, 0.5, 1, 2, 3});
@@ -193,7 +193,7 @@ TEST_F(LossTest, bce_of_any_size_with_logits_of_ten_thousand) {
   }
 }
 
-TEST_F(LossTest, bce_of_certain_probabilities_is_finite) {
+TEST_F(LossOps, bce_of_certain_probabilities_is_finite) {
   const Tensor p = of({6}, {0, 1, 0, 1, 0.25, 0.9}), target = of({6}, {1, 1, 0, 0, 0.7, 0.2}),
                each = of({6}, {1, 2, 0.5, 1, 2, 3});
   // PyTorch's bound 1e-12 is an f32 number, hence the wider tolerance.
@@ -204,7 +204,7 @@ TEST_F(LossTest, bce_of_certain_probabilities_is_finite) {
   for (const double d : gradient(loss, target)) EXPECT_TRUE(std::isfinite(d));
 }
 
-TEST_F(LossTest, kl_with_zeros_in_the_target_is_not_nan) {
+TEST_F(LossOps, kl_with_zeros_in_the_target_is_not_nan) {
   // The logits of absent classes may even be masked out.
   const Tensor logits = of({2, 3}, {1, 2, 3, 0, -INFINITY, 0}),
                target = of({2, 3}, {0, 0, 1, 0.5, 0, 0.5});
@@ -218,7 +218,7 @@ TEST_F(LossTest, kl_with_zeros_in_the_target_is_not_nan) {
   EXPECT_EQ(value(kl_div_with_logits(of({1, 2}, {1, 2}), of({1, 2}, {0, 0})))[0], 0);
 }
 
-TEST_F(LossTest, rmse_gradient_at_zero_error_is_zero) {
+TEST_F(LossOps, rmse_gradient_at_zero_error_is_zero) {
   const Tensor p = g.parameter("p", {3}, init::constant(2), f64), target = of({3}, {2, 2, 2});
   for (const Tensor& wrt : {p, target})
     EXPECT_EQ(gradients_of(g, rmse_loss(p, target), {wrt})[0], std::vector<double>(3, 0));
@@ -228,7 +228,7 @@ TEST_F(LossTest, rmse_gradient_at_zero_error_is_zero) {
                kTolerance);
 }
 
-TEST_F(LossTest, losses_of_huge_errors_have_finite_gradients) {
+TEST_F(LossOps, losses_of_huge_errors_have_finite_gradients) {
   const Tensor p = g.parameter("p", {2}, init::constant(1e200), f64);
   EXPECT_EQ(gradients_of(g, huber_loss(p, 0.0), {p})[0], std::vector<double>(2, 0.5));
   EXPECT_EQ(gradients_of(g, smooth_l1_loss(p, 0.0, {.delta = 0.25}), {p})[0],
@@ -237,7 +237,7 @@ TEST_F(LossTest, losses_of_huge_errors_have_finite_gradients) {
 
 // --- structure
 
-TEST_F(LossTest, the_gradient_of_a_mean_over_classes_is_one_node) {
+TEST_F(LossOps, the_gradient_of_a_mean_over_classes_is_one_node) {
   const Tensor logits = g.parameter("logits", {4, 3}, init::zeros(), f64);
   const Gradients d = differentiate(
       g, cross_entropy(logits, labels, {.label_smoothing = 0.1, .weight = weight}), {logits});
@@ -247,7 +247,7 @@ TEST_F(LossTest, the_gradient_of_a_mean_over_classes_is_one_node) {
     EXPECT_EQ(count_nodes(d.graph, op), 0u) << op;
 }
 
-TEST_F(LossTest, parts_of_a_weighted_mean) {
+TEST_F(LossOps, parts_of_a_weighted_mean) {
   const Tensor loss = cross_entropy(x, labels, {.ignore_index = 0, .weight = weight});
   const LossParts parts = loss_parts(loss);
   EXPECT_EQ(parts.weight.type(), loss.type());
@@ -259,7 +259,7 @@ TEST_F(LossTest, parts_of_a_weighted_mean) {
       1e-12);
 }
 
-TEST_F(LossTest, parts_of_means_and_of_anything_else) {
+TEST_F(LossOps, parts_of_means_and_of_anything_else) {
   for (const Tensor& loss : {mse_loss(x, 0.0), l1_loss(x, 0.0), huber_loss(x, 0.0),
                              bce_with_logits(x, 0.5), mean(square(x))}) {
     const LossParts parts = loss_parts(loss);
@@ -283,7 +283,7 @@ TEST_F(LossTest, parts_of_means_and_of_anything_else) {
 
 // Class weights are values like any other: the mean's gradient flows to them through numerator and
 // denominator.
-TEST_F(LossTest, class_weights_can_be_differentiated) {
+TEST_F(LossOps, class_weights_can_be_differentiated) {
   const Tensor w = g.parameter("w", {3}, init::zeros(), f64);
   const Tensor loss =
       cross_entropy(x, labels, {.label_smoothing = 0.2, .ignore_index = 0, .weight = w});

@@ -16,7 +16,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-TEST(TopkTest, of_equals_the_first_comes_first_and_nan_is_the_largest) {
+TEST(Topk, of_equals_the_first_comes_first_and_nan_is_the_largest) {
   Graph g;
   const Tensor x = g.input("x", {6});
   const ref::Bindings values{{"x", floats({6}, {2, NAN, 5, 2, 5, -1})}};
@@ -25,7 +25,7 @@ TEST(TopkTest, of_equals_the_first_comes_first_and_nan_is_the_largest) {
               ElementsAre(5, 0, 3, 2, 4, 1));
 }
 
-TEST(TopkTest, the_gradient_goes_to_what_was_taken) {
+TEST(Topk, the_gradient_goes_to_what_was_taken) {
   Graph g;
   const Tensor x = g.input("x", {5}), weights = g.input("w", {2});
   const Tensor loss = sum(topk(x, 2).values * weights);
@@ -34,7 +34,7 @@ TEST(TopkTest, the_gradient_goes_to_what_was_taken) {
               ElementsAre(0, 10, 0, 20, 0));
 }
 
-TEST(TopkTest, takes_no_more_than_there_is) {
+TEST(Topk, takes_no_more_than_there_is) {
   Graph g;
   const Tensor x = g.input("x", {3, 4});
   EXPECT_EQ(topk(x, 0).values.type().str(), "f32[3,0]");
@@ -44,7 +44,7 @@ TEST(TopkTest, takes_no_more_than_there_is) {
               HasSubstr("needs numbers"));
 }
 
-TEST(GridSampleTest, the_corners_are_centres_or_edges) {
+TEST(GridSample, the_corners_are_centres_or_edges) {
   Graph g;
   const Tensor x = g.input("x", {1, 1, 2, 2}), grid = g.input("g", {1, 1, 2, 2});
   const ref::Bindings values{{"x", floats({1, 1, 2, 2}, {1, 2, 3, 4})},
@@ -56,7 +56,7 @@ TEST(GridSampleTest, the_corners_are_centres_or_edges) {
               ElementsAre(1, 4));
 }
 
-TEST(GridSampleTest, positions_that_are_no_numbers_read_nothing) {
+TEST(GridSample, positions_that_are_no_numbers_read_nothing) {
   Graph g;
   const Tensor x = g.input("x", {1, 1, 2, 2}), grid = g.input("g", {1, 1, 3, 2});
   const ref::Bindings values{{"x", floats({1, 1, 2, 2}, {1, 2, 3, 4})},
@@ -66,7 +66,7 @@ TEST(GridSampleTest, positions_that_are_no_numbers_read_nothing) {
               ElementsAre(0, 0, 0));
 }
 
-TEST(GridSampleTest, a_grid_of_another_shape_is_refused) {
+TEST(GridSample, a_grid_of_another_shape_is_refused) {
   Graph g;
   const Tensor x = g.input("x", {2, 1, 2, 2});
   EXPECT_THAT(message_of<TypeError>([&] { grid_sample(x, g.input("g", {1, 3, 3, 2})); }),

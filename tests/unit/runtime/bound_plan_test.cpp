@@ -67,9 +67,9 @@ std::shared_ptr<const plan::CompiledStep> guarded_update() {
   return compiled;
 }
 
-class BoundPlanTest : public testing::TestWithParam<const char*> {
+class BoundPlans : public testing::TestWithParam<const char*> {
  protected:
-  BoundPlanTest() {
+  BoundPlans() {
     store_.extend(
         std::vector{StoreLeaf{LeafKind::parameter, "w", {f32, {1}}, false, init::ones()},
                     StoreLeaf{LeafKind::state, "t", {i64, {}}, true, init::zeros()},
@@ -82,7 +82,7 @@ class BoundPlanTest : public testing::TestWithParam<const char*> {
   Store store_{*device_, 0};
 };
 
-TEST_P(BoundPlanTest, a_run_moves_parameters_and_counters_on) {
+TEST_P(BoundPlans, a_run_moves_parameters_and_counters_on) {
   BoundPlan plan("step", guarded_update(), *device_, store_);
   plan.set_input("g", std::vector{1.0F});
   EXPECT_TRUE(plan.run({}));
@@ -100,7 +100,7 @@ TEST_P(BoundPlanTest, a_run_moves_parameters_and_counters_on) {
   EXPECT_EQ(rate, 0.25);
 }
 
-TEST_P(BoundPlanTest, a_run_that_is_not_finite_advances_nothing) {
+TEST_P(BoundPlans, a_run_that_is_not_finite_advances_nothing) {
   BoundPlan plan("step", guarded_update(), *device_, store_);
   plan.set_input("g", std::vector{std::numeric_limits<float>::quiet_NaN()});
   EXPECT_FALSE(plan.run({}));
@@ -109,7 +109,7 @@ TEST_P(BoundPlanTest, a_run_that_is_not_finite_advances_nothing) {
   EXPECT_EQ(value("t"), 0);
 }
 
-TEST_P(BoundPlanTest, a_kernels_report_is_a_value_error_once) {
+TEST_P(BoundPlans, a_kernels_report_is_a_value_error_once) {
   BoundPlan plan("step", guarded_update(), *device_, store_);
   plan.set_input("g", std::vector{101.0F});
   EXPECT_EQ(message_of<ValueError>([&] { plan.run({}); }), "the gradient is too large");
@@ -118,7 +118,7 @@ TEST_P(BoundPlanTest, a_kernels_report_is_a_value_error_once) {
   EXPECT_TRUE(plan.run({}));
 }
 
-TEST_P(BoundPlanTest, two_plans_over_one_store_see_each_others_updates) {
+TEST_P(BoundPlans, two_plans_over_one_store_see_each_others_updates) {
   BoundPlan first("first", guarded_update(), *device_, store_);
   BoundPlan second("second", guarded_update(), *device_, store_);
   first.set_input("g", std::vector{1.0F});
@@ -155,7 +155,7 @@ TEST(BoundPlan, runs_after_the_first_allocate_nothing) {
   EXPECT_TRUE(std::isfinite(sum));
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, BoundPlanTest, testing::Values("cpu", "kir"),
+INSTANTIATE_TEST_SUITE_P(Devices, BoundPlans, testing::Values("cpu", "kir"),
                          [](const auto& device) { return std::string(device.param); });
 
 }  // namespace

@@ -79,12 +79,12 @@ TEST(Placement, siblings_are_found_in_the_launches_of_a_plan) {
   EXPECT_THAT(siblings(plan), ElementsAre(ElementsAre("q", "k")));
 }
 
-class StoreTest : public testing::Test {
+class Stores : public testing::Test {
  protected:
   std::unique_ptr<device::Device> device_ = device::make_device("cpu", {.workers = 1});
 };
 
-TEST_F(StoreTest, first_values_are_those_of_the_interpreter) {
+TEST_F(Stores, first_values_are_those_of_the_interpreter) {
   Graph graph;
   graph.parameter("w", {3, 5}, init::kaiming_uniform(1), f32);
   graph.state("mean", {5}, init::constant(2), f64);
@@ -99,7 +99,7 @@ TEST_F(StoreTest, first_values_are_those_of_the_interpreter) {
     EXPECT_EQ(store.read(*store.find(name)), reference.value(name)) << name;
 }
 
-TEST_F(StoreTest, first_values_are_made_once_by_any_number_of_threads) {
+TEST_F(Stores, first_values_are_made_once_by_any_number_of_threads) {
   constexpr std::int64_t kMany = 100'000;  // several parts
   const StoreLeaf many = parameter("many", {f32, {kMany}}, init::normal()),
                   given = parameter("given", {f32, {4}}, init::normal()),
@@ -119,7 +119,7 @@ TEST_F(StoreTest, first_values_are_made_once_by_any_number_of_threads) {
   }
 }
 
-TEST_F(StoreTest, slices_are_aligned_in_one_block) {
+TEST_F(Stores, slices_are_aligned_in_one_block) {
   Store store(*device_, 0);
   store.extend(std::vector{parameter("a", {f32, {3}}), parameter("b", {f64, {9}}),
                            state("optim.m.a", {f32, {3}})},
@@ -134,7 +134,7 @@ TEST_F(StoreTest, slices_are_aligned_in_one_block) {
   EXPECT_EQ(store.device_bytes(LeafKind::state), 64);
 }
 
-TEST_F(StoreTest, extending_keeps_values_and_adds_what_is_missing) {
+TEST_F(Stores, extending_keeps_values_and_adds_what_is_missing) {
   Store store(*device_, 0);
   store.extend(std::vector{parameter("a", {f32, {2}}), scalar("optim.lr", 0.5)}, {});
   store.write(*store.find("a"), HostElements(std::vector{1.0F, 2.0F}));
@@ -145,7 +145,7 @@ TEST_F(StoreTest, extending_keeps_values_and_adds_what_is_missing) {
   EXPECT_EQ(store.read(*store.find("optim.lr")).at(0), 0.5);
 }
 
-TEST_F(StoreTest, leaves_that_differ_are_listed_together_and_nothing_is_added) {
+TEST_F(Stores, leaves_that_differ_are_listed_together_and_nothing_is_added) {
   Store store(*device_, 0);
   store.extend(std::vector{parameter("a", {f32, {2}}), state("s", {f32, {}})}, {});
   const std::vector<StoreLeaf> bad = {parameter("a", {f32, {3}}), parameter("s", {f32, {}}),
@@ -156,7 +156,7 @@ TEST_F(StoreTest, leaves_that_differ_are_listed_together_and_nothing_is_added) {
   EXPECT_EQ(store.find("new"), nullptr);
 }
 
-TEST_F(StoreTest, names_are_checked_with_the_nearest) {
+TEST_F(Stores, names_are_checked_with_the_nearest) {
   Store store(*device_, 0);
   store.extend(std::vector{parameter("fc1.weight", {f32, {2}}), scalar("optim.lr", 1)}, {});
   const auto get = [&](const char* name) {

@@ -76,7 +76,7 @@ void expect_recorded(const zoo::Model& model, const Recorded& expected) {
         << leaf.name;
 }
 
-TEST(ZooTest, mlp_names_and_shapes) {
+TEST(Zoo, mlp_names_and_shapes) {
   const zoo::Model model = zoo::mlp();
   EXPECT_EQ(parameters_of(model.graph),
             "fc1.weight [128,784]\nfc1.bias [128]\nfc2.weight [10,128]\nfc2.bias [10]\n");
@@ -91,7 +91,7 @@ TEST(ZooTest, mlp_names_and_shapes) {
   verify(model.graph);
 }
 
-TEST(ZooTest, mlp_takes_any_number_of_hidden_layers) {
+TEST(Zoo, mlp_takes_any_number_of_hidden_layers) {
   EXPECT_EQ(parameters_of(zoo::mlp({.batch = 2, .inputs = 4, .hidden = {}, .classes = 3}).graph),
             "fc1.weight [3,4]\nfc1.bias [3]\n");
   EXPECT_EQ(parameters_of(zoo::mlp({.batch = 2,
@@ -104,7 +104,7 @@ TEST(ZooTest, mlp_takes_any_number_of_hidden_layers) {
             "[3,6]\nfc3.bias [3]\n");
 }
 
-TEST(ZooTest, mlp_matches_py_torch) {
+TEST(Zoo, mlp_matches_py_torch) {
   expect_recorded(
       zoo::mlp({.batch = 32}),
       {.model = "mlp",
@@ -120,7 +120,7 @@ TEST(ZooTest, mlp_matches_py_torch) {
                           {"fc2.bias", 0.17389269822242556}}});
 }
 
-TEST(ZooTest, mlp_regression_names_and_shapes) {
+TEST(Zoo, mlp_regression_names_and_shapes) {
   const zoo::Model model = zoo::mlp({.batch = 5, .inputs = 4, .hidden = {6}, .task = zoo::Task::regression, .targets = 3});
   EXPECT_EQ(parameters_of(model.graph), "fc1.weight [6,4]\nfc1.bias [6]\nfc2.weight [3,6]\nfc2.bias [3]\n");
   EXPECT_EQ(model.labels.type().str(), "f32[5,3]");
@@ -134,7 +134,7 @@ TEST(ZooTest, mlp_regression_names_and_shapes) {
 }
 
 // Predictions are in the labels' units, the loss is of what is learnt.
-TEST(ZooTest, mlp_regression_scales_its_targets) {
+TEST(Zoo, mlp_regression_scales_its_targets) {
   const zoo::Model model = zoo::mlp({.batch = 2, .inputs = 1, .hidden = {}, .task = zoo::Task::regression, .targets = 2,
                                      .target_scale = {.mean = {100, -1}, .deviation = {10, 0.5}}});
   const std::vector<Literal> results = ref::evaluate(model.graph, {model.prediction, model.loss},
@@ -146,7 +146,7 @@ TEST(ZooTest, mlp_regression_scales_its_targets) {
   EXPECT_NEAR(results[1].at(0), (1 + 0.25) / 4, 1e-9);  // scaled: 1, 0, 2, 2 and 1, 1, 2, 1.5
 }
 
-TEST(ZooTest, mlp_regression_mistakes_are_named) {
+TEST(Zoo, mlp_regression_mistakes_are_named) {
   const auto complaint = [](std::int64_t targets, zoo::TargetScale scale) {
     return message_of<TypeError>([&] { zoo::mlp({.task = zoo::Task::regression, .targets = targets, .target_scale = std::move(scale)}); });
   };
@@ -156,7 +156,7 @@ TEST(ZooTest, mlp_regression_mistakes_are_named) {
   EXPECT_EQ(complaint(1, {{1}, {2}}), "no error");
 }
 
-TEST(ZooTest, lenet_names_and_shapes) {
+TEST(Zoo, lenet_names_and_shapes) {
   const zoo::Model model = zoo::lenet({.batch = 8});
   EXPECT_EQ(parameters_of(model.graph),
             "conv1.weight [32,1,3,3]\nconv1.bias [32]\nconv2.weight [64,32,3,3]\nconv2.bias "
@@ -173,7 +173,7 @@ TEST(ZooTest, lenet_names_and_shapes) {
   verify(model.graph);
 }
 
-TEST(ZooTest, lenet_matches_py_torch) {
+TEST(Zoo, lenet_matches_py_torch) {
   expect_recorded(zoo::lenet({.batch = 8}),
                   {.model = "lenet",
                    .input_bound = 1.7,
@@ -195,7 +195,7 @@ TEST(ZooTest, lenet_matches_py_torch) {
                                       {"fc2.bias", 0.40272486101959104}}});
 }
 
-TEST(ZooTest, a_copy_has_a_graph_of_its_own) {
+TEST(Zoo, a_copy_has_a_graph_of_its_own) {
   const zoo::Model model = zoo::mlp({.batch = 2, .inputs = 3, .hidden = {}, .classes = 2});
   zoo::Model copy = model;
   EXPECT_EQ(copy.loss.graph(), copy.graph.data());
@@ -209,7 +209,7 @@ TEST(ZooTest, a_copy_has_a_graph_of_its_own) {
   EXPECT_FALSE(zoo::Model(zoo::Model()).loss.valid());
 }
 
-TEST(ZooTest, configurations_that_make_no_sense_are_errors_at_the_users_line) {
+TEST(Zoo, configurations_that_make_no_sense_are_errors_at_the_users_line) {
   const auto check = [](const std::function<void()>& call, int line, std::string_view model,
                         std::string_view message) {
     EXPECT_EQ(message_of<TypeError>(call),
