@@ -6,7 +6,9 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "pantala/graph.h"
 #include "pantala/ops/movement.h"
@@ -27,6 +29,9 @@ enum class Activation {
   sigmoid
 };
 Tensor activate(Operand x, Activation activation);
+std::vector<std::string> activation_names();  // in the order above
+// TypeError with the nearest name.
+Activation activation_of(std::string_view name);
 
 // x itself outside training; otherwise each element is zeroed with probability p and the others are
 // scaled by 1 / (1 - p).

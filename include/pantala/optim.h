@@ -137,10 +137,11 @@ class AdamOnGraph : public AdamSetters {
   Appended added_;
   ValueRef learning_rate_;
 };
-// Adam at 1e-3, 0.9, 0.999, 1e-8 unless set, for values of the user's graph; as sgd_on_graph, with
-// the names of append().
+// Adam with the defaults of AdamOptions unless set, for values of the user's graph; as
+// sgd_on_graph, with the names of append().
 AdamOnGraph adam_on_graph(Graph& graph, const std::vector<Tensor>& weights,
-                          const std::vector<Tensor>& gradients, double lr = 1e-3);
+                          const std::vector<Tensor>& gradients,
+                          double lr = AdamOptions::kDefaultLr);
 
 struct IsolatedAdam : AdamSetters {
   std::vector<ValueRef> old_weights, gradients, new_weights;

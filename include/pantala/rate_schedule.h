@@ -94,6 +94,10 @@ class RateSchedule {
   // one_cycle or cyclic; every one also takes warmup_steps. TypeError with the nearest name for
   // unknown names, for missing options and for values out of range.
   static RateSchedule from_options(std::string_view name, const NamedOptions& options);
+  static std::vector<std::string> names();
+  // The option by which a schedule of this name is told how many steps it takes: "T_max" of cosine;
+  // "" where there is none.
+  static std::string_view length_option(std::string_view name);
 
   // In the first `steps` steps the rate is (step + 1) / steps of the schedule's first one; then the
   // schedule runs from its beginning.

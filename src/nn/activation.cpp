@@ -1,4 +1,7 @@
 // Layers without parameters.
+#include <fmt/format.h>
+
+#include "base/text.h"
 #include "nn/layer.h"
 #include "pantala/error.h"
 #include "pantala/nn.h"
@@ -6,30 +9,45 @@
 
 namespace pantala::nn {
 
+namespace {
+
+struct Row {
+  std::string_view name;
+  Activation activation;
+  Tensor (*apply)(const Operand& x);
+};
+constexpr Row kActivations[] = {
+    {"identity", Activation::identity, [](const Operand& x) { return x.tensor(); }},
+    {"relu", Activation::relu, [](const Operand& x) { return relu(x); }},
+    {"leaky_relu", Activation::leaky_relu, [](const Operand& x) { return leaky_relu(x); }},
+    {"elu", Activation::elu, [](const Operand& x) { return elu(x); }},
+    {"gelu", Activation::gelu, [](const Operand& x) { return gelu(x); }},
+    {"gelu_tanh", Activation::gelu_tanh, [](const Operand& x) { return gelu_tanh(x); }},
+    {"silu", Activation::silu, [](const Operand& x) { return silu(x); }},
+    {"mish", Activation::mish, [](const Operand& x) { return mish(x); }},
+    {"tanh", Activation::tanh, [](const Operand& x) { return pantala::tanh(x); }},
+    {"sigmoid", Activation::sigmoid, [](const Operand& x) { return sigmoid(x); }},
+};
+
+}  // namespace
+
 Tensor activate(Operand x, Activation activation) {
-  switch (activation) {
-    case Activation::identity:
-      return x.tensor();
-    case Activation::relu:
-      return relu(x);
-    case Activation::leaky_relu:
-      return leaky_relu(x);
-    case Activation::elu:
-      return elu(x);
-    case Activation::gelu:
-      return gelu(x);
-    case Activation::gelu_tanh:
-      return gelu_tanh(x);
-    case Activation::silu:
-      return silu(x);
-    case Activation::mish:
-      return mish(x);
-    case Activation::tanh:
-      return pantala::tanh(x);
-    case Activation::sigmoid:
-      return sigmoid(x);
-  }
+  for (const Row& row : kActivations)
+    if (row.activation == activation) return row.apply(x);
   throw TypeError("there is no such activation");
+}
+
+std::vector<std::string> activation_names() {
+  std::vector<std::string> names;
+  for (const Row& row : kActivations) names.emplace_back(row.name);
+  return names;
+}
+
+Activation activation_of(std::string_view name) {
+  for (const Row& row : kActivations)
+    if (row.name == name) return row.activation;
+  throw TypeError(
+      fmt::format("there is no activation '{}'{}", name, did_you_mean(name, activation_names())));
 }
 
 Tensor dropout(Operand x, double p, bool training) {

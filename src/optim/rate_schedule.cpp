@@ -18,7 +18,8 @@ namespace {
 
 enum class Need { optional, required };
 
-// The options of each kind by name, in the order of the alternatives of RateSchedule::Kind.
+// The options of each kind by name, in the order of the alternatives of RateSchedule::Kind;
+// `length` is the one that says how many steps it takes, if there is one.
 template <class T>
 struct About;
 template <>
@@ -47,7 +48,7 @@ struct About<ExponentialRate> {
 };
 template <>
 struct About<CosineRate> {
-  static constexpr std::string_view name = "cosine";
+  static constexpr std::string_view name = "cosine", length = "T_max";
   static void fields(auto&& f, auto& s) {
     f("T_max", s.T_max, Need::required), f("eta_min", s.eta_min, Need::optional);
   }
@@ -62,7 +63,7 @@ struct About<CosineRestartsRate> {
 };
 template <>
 struct About<LinearRate> {
-  static constexpr std::string_view name = "linear";
+  static constexpr std::string_view name = "linear", length = "total_iters";
   static void fields(auto&& f, auto& s) {
     f("start_factor", s.start_factor, Need::optional),
         f("end_factor", s.end_factor, Need::optional),
@@ -71,14 +72,14 @@ struct About<LinearRate> {
 };
 template <>
 struct About<PolynomialRate> {
-  static constexpr std::string_view name = "polynomial";
+  static constexpr std::string_view name = "polynomial", length = "total_iters";
   static void fields(auto&& f, auto& s) {
     f("total_iters", s.total_iters, Need::optional), f("power", s.power, Need::optional);
   }
 };
 template <>
 struct About<OneCycleRate> {
-  static constexpr std::string_view name = "one_cycle";
+  static constexpr std::string_view name = "one_cycle", length = "total_steps";
   static void fields(auto&& f, auto& s) {
     f("max_lr", s.max_lr, Need::required), f("total_steps", s.total_steps, Need::required),
         f("pct_start", s.pct_start, Need::optional);
@@ -312,8 +313,19 @@ template <std::size_t... I>
 constexpr auto names_of(std::index_sequence<I...>) {
   return std::array{About<std::variant_alternative_t<I, RateSchedule::Kind>>::name...};
 }
+template <class T>
+constexpr std::string_view length_of() {
+  if constexpr (requires { About<T>::length; })
+    return About<T>::length;
+  else
+    return "";
+}
+template <std::size_t... I>
+constexpr auto lengths_of(std::index_sequence<I...>) {
+  return std::array{length_of<std::variant_alternative_t<I, RateSchedule::Kind>>()...};
+}
 constexpr auto kKinds = std::make_index_sequence<std::variant_size_v<RateSchedule::Kind>>{};
-constexpr auto kNames = names_of(kKinds);
+constexpr auto kNames = names_of(kKinds), kLengths = lengths_of(kKinds);
 
 template <std::size_t... I>
 RateSchedule::Kind read_kind(std::size_t index, const NamedOptions& options,
@@ -334,15 +346,20 @@ RateSchedule::RateSchedule(Kind kind, std::int64_t warmup_steps)
   need_count(name(), "warmup_steps", warmup_steps, 0);
 }
 
+std::vector<std::string> RateSchedule::names() { return {kNames.begin(), kNames.end()}; }
+
+std::string_view RateSchedule::length_option(std::string_view name) {
+  const auto found = std::find(kNames.begin(), kNames.end(), name);
+  return found != kNames.end() ? kLengths[static_cast<std::size_t>(found - kNames.begin())] : "";
+}
+
 RateSchedule RateSchedule::from_options(std::string_view name, const NamedOptions& options) {
   if (name == About<PlateauOptions>::name)
     throw TypeError(
         "plateau follows a metric, not the step: it is made with Plateau::from_options");
   const auto found = std::find(kNames.begin(), kNames.end(), name);
-  if (found == kNames.end()) {
-    const std::vector<std::string> names(kNames.begin(), kNames.end());
-    throw TypeError(fmt::format("there is no schedule '{}'{}", name, did_you_mean(name, names)));
-  }
+  if (found == kNames.end())
+    throw TypeError(fmt::format("there is no schedule '{}'{}", name, did_you_mean(name, names())));
   std::int64_t warmup_steps = 0;
   if (const auto it = options.find("warmup_steps"); it != options.end())
     read_option(name, "warmup_steps", it->second, warmup_steps);

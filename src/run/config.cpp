@@ -139,14 +139,6 @@ std::string data_name(const std::string& source) {
   return name.empty() || name == "." || name == ".." ? source.substr(0, colon) : name;
 }
 
-// The option of a schedule that says how long the run is.
-std::string span_option(std::string_view schedule) {
-  if (schedule == "cosine") return "T_max";
-  if (schedule == "one_cycle") return "total_steps";
-  if (schedule == "linear" || schedule == "polynomial") return "total_iters";
-  return "";
-}
-
 void check_plateau_metric(const std::string& metric) {
   const std::vector<std::string> names = metrics::names();
   if (std::find(names.begin(), names.end(), metric) == names.end())
@@ -270,7 +262,7 @@ optim::Optimizer optimizer_of(const RunConfig& config) {
 }
 
 bool schedule_spans_run(const RunConfig& config) {
-  const std::string option = span_option(config.rate_schedule.name);
+  const std::string option(RateSchedule::length_option(config.rate_schedule.name));
   return !option.empty() && !config.rate_schedule.options.contains(option);
 }
 
@@ -281,7 +273,7 @@ RateRule rate_of(const RunConfig& config, std::int64_t total_steps) {
     double warmup = 0;
     if (const auto given = options.find("warmup_steps"); given != options.end())
       if (const auto* steps = std::get_if<double>(&given->second)) warmup = *steps;
-    options[span_option(config.rate_schedule.name)] =
+    options[std::string(RateSchedule::length_option(config.rate_schedule.name))] =
         std::max(1.0, static_cast<double>(total_steps) - warmup);
   }
   if (config.rate_schedule.name == "one_cycle" && !options.contains("max_lr"))

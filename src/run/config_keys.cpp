@@ -7,6 +7,7 @@
 #include "device/device.h"
 #include "pantala/error.h"
 #include "pantala/metrics.h"
+#include "pantala/nn.h"
 #include "run/core/key_types.h"
 #include "run/models/model.h"
 #include "run/sources/source.h"
@@ -94,6 +95,12 @@ std::string optimizer_names() {
   return one_of(names);
 }
 
+std::string rate_schedule_names() {
+  std::vector<std::string> names = RateSchedule::names();
+  names.emplace_back("plateau");
+  return one_of(names);
+}
+
 // From 0 to a limit that is allowed too.
 Key number_to(std::string name, auto field, double most, std::string help) {
   return field_key(std::move(name), field, fmt::format("a number from 0 to {}", exact(most)),
@@ -152,7 +159,7 @@ std::vector<Key> model_keys() {
              "Which batch norms keep their running statistics and normalise with them in training "
              "too. auto: those whose weight and bias are frozen; frozen: all; training: none"),
       sizes("model.hidden", RUN_FIELD(model.hidden), "Of mlp: the sizes of the layers in between"),
-      choice("model.activation", RUN_FIELD(model.activation), activation_names(),
+      choice("model.activation", RUN_FIELD(model.activation), nn::activation_names(),
              "Of mlp: the function between the layers"),
       choice("model.task", RUN_FIELD(model.task), {"auto", "classification", "regression"},
              "What is learnt: classes, or (mlp) numbers. auto: classes if the labels are names or "
@@ -238,9 +245,7 @@ std::vector<Key> rate_keys() {
       options("optimizer.*", RUN_FIELD(optimizer.options), "an option of the optimizer",
               "lr and what else the optimizer has, with PyTorch's names and defaults: "
               "weight_decay, betas, momentum, ..."),
-      text("schedule.name", RUN_FIELD(rate_schedule.name),
-           "constant, step, multistep, exponential, cosine, cosine_restarts, linear, polynomial, "
-           "one_cycle, cyclic or plateau",
+      text("schedule.name", RUN_FIELD(rate_schedule.name), rate_schedule_names(),
            "How the learning rate changes"),
       options("schedule.*", RUN_FIELD(rate_schedule.options), "an option of the schedule",
               "warmup_steps and what else the schedule has, with PyTorch's names and defaults. "

@@ -64,8 +64,6 @@ ModelFactory model_factory(const RunConfig& config, const ModelShape& shape);
 // --- what the keys of the config say
 const std::vector<std::string>& trainable_models();  // sorted
 std::string model_help();
-// Names of nn::Activation.
-const std::vector<std::string>& activation_names();
 
 // --- models from files (model.from)
 bool is_from_file(const RunConfig& config);

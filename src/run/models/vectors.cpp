@@ -1,23 +1,11 @@
 // mlp, which takes items of any shape as one row of numbers, and learns numbers too.
-#include <algorithm>
-
 #include "pantala/error.h"
+#include "pantala/nn.h"
 #include "run/models/model.h"
 
 namespace pantala::run {
 
 namespace {
-
-// In the order of nn::Activation.
-const std::vector<std::string> kActivations = {"identity", "relu",      "leaky_relu", "elu",
-                                               "gelu",     "gelu_tanh", "silu",       "mish",
-                                               "tanh",     "sigmoid"};
-
-nn::Activation activation_of(const std::string& name) {
-  const auto found = std::find(kActivations.begin(), kActivations.end(), name);
-  if (found == kActivations.end()) throw TypeError("there is no activation '" + name + "'");
-  return static_cast<nn::Activation>(found - kActivations.begin());
-}
 
 TrainableGraph make_mlp(const RunConfig& config, const ModelShape& shape, std::int64_t batch,
                         Phase) {
@@ -25,7 +13,7 @@ TrainableGraph make_mlp(const RunConfig& config, const ModelShape& shape, std::i
                      .inputs = shape.item.at(0),
                      .hidden = {},
                      .classes = shape.classes,
-                     .activation = activation_of(config.model.activation),
+                     .activation = nn::activation_of(config.model.activation),
                      .task = shape.task,
                      .targets = shape.targets,
                      .target_scale = shape.target_scale};
@@ -41,8 +29,6 @@ std::vector<std::int64_t> flat_item(const RunConfig&, const Shape& item) {
 }
 
 }  // namespace
-
-const std::vector<std::string>& activation_names() { return kActivations; }
 
 ModelFamily vector_models() {
   return {.about = "",

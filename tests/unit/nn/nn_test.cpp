@@ -142,6 +142,17 @@ TEST(Nn, mlp_is_named_and_computed_as_py_torchs_sequential) {
                    {0.31499565215876374, -0.026312186903978223, 0.4507779325621802}});
 }
 
+TEST(Nn, activations_are_found_by_their_names) {
+  const std::vector<std::string> names = nn::activation_names();
+  EXPECT_EQ(names.front(), "identity");
+  EXPECT_EQ(names.size(), static_cast<std::size_t>(nn::Activation::sigmoid) + 1);
+  EXPECT_EQ(nn::activation_of("gelu_tanh"), nn::Activation::gelu_tanh);
+  for (std::size_t k = 0; k < names.size(); ++k)
+    EXPECT_EQ(nn::activation_of(names[k]), static_cast<nn::Activation>(k)) << names[k];
+  EXPECT_EQ(message_of<TypeError>([] { nn::activation_of("rulu"); }),
+            "there is no activation 'rulu'; did you mean 'relu'?");
+}
+
 TEST(Nn, every_activation_is_its_op) {
   Graph g;
   const Tensor x = g.input("x", {3});

@@ -49,6 +49,18 @@ TEST(RateSchedule, kinds) {
       {0, 0.5, 0, 0.125});
 }
 
+TEST(RateSchedule, names_and_the_options_that_say_how_long_they_last) {
+  const std::vector<std::string> names = RateSchedule::names();
+  ASSERT_EQ(names.size(), std::variant_size_v<RateSchedule::Kind>);
+  EXPECT_EQ(names.front(), RateSchedule().name());
+  EXPECT_EQ(RateSchedule::length_option("cosine"), "T_max");
+  EXPECT_EQ(RateSchedule::length_option("one_cycle"), "total_steps");
+  EXPECT_EQ(RateSchedule::length_option("linear"), "total_iters");
+  EXPECT_EQ(RateSchedule::length_option("polynomial"), "total_iters");
+  for (const char* name : {"constant", "step", "cosine_restarts", "cyclic", "plateau", "none"})
+    EXPECT_EQ(RateSchedule::length_option(name), "") << name;
+}
+
 TEST(RateSchedule, one_cycle_rises_falls_and_stays) {
   const RateSchedule schedule = OneCycleRate{.max_lr = 1,
                                              .total_steps = 10,
