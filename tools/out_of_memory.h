@@ -11,7 +11,7 @@ namespace pantala::tools {
 void note_refused_memory(std::size_t bytes) noexcept;
 // What was noted last, as a message.
 std::string refused_memory_text();
-// The message and the exit code, at once. For where even a little memory is not to be had: LLVM
+// The message and the exit code, at once. For where not even a little memory can be got: LLVM
 // takes no exceptions, and what they leave of its state is not to be relied on.
 [[noreturn]] void end_without_memory();
 

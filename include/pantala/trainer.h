@@ -132,7 +132,7 @@ enum class Phase : std::uint8_t { training, evaluation };
 struct TrainableGraph {
   Graph graph;
   Tensor input, labels;     // inputs of the graph
-  Tensor loss, prediction;  // outputs of the graph; the second one may lack
+  Tensor loss, prediction;  // outputs of the graph; the second one may be missing
 
   TrainableGraph(Graph plain) : graph(std::move(plain)) {}
   TrainableGraph(Graph whole, Tensor input_of, Tensor labels_of, Tensor loss_of,

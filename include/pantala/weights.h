@@ -82,7 +82,7 @@ struct LoadWeightsOptions {
   // Names of the model, `*` for anything, that keep their values and may be missing or different: a
   // new head. Given tensors of such names are left out.
   std::vector<std::string> skip = {};
-  // Given tensors (by their names in the model) that the model may lack: what torchvision and
+  // Given tensors (by their names in the model) that the model need not have: what torchvision and
   // Hugging Face write and no model here needs.
   std::vector<std::string> ignore = {"*num_batches_tracked", "*rotary_emb.inv_freq"};
 };

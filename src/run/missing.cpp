@@ -15,7 +15,7 @@ namespace {
 const std::vector<float>& table_of(const data::Dataset& set) {
   const auto* values = set.data ? std::get_if<std::vector<float>>(&set.data->values) : nullptr;
   if (!values || set.data->shape.rank() != 2)
-    throw TypeError(fmt::format("{}: the items are {}; values can only lack in rows of f32",
+    throw TypeError(fmt::format("{}: the items are {}; values can only be missing in rows of f32",
                                 set.name, set.item_form().str()));
   return *values;
 }
@@ -51,7 +51,7 @@ data::Dataset with_means(const data::Dataset& set, const std::vector<double>& me
   data::Array filled = *set.data;
   std::visit(
       [&]<class T>(std::vector<T>& values) {
-        if constexpr (std::is_floating_point_v<T>)  // in others nothing can lack
+        if constexpr (std::is_floating_point_v<T>)  // in others nothing can be missing
           for (std::size_t k = 0; k < values.size(); ++k)
             if (std::isnan(values[k])) values[k] = static_cast<T>(means[k % means.size()]);
       },

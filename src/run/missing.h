@@ -1,4 +1,4 @@
-// Values that lack in a table (NaN, where data.missing is "mean"), and the means that stand in for
+// Missing values of a table (NaN, where data.missing is "mean"), and the means that stand in for
 // them.
 #pragma once
 
@@ -10,7 +10,7 @@ namespace pantala::run {
 
 // Of what is there, by column of data. ValueError for a column in which nothing is.
 std::vector<double> column_means(const data::Dataset& train);
-// The same items with these means where a value lacks.
+// The same items with these means where a value is missing.
 data::Dataset with_means(const data::Dataset& set, const std::vector<double>& means);
 
 }  // namespace pantala::run

@@ -1,4 +1,4 @@
-// Standard descriptors that are closed or full, and memory that is not to be had: an exit code and
+// Standard descriptors that are closed or full, and memory that cannot be got: an exit code and
 // a message, and no byte where it does not belong.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

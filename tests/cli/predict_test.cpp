@@ -64,7 +64,7 @@ TEST_F(Predict, items_alone_come_from_an_npy_file) {
   EXPECT_EQ(bytes("classes.csv"), csv.out);
 }
 
-TEST_F(Predict, labels_may_lack) {
+TEST_F(Predict, labels_may_be_missing) {
   std::ofstream out(file("items.csv"));
   for (const std::string& line : lines_of(bytes("points.csv")))
     out << line.substr(0, line.rfind(',')) << '\n';

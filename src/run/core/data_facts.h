@@ -21,7 +21,7 @@ struct DataFacts {
   std::int64_t positions = 0;         // of an item, with a class each; 0: one class per item
   std::vector<std::string> names;     // of the classes, if they have some
   std::vector<data::Column> columns;  // of a table
-  std::vector<double> fill;           // for values that lack, by column; empty: none may
+  std::vector<double> fill;           // for missing values, by column; empty: none may be
   double factor = 1;                  // of all values, before the rest
   std::vector<double> mean, std;      // by channel or column, or one for all; empty: none
   // Of the targets, by column; empty: they are learnt as they are. Labels and predictions stay in

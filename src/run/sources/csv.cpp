@@ -61,7 +61,7 @@ Source csv_source() {
                               "number or pattern (\"*\": all), several with commas between; "
                               "\"\": texts become numbers")},
       .open = open_csv,
-      .labels_may_lack = true};
+      .labels_may_be_missing = true};
 }
 
 }  // namespace pantala::run

@@ -21,7 +21,7 @@ Source npz_source() {
               [](const SourceRequest& request) {
                 return open_array_items(open_file(request.path), request);
               },
-          .labels_may_lack = true};
+          .labels_may_be_missing = true};
 }
 
 }  // namespace pantala::run

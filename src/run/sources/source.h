@@ -23,7 +23,7 @@ struct SourceRequest {
   const RunConfig& config;
   // Of the model that is to be tried with the data; null: one is to be trained.
   const DataFacts* facts = nullptr;
-  bool items_alone = false;  // nobody needs the labels, which may lack
+  bool items_alone = false;  // nobody needs the labels, which may be missing
   // With items_alone: labels are wanted where they are known (-1: not), and the texts of a table.
   bool truth = false;
 };
@@ -56,7 +56,7 @@ struct Source {
   // --- for predictions
   // Items that need no label; empty: those of open(), without their labels.
   std::function<data::Dataset(const SourceRequest&)> open_items = {};
-  bool labels_may_lack = false;
+  bool labels_may_be_missing = false;
   std::string items_note = {};  // what else it takes then: "with images anywhere in it"
 
   std::string form() const;  // "csv:FILE"

@@ -118,13 +118,13 @@ std::string item_source_rule() {
   std::vector<std::string> without_labels;
   std::string noted;
   for (const Source& source : sources()) {
-    if (source.labels_may_lack) without_labels.push_back(source.name);
+    if (source.labels_may_be_missing) without_labels.push_back(source.name);
     if (!source.items_note.empty())
       noted += fmt::format(", {} {}", source.form(), source.items_note);
   }
   return fmt::format(
-      "{} (a test set if there is one; labels are not needed, and may lack in {}){}, FILE.npy "
-      "with items alone, or one image",
+      "{} (a test set if there is one; labels are not needed, and may be missing in {}){}, "
+      "FILE.npy with items alone, or one image",
       fmt::join(forms(plain), ", "), one_of(without_labels), noted);
 }
 

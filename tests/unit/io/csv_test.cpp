@@ -266,7 +266,7 @@ TEST_F(Csv, a_decimal_comma_is_no_name) {
   EXPECT_THAT(data_of(read("x;y\n\"1,5\";2\n", {.separator = ';'})), ElementsAre(0));
 }
 
-// --- values that lack
+// --- missing values
 TEST_F(Csv, lines_with_a_missing_value_can_be_left_out) {
   const Dataset dataset =
       read("x,colour,kind\n,red,a\n1,blue,b\n2,?,a\n3,\"?\",b\n4,red,\nNA,red,a\n5,red,c\n",
@@ -287,7 +287,7 @@ TEST_F(Csv, missing_numbers_can_be_kept_as_nan) {
   for (const std::size_t k : {6U, 4U, 10U}) known.push_back(data[k]);
   EXPECT_THAT(known, ElementsAre(3, 2, 4));
   for (const std::size_t k : {0U, 1U, 3U, 7U, 9U}) EXPECT_TRUE(std::isnan(data[k])) << k;
-  // A text that lacks is a text like others.
+  // A missing text is a text like others.
   EXPECT_THAT(dataset.columns[2].texts, ElementsAre("NA", "red", ""));
   EXPECT_TRUE(dataset.columns[0].texts.empty());
   EXPECT_EQ(refusal("x,y\n1,0\n2,\n", {.missing = Missing::keep}),

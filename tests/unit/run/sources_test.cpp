@@ -139,7 +139,7 @@ TEST(Sources, safetensors_have_the_names_of_npz) {
                        "y_train (and x_test and y_test)"));
 }
 
-// --- values that lack
+// --- missing values
 class Lacking : public testing::Test {
  protected:
   RunConfig config(const std::string& missing, const std::string& text) {

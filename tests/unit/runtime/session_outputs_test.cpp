@@ -1,5 +1,5 @@
 // Some of a graph's outputs: what a plan is compiled for, which inputs it then has, and what is
-// said about those that lack.
+// said about those that are missing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
