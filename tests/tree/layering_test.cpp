@@ -6,6 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <regex>
+#include <sstream>
+
 #include "tree/project_files.h"
 
 namespace pantala::tests {
@@ -13,6 +16,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAreArray;
 
 TEST(Layering, every_include_of_the_project_is_allowed) {
   const std::vector<Module> modules =
@@ -22,6 +26,38 @@ TEST(Layering, every_include_of_the_project_is_allowed) {
   ASSERT_GE(files.size(), 50u);
   const std::vector<std::string> violations = layering_violations(modules, files);
   EXPECT_THAT(violations, IsEmpty()) << fmt::format("{}", fmt::join(violations, "\n"));
+}
+
+// "name -> below, (of which it sees the face alone)"
+std::vector<std::string> described(const std::vector<Module>& modules) {
+  std::vector<std::string> lines;
+  for (const Module& module : modules) {
+    std::vector<std::string> below = module.depends;
+    for (const std::string& used : module.uses) below.push_back(fmt::format("({})", used));
+    lines.push_back(fmt::format("{} -> {}", module.name, fmt::join(below, ", ")));
+  }
+  return lines;
+}
+
+// The same of the list in docs/architecture.md: an entry begins with src/NAME/ at the start of a
+// line and ends with an arrow, if the module depends on anything.
+std::vector<std::string> described_by_the_page() {
+  static const std::regex entry("src/([a-z]+)/ .*"), arrow("(src/| ).*-> (.*)");
+  std::istringstream page(read_text(std::string(PANTALA_SOURCE_DIR) + "/docs/architecture.md"));
+  std::vector<std::string> modules;
+  std::smatch match;
+  for (std::string line; std::getline(page, line);) {
+    if (!modules.empty() && line == "```") break;
+    if (std::regex_match(line, match, entry)) modules.push_back(match[1].str() + " -> ");
+    if (!modules.empty() && std::regex_match(line, match, arrow)) modules.back() += match[2].str();
+  }
+  return modules;
+}
+
+TEST(Layering, the_page_of_the_architecture_has_the_same_modules) {
+  const std::vector<Module> modules =
+      parse_modules(read_text(std::string(PANTALA_BINARY_DIR) + "/modules.txt"));
+  EXPECT_THAT(described_by_the_page(), UnorderedElementsAreArray(described(modules)));
 }
 
 const std::vector<Module>& sample_modules() {
