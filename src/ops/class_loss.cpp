@@ -117,7 +117,7 @@ struct SoftmaxCrossEntropyGrad : Family {
     }
     c.result(c.in(1));
   }
-  // Per row, with weights w and target t, d/dx_c of
+  // Per row, with weights w and target t, the derivative by x_c of:
   // (1 - eps) w_t (lse - x_t) + eps / C sum_k w_k (lse - x_k).
   static Tensor expand(const ExpandContext& c, const Attrs& a) {
     const Tensor &x = c.in(1), &lse = c.in(3);
