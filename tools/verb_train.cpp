@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "io/json.h"
+#include "pantala/error.h"
 #include "pantala/run.h"
 #include "run/dry_run.h"
 #include "run/result.h"
@@ -109,6 +110,10 @@ int train(const run::RunConfig& config, const TrainOptions& options) {
 }
 
 int train_sweep(const ConfigFlags& flags, const TrainOptions& options) {
+  if (options.profile || !options.trace.empty())
+    throw TypeError(
+        fmt::format("{} is of one run and --sweep trains several: train one of them alone",
+                    options.profile ? "--profile" : "--trace"));
   return sweep(flags, {.keys = options.sweeps,
                        .resume = options.resume,
                        .restart = options.restart,
