@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <mutex>
 #include <string_view>
@@ -23,14 +22,17 @@ struct Refused {
 
 constinit Refused refused;
 
+std::size_t refused_bytes() noexcept {
+  const std::lock_guard lock(refused.mutex);
+  return refused.bytes;
+}
+
 }  // namespace
 
 void note_refused_memory(std::size_t bytes) noexcept {
   const std::lock_guard lock(refused.mutex);
-  const std::string_view activity = Doing::current();
   refused.bytes = bytes;
-  refused.length = std::min(activity.size(), refused.activity.size());
-  std::copy_n(activity.data(), refused.length, refused.activity.data());
+  refused.length = Doing::current(refused.activity).size();
 }
 
 std::string refused_memory_text() {
@@ -42,7 +44,8 @@ std::string refused_memory_text() {
 
 void end_without_memory() {
   std::array<char, 1024> space{};
-  const std::string_view text = no_memory_text(space, refused.bytes, Doing::current());
+  std::array<char, 256> activity{};
+  const std::string_view text = no_memory_text(space, refused_bytes(), Doing::current(activity));
   for (const std::string_view part : {std::string_view("pantala: "), text, std::string_view("\n")})
     static_cast<void>(!::write(STDERR_FILENO, part.data(), part.size()));
   ::_exit(kExitUsage);

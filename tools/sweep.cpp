@@ -68,7 +68,7 @@ int train_grid(const run::Grid& grid, const SweepCommand& options) {
                                    .poll = [&](const Trainer&) { return signals.poll(); },
                                    .surroundings = surroundings()},
                            .begins = begins,
-                           .stop = [&] { return signals.stop_signal() != nullptr; }});
+                           .stop = [&] { return signals.stop_requested(); }});
   if (outcome.interrupted) {
     const run::RunConfig& config = grid.runs[outcome.number].config;
     options.tell(

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/doing.h"
 #include "pantala/error.h"
 #include "pantala/session.h"
 #include "tools/bench/workloads.h"
@@ -135,9 +136,13 @@ void print_json(const std::string& name, const BenchOptions& options, const Meas
 }
 
 void run_workload(const std::string& name, const BenchOptions& options) {
+  const Doing running("running " + name);
   const Workload w = make_workload(name, options.infer ? BenchMode::infer : BenchMode::train);
   const Clock::time_point start = Clock::now();
-  Session session = open(w, options);
+  Session session = [&] {
+    const Doing doing("compiling " + name);
+    return open(w, options);
+  }();
   const double compile_ms = milliseconds_since(start);
   set_weights(w, session);
   for (const auto& [input, value] : w.inputs) session.set_input(input, value);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/doing.h"
 #include "base/text.h"
 #include "pantala/error.h"
 #include "pantala/onnx.h"
@@ -135,6 +136,7 @@ std::string batch_text(const onnx::ExportedBatch& batch, std::int64_t asked) {
 }
 
 int export_source(const ExportVerbOptions& options) {
+  const Doing doing("exporting " + options.source);
   const Exported exported = open_source(options);
   const onnx::ExportedBatch batch = write_file(options, exported);
   const std::uintmax_t bytes = fs::file_size(options.out);

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/doing.h"
 #include "pantala/text.h"
 #include "schedule/cpu/archetypes.h"
 #include "schedule/schedule.h"
@@ -62,6 +63,7 @@ std::optional<std::string> file_content(const Options& o) {
 }
 
 std::string picture(const Options& o) {
+  const Doing doing("inspecting " + o.subject.name);
   if (std::optional<std::string> content = file_content(o)) return std::move(*content);
   const Inspected inspected = read_subject(o.subject);
   if (o.graph || o.lowered) {

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/doing.h"
 #include "base/text.h"
 #include "io/npy.h"
 #include "pantala/error.h"
@@ -144,24 +145,37 @@ std::string report(const RunOptions& options, bool cached, const std::vector<Wri
 
 // With a plan that an earlier run of the same model has left, if there is one.
 Session open_session(const Graph& graph, const RunOptions& options) {
+  const Doing doing("compiling " + options.model);
   const CompileOptions compile{.threads = options.threads};
   const fs::path cache = plan_cache();
   return cache.empty() ? build_inference_session(graph, compile)
                        : build_inference_session_cached(graph, compile, cache / "run-{key}.plan");
 }
 
+onnx::Model read_model(const RunOptions& options, const onnx::ImportOptions& import) {
+  const Doing doing("reading " + options.model);
+  return onnx::import_model(options.model, import);
+}
+
+std::map<std::string, io::HostArray> read_arrays(const char* option,
+                                                 const std::vector<std::string>& given) {
+  const Doing doing(fmt::format("reading what {} names", option));
+  return named_arrays(option, given);
+}
+
 std::string run_model(const RunOptions& options) {
-  const std::map<std::string, io::HostArray> arrays = named_arrays("--input", options.inputs);
+  const std::map<std::string, io::HostArray> arrays = read_arrays("--input", options.inputs);
   onnx::ImportOptions import{.sizes = named_sizes("--size", options.sizes)};
-  for (const auto& [name, array] : named_arrays("--bind", options.binds)) {
+  for (const auto& [name, array] : read_arrays("--bind", options.binds)) {
     if (arrays.contains(name))
       throw TypeError(fmt::format("'{}' is given by --input and by --bind", name));
     import.bind.emplace(name, literal_of(array));
   }
   for (const auto& [name, array] : arrays) import.shapes.emplace(name, array.shape);
-  const onnx::Model model = onnx::import_model(options.model, import);
+  const onnx::Model model = read_model(options, import);
   check_complete(options, model.graph, arrays);
   Session session = open_session(model.graph, options);
+  const Doing doing("running " + options.model);
   session.load_weights(model.weights, {.strict = false});  // some may be of no output
   set_inputs(session, model.graph, arrays);
   session.step();

@@ -2,10 +2,12 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <memory>
 
 #include "base/text.h"
 #include "io/json.h"
+#include "pantala/error.h"
 #include "pantala/run.h"
 #include "run/dry_run.h"
 #include "run/result.h"
@@ -45,18 +47,19 @@ void print_result(const run::RunConfig& config, const TrainOptions& options,
                   const run::RunOutcome& outcome) {
   // An interrupted run has no result, and one that was finished before no profile.
   const bool has_profile = options.profile && !outcome.profile.plans.empty();
-  const MachineLimits limits =
-      has_profile ? probed_limits(static_cast<int>(config.threads)) : MachineLimits{};
+  const auto limits = [&] { return probed_limits(static_cast<int>(config.threads)); };
   if (options.json) {
     auto document =
         outcome.result.empty() ? io::OrderedJson::object() : io::OrderedJson::parse(outcome.result);
-    if (has_profile) document["profile"] = io::OrderedJson::parse(outcome.profile.json(limits));
+    if (has_profile) document["profile"] = io::OrderedJson::parse(outcome.profile.json(limits()));
     if (!document.empty()) fmt::print("{}\n", document.dump());
     return;
   }
   if (!outcome.result.empty())
     fmt::print("{}", run::result_text(io::OrderedJson::parse(outcome.result), outcome.result_name));
-  if (has_profile) fmt::print("\n{}", outcome.profile.text(limits, kMostKernels));
+  if (!has_profile) return;
+  std::fflush(stdout);  // the result does not wait for the measurement
+  fmt::print("\n{}", outcome.profile.text(limits(), kMostKernels));
 }
 
 // For people, or as one more event for whoever reads the progress as JSON.
@@ -85,6 +88,17 @@ std::string interruption(const run::RunConfig& config, const TrainOptions& optio
                      config.output.folder, way_on(options));
 }
 
+// Why nothing was trained, and what is not there for that reason.
+std::string finished_text(const TrainOptions& options) {
+  const std::string_view missing = options.profile && !options.trace.empty()
+                                       ? "so there is neither a profile nor a trace of it"
+                                   : options.profile        ? "so there is no profile of it"
+                                   : !options.trace.empty() ? "so there is no trace of it"
+                                                            : "";
+  return fmt::format("this run is finished already{}{}; --restart trains anew",
+                     missing.empty() ? "" : ", ", missing);
+}
+
 int train(const run::RunConfig& config, const TrainOptions& options) {
   const SignalWatch signals;
   const run::RunOutcome outcome =
@@ -103,12 +117,16 @@ int train(const run::RunConfig& config, const TrainOptions& options) {
     return kExitInterrupted;
   }
   if (outcome.end == run::RunOutcome::End::was_finished)
-    tell(config, config.output.folder, "this run is finished already; --restart trains anew");
+    tell(config, config.output.folder, finished_text(options));
   print_result(config, options, outcome);
   return 0;
 }
 
 int train_sweep(const ConfigFlags& flags, const TrainOptions& options) {
+  if (options.profile || !options.trace.empty())
+    throw TypeError(
+        fmt::format("{} is of one run and --sweep trains several: train one of them alone",
+                    options.profile ? "--profile" : "--trace"));
   return sweep(flags, {.keys = options.sweeps,
                        .resume = options.resume,
                        .restart = options.restart,

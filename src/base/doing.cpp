@@ -5,9 +5,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
-#include <atomic>
 #include <charconv>
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -15,7 +16,8 @@ namespace pantala {
 
 namespace {
 
-std::atomic<const Doing*> innermost = nullptr;
+constinit std::mutex mutex;  // of the list of all activities; nothing under it asks for memory
+constinit Doing* newest = nullptr;
 
 // The address space that the process has taken. Memory is not asked for.
 std::optional<std::uint64_t> taken_bytes() {
@@ -38,13 +40,28 @@ std::optional<std::uint64_t> limit_bytes() {
 
 }  // namespace
 
-Doing::Doing(std::string text) : text_(std::move(text)), outer_(innermost) { innermost = this; }
+Doing::Doing(std::string text) : text_(std::move(text)), thread_(std::this_thread::get_id()) {
+  const std::lock_guard lock(mutex);
+  older_ = newest;
+  if (older_) older_->newer_ = this;
+  newest = this;
+}
 
-Doing::~Doing() { innermost = outer_; }
+Doing::~Doing() {
+  const std::lock_guard lock(mutex);
+  if (older_) older_->newer_ = newer_;
+  (newer_ ? newer_->older_ : newest) = older_;
+}
 
-std::string_view Doing::current() noexcept {
-  const Doing* const activity = innermost;
-  return activity ? std::string_view(activity->text_) : std::string_view();
+std::string_view Doing::current(std::span<char> space) noexcept {
+  const std::lock_guard lock(mutex);
+  const Doing* found = newest;
+  while (found && found->thread_ != std::this_thread::get_id()) found = found->older_;
+  if (!found) found = newest;
+  if (!found) return {};
+  const std::size_t length = std::min(found->text_.size(), space.size());
+  std::copy_n(found->text_.data(), length, space.data());
+  return {space.data(), length};
 }
 
 std::string_view no_memory_text(std::span<char> space, std::uint64_t bytes,
@@ -70,7 +87,8 @@ std::string_view no_memory_text(std::span<char> space, std::uint64_t bytes,
 
 std::string no_memory_text(std::uint64_t bytes) {
   std::array<char, 1024> space{};
-  return std::string(no_memory_text(space, bytes, Doing::current()));
+  std::array<char, 256> activity{};
+  return std::string(no_memory_text(space, bytes, Doing::current(activity)));
 }
 
 }  // namespace pantala

@@ -1,16 +1,18 @@
 // What the process is doing, for the one message that cannot wait until somebody higher up knows
-// it: that there is no memory. The innermost activity of the thread that works is what counts;
-// helpers of it have none of their own.
+// it: that there is no memory. The innermost activity of the thread that asks is what counts; a
+// helper that has none of its own says the newest of all.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 
 namespace pantala {
 
-// In force as long as it lives: "reading the data csv:points.csv". Made by one thread at a time.
+// In force as long as it lives: "reading the data csv:points.csv". Several threads may have theirs
+// at the same time, and end them in any order.
 class Doing {
  public:
   explicit Doing(std::string text);
@@ -18,12 +20,15 @@ class Doing {
   Doing(const Doing&) = delete;
   Doing& operator=(const Doing&) = delete;
 
-  // "" if there is none.
-  static std::string_view current() noexcept;
+  // Copied into the space, which is all the memory that it takes: another thread may end it at any
+  // moment. "" if there is none.
+  static std::string_view current(std::span<char> space) noexcept;
 
  private:
   std::string text_;
-  const Doing* outer_;
+  std::thread::id thread_;
+  Doing* older_ = nullptr;
+  Doing* newer_ = nullptr;
 };
 
 // "there is no memory for 4096 bytes more while reading the data csv:points.csv; the process has

@@ -75,7 +75,7 @@ class Assembly {
     const plan::Port port{
         buffer.name, plan::add_region_buffer(plan_, storage, buffer.name, buffer.dtype, elements),
         buffer.shape, buffer.role == Role::input ? buffer.limit : 0,
-        buffer.role == Role::input ? buffer.exempt : 0};
+        buffer.role == Role::input ? buffer.exempt : std::nullopt};
     if (buffer.role == Role::input) plan_.inputs.push_back(port);
     if (buffer.role == Role::output) plan_.outputs.push_back(port);
     if (buffer.role == Role::store && is_parameter(buffer.name)) plan_.parameters.push_back(port);

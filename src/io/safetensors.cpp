@@ -98,20 +98,27 @@ void check_coverage(std::vector<SafeTensorsEntry>& entries, std::uint64_t data_b
 
 constexpr std::string_view kSaveInstead = "save it with safetensors.torch.save_file";
 
-// What torch.save writes: a zip archive, or a pickle as before PyTorch 1.6.
+constexpr std::uint64_t kFirstBytes = 512;  // that hold the name of a zip's first file
+
+bool is_zip(std::string_view begin) { return begin.starts_with("PK\x03\x04"); }
+
+// What torch.save writes: a zip archive whose first file is NAME/data.pkl, or a pickle as before
+// PyTorch 1.6.
 bool is_pytorch(std::string_view begin) {
-  return begin.starts_with("PK\x03\x04") ||
-         (begin.starts_with('\x80') && begin[1] >= 2 && begin[1] <= 5);
+  if (is_zip(begin)) return begin.find("data.pkl") != std::string_view::npos;
+  return begin.starts_with('\x80') && begin[1] >= 2 && begin[1] <= 5;
 }
 
 // Such a file may begin with a number that could be a length, but no header follows.
-void refuse_pytorch(const FileReader& file, std::uint64_t length, const std::string& name) {
-  std::string begin(std::min<std::uint64_t>(file.size(), 9), '\0');
+void refuse_archives(const FileReader& file, std::uint64_t length, const std::string& name) {
+  std::string begin(std::min(file.size(), kFirstBytes), '\0');
   file.read_at(0, begin);
-  const bool may_be_header = length <= file.size() - 8 && begin.back() == '{';
-  if (is_pytorch(begin) && !may_be_header)
+  if (length <= file.size() - 8 && begin.size() > 8 && begin[8] == '{') return;
+  if (is_pytorch(begin))
     throw UnsupportedError(
         fmt::format("{}: a PyTorch archive, not a safetensors file: {}", name, kSaveInstead));
+  if (is_zip(begin))
+    throw UnsupportedError(fmt::format("{}: a zip archive, not a safetensors file", name));
 }
 
 // The header's text. Read and not mapped: a file that shrinks meanwhile is an IoError.
@@ -121,7 +128,7 @@ std::string read_header(const FileReader& file, const std::string& name) {
         fmt::format("{}: expected a header length of 8 bytes, the file has {}", name, file.size()));
   std::uint64_t length = 0;
   file.read_at(0, std::span(reinterpret_cast<char*>(&length), sizeof length));
-  refuse_pytorch(file, length, name);
+  refuse_archives(file, length, name);
   if (length > file.size() - 8 || length > kMaxHeaderBytes)
     throw ParseError(
         fmt::format("{}: no safetensors file, or a damaged one: it begins with a header length of "

@@ -159,7 +159,7 @@ class Importer {
         throw UnsupportedError(is_default_domain(node.domain())
                                    ? "there is no such operator here"
                                    : fmt::format("operators of '{}' are not read", node.domain()));
-      check_signature(node);
+      check_signature(node, context_.opset);
       if (!known_inputs) return;  // the reason is listed already
       const ir::Provenance where{base_name(context_.source.name),
                                  static_cast<std::uint32_t>(index + 1), label_of(node)};

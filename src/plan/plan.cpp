@@ -193,7 +193,7 @@ class Validator {
       if (p.shape.numel() != b.elements)
         wrong(fmt::format("it is {}, its buffer has {} elements", p.shape.str(), b.elements));
       if (p.limit < 0) wrong(fmt::format("a limit of {}", p.limit));
-      if (p.limit == 0 && p.exempt != 0) wrong("an exemption without a limit");
+      if (p.limit == 0 && p.exempt) wrong("an exemption without a limit");
     }
   }
 

@@ -133,7 +133,7 @@ struct Port {
   Shape shape = {};
   // Of an integer input: its readers need 0 <= value < limit; 0 if they take any.
   std::int64_t limit = 0;
-  std::int64_t exempt = 0;  // a value that they take beside these; 0: none
+  std::optional<std::int64_t> exempt = {};  // a value that they take beside these
   friend bool operator==(const Port&, const Port&) = default;
 };
 

@@ -91,6 +91,10 @@ class Writer {
     for (const T& entry : list) put(entry);
   }
   void put(const Shape& shape) { put(shape.vec()); }
+  void put(const std::optional<std::int64_t>& number) {
+    put(number.has_value());
+    if (number) put(*number);
+  }
   void put(const std::optional<kir::Kernel>& kernel) {
     put(kernel ? kir::print(*kernel) : std::string());
   }
@@ -163,6 +167,11 @@ class Reader {
     try {
       shape = Shape(sizes);
     } catch (const Error& e) { fail(e.what()); }
+  }
+  void get(std::optional<std::int64_t>& number) {
+    bool is_there = false;
+    get(is_there);
+    if (is_there) get(number.emplace());
   }
   void get(std::optional<kir::Kernel>& kernel) {
     std::string text;

@@ -127,12 +127,18 @@ void collect(const toml::table& table, const std::string& prefix, std::string_vi
   }
 }
 
-// Where the string that begins at `at` ends: behind its quotes, or at the end of the text.
+// Where the string that begins at `at` ends: behind its quotes, or at the end of the text. One of
+// three quotes may have one or two of its own right before those that close it.
 std::size_t end_of_string(std::string_view text, std::size_t at) {
   const std::string quote(1, text[at]), three(3, text[at]);
-  const std::string& closing = text.substr(at, 3) == three ? three : quote;
+  const bool is_long = text.substr(at, 3) == three;
+  const std::string& closing = is_long ? three : quote;
   for (at += closing.size(); at < text.size(); ++at) {
-    if (text.substr(at, closing.size()) == closing) return at + closing.size();
+    if (text.substr(at, closing.size()) == closing) {
+      at += closing.size();
+      for (int k = 0; is_long && k < 2 && text.substr(at, 1) == quote; ++k) ++at;
+      return at;
+    }
     if (text[at] == '\\' && quote == "\"") ++at;
   }
   return text.size();

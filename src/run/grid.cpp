@@ -185,9 +185,13 @@ Grid make_grid(std::vector<Assignment> assignments, const std::vector<GridAxis>&
 GridOutcome run_grid(const Grid& grid, const GridOptions& options) {
   if (options.run.resume)
     throw TypeError("--resume is for one run; a sweep goes on where it was interrupted anyway");
+  if (options.run.profile || !options.run.trace.empty())
+    throw TypeError("a profile and a trace are of one run, and a sweep trains several");
   check_folder(grid.folder);
   const FolderLock lock{RunFolder(grid.folder)};
   write_names(grid);
+  RunOptions run = options.run;
+  if (!run.stop) run.stop = options.stop;  // also while one of them compiles
   GridOutcome outcome;
   for (std::size_t k = 0; k < grid.runs.size(); ++k) {
     const RunConfig& config = grid.runs[k].config;
@@ -201,8 +205,9 @@ GridOutcome run_grid(const Grid& grid, const GridOptions& options) {
         ++outcome.diverged;
         continue;
       }
-      const RunOutcome one = run_training(config, options.run);
-      outcome.interrupted = one.end == RunOutcome::End::interrupted;
+      const RunOutcome one = run_training(config, run);
+      outcome.interrupted =
+          one.end == RunOutcome::End::interrupted || one.end == RunOutcome::End::not_begun;
       outcome.steps = one.steps;
     } catch (const DivergenceError& error) {  // the next value may do better
       logging::warning("{}: {}", config.output.folder, error.what());

@@ -36,10 +36,12 @@ struct Grid {
 Grid make_grid(std::vector<Assignment> assignments, const std::vector<GridAxis>& axes);
 
 struct GridOptions {
-  RunOptions run = {};  // `resume` is refused: a sweep goes on by itself
+  // `resume` is refused: a sweep goes on by itself; so are `profile` and `trace`, which are of one
+  // run.
+  RunOptions run = {};
   // Told before each run, with its number from 0.
   std::function<void(std::size_t number, const GridRun& run)> begins = {};
-  // Whether to stop between two runs.
+  // Whether to stop: between two runs and, unless `run` has its own, while one of them compiles.
   std::function<bool()> stop = {};
 };
 struct GridOutcome {

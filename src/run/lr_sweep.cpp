@@ -6,9 +6,11 @@
 #include <cmath>
 #include <limits>
 
+#include "base/doing.h"
 #include "base/text.h"
 #include "pantala/error.h"
 #include "run/first_weights.h"
+#include "run/models/model.h"
 #include "run/run_data.h"
 #include "run/setup.h"
 
@@ -119,6 +121,7 @@ RateSweep sweep_learning_rates(const RunConfig& config, const RateSweepOptions& 
                                 length.batches, sweep.accumulate));
   const ModelShape shape = model_shape(sweep, data.facts);
   Trainer trainer = make_trainer(sweep, shape, options.steps, options.plan_cache);
+  const Doing doing("trying learning rates for " + model_title(config));
   load_first_weights(sweep, shape, trainer.session());
   RateSweep result;
   result.points = measure(trainer, *loader, options);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/doing.h"
 #include "base/hash.h"
 #include "base/text.h"
 #include "data/fingerprint.h"
@@ -185,6 +186,7 @@ data::Dataset fitting(data::Dataset set, const RunConfig& config, const DataFact
 }  // namespace
 
 RunData open_run_data(const RunConfig& config) {
+  const Doing doing(fmt::format("reading the data {}", config.data.source));
   const NamedSource named = named_source(config.data.source);
   check_kind(config, config.data.source, named.source);
   RunData result;

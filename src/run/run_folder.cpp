@@ -164,31 +164,38 @@ RunFolder open_run_folder(const std::string& path) {
       content == RunFolder::Content::nothing ? "empty or not there" : "not the folder of a run"));
 }
 
-FolderLock::FolderLock(const RunFolder& folder) : path_(folder.root() / kLockFile) {
-  if (const std::error_code error = io::make_folders(folder.root()))
-    throw IoError(fmt::format("the run folder {} cannot be made: {}", folder.root().string(),
-                              error.message()));
-  descriptor_ = io::create_file(path_, O_RDWR | O_CLOEXEC);
-  if (descriptor_ < 0) throw IoError(fmt::format("{}: {}", path_.string(), std::strerror(errno)));
-  if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
-  ::close(descriptor_);
-  throw IoError(
-      fmt::format("another process is training in {}; wait for it, or choose another --out",
-                  folder.root().string()));
+FolderLock::FolderLock(const RunFolder& folder) : root_(folder.root()) {
+  if (const std::error_code error = io::make_folders(root_))
+    throw IoError(
+        fmt::format("the run folder {} cannot be made: {}", root_.string(), error.message()));
+  const fs::path file = root_ / kLockFile;
+  lock_ = io::create_file(file, O_RDWR | O_CLOEXEC);
+  if (lock_ < 0) throw IoError(fmt::format("{}: {}", file.string(), std::strerror(errno)));
+  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
+    ::close(lock_);
+    throw IoError(fmt::format(
+        "another process is training in {}; wait for it, or choose another --out", root_.string()));
+  }
+  folder_ = ::open(root_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
-FolderLock::~FolderLock() { ::close(descriptor_); }
+FolderLock::~FolderLock() {
+  if (folder_ >= 0) ::close(folder_);
+  ::close(lock_);
+}
 
+// The folder itself is compared: whoever removes the file of the lock from it harms nothing that is
+// to be saved.
 void FolderLock::check_folder() const {
   struct stat ours{}, there{};
-  if (::fstat(descriptor_, &ours) == 0 && ::stat(path_.c_str(), &there) == 0 &&
+  if (::fstat(folder_, &ours) == 0 && ::stat(root_.c_str(), &there) == 0 &&
       ours.st_dev == there.st_dev && ours.st_ino == there.st_ino)
     return;
   throw IoError(fmt::format(
       "the folder of the run, {}, was removed, moved or replaced while it was training: "
       "nothing more can be saved there. If it was moved, train --out NEW goes on from "
       "its last checkpoint",
-      path_.parent_path().string()));
+      root_.string()));
 }
 
 }  // namespace pantala::run

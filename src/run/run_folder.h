@@ -59,8 +59,8 @@ class FolderLock {
   void check_folder() const;
 
  private:
-  std::filesystem::path path_;
-  int descriptor_ = -1;
+  std::filesystem::path root_;
+  int folder_ = -1, lock_ = -1;  // descriptors
 };
 
 }  // namespace pantala::run

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/doing.h"
 #include "base/text.h"
 #include "device/cpu/cpu_device.h"
 #include "device/cpu/host.h"
@@ -74,6 +75,8 @@ CompileOptions compile_options(const RunConfig& config) {
 
 Trainer make_trainer(const RunConfig& config, const ModelShape& shape, std::int64_t total_steps,
                      const std::filesystem::path& plan_cache, std::function<bool()> cancelled) {
+  const Doing doing(
+      fmt::format("compiling {} for batches of {}", model_title(config), config.batch_size));
   RateRule rate = rate_of(config, total_steps);
   TrainConfig train{.optimizer = optimizer_of(config),
                     .log_interval = 0,  // the run has logs of its own

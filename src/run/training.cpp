@@ -110,18 +110,13 @@ RecordingOptions recording_options(const RunConfig& config, const Surroundings& 
                           .threads = compute_threads(config)}};
 }
 
-RunData read_data(const RunConfig& config) {
-  const Doing doing(fmt::format("reading the data {}", config.data.source));
-  return open_run_data(config);
-}
-
 class TrainingRun {
  public:
   TrainingRun(const RunConfig& config, const RunOptions& options)
       : config_(config),
         options_(options),
         folder_(config.output.folder),
-        data_(read_data(config)),
+        data_(open_run_data(config)),
         training_(open_loader(data_.train, config, data_.facts, Use::training)),
         validation_(data_.validation
                         ? open_loader(*data_.validation, config, data_.facts, Use::evaluation)
@@ -131,6 +126,7 @@ class TrainingRun {
         recording_(folder_, recording_options(config, options.surroundings, shape_.measured)) {}
 
   RunOutcome run() {
+    const Doing doing("training " + model_title(config_));
     check_validation_is_there();
     const FolderLock lock(folder_);
     check_folder(folder_, config_, options_);  // another run may have begun and ended meanwhile
@@ -138,7 +134,6 @@ class TrainingRun {
     if (options_.stop && options_.stop()) return {.end = RunOutcome::End::not_begun};
     std::optional<Trainer> trainer;
     try {
-      const Doing doing(compiling_text());
       trainer.emplace(make_trainer(config_, shape_, length_.total_steps,
                                    options_.surroundings.plan_cache, options_.stop));
     } catch (const CancelledError&) { return {.end = RunOutcome::End::not_begun}; }
@@ -153,7 +148,6 @@ class TrainingRun {
 
  private:
   RunOutcome train(Trainer& trainer, const FolderLock& lock) {
-    const Doing doing("training " + model_title(config_));
     const FitResult fit = this->fit(trainer, lock);
     recording_.finish();
     if (fit.end != FitEnd::interrupted) {
@@ -162,10 +156,6 @@ class TrainingRun {
       } catch (const CancelledError&) {}  // before the last evaluation; the checkpoint is there
     }
     return {.end = RunOutcome::End::interrupted, .steps = trainer.state().global_steps};
-  }
-
-  std::string compiling_text() const {
-    return fmt::format("compiling {} for batches of {}", model_title(config_), config_.batch_size);
   }
 
   void write_trace(const Trainer& trainer) const {

@@ -147,19 +147,18 @@ void check_integers(const Receiver& receiver, std::span<const T> values, const T
     if (is_float(to.dtype)) return;
     auto [low, high] = range_of(to.dtype);
     if (bounds.limit > 0) low = 0, high = std::min(high, bounds.limit - 1);
-    // 0 is in every range with a limit: as an exemption it takes nothing more.
     const auto fits = [&](T value) {
       const auto wide = static_cast<std::int64_t>(value);
-      return (wide >= low && wide <= high) || (bounds.exempt != 0 && wide == bounds.exempt);
+      return (wide >= low && wide <= high) || wide == bounds.exempt;
     };
     const auto bad = std::find_if_not(values.begin(), values.end(), fits);
     if (bad == values.end()) return;
     throw ValueError(fmt::format(
         "{} '{}': {} at position {} is not in [{}, {}]{}", receiver.kind, receiver.name,
         static_cast<std::int64_t>(*bad), bad - values.begin(), low, high,
-        bounds.limit == 0    ? ""
-        : bounds.exempt == 0 ? ", which its readers need"
-                             : fmt::format(" and not {}, which its readers need", bounds.exempt)));
+        bounds.limit == 0 ? ""
+        : !bounds.exempt  ? ", which its readers need"
+                          : fmt::format(" and not {}, which its readers need", *bounds.exempt)));
   }
 }
 

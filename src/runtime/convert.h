@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -29,8 +30,8 @@ bool convertible(DType from, DType to);
 // TypeError naming both counts, or both dtypes; ValueError naming position and value for an integer
 // that `to` cannot hold or that the bounds do not take.
 struct IndexBounds {
-  std::int64_t limit = 0;   // values are in [0, limit); 0: any
-  std::int64_t exempt = 0;  // or this one; 0: none
+  std::int64_t limit = 0;                   // values are in [0, limit); 0: any
+  std::optional<std::int64_t> exempt = {};  // or this one
 };
 void check_elements(const Receiver& receiver, const HostElements& from, const Type& to,
                     const IndexBounds& bounds = {});

@@ -157,7 +157,7 @@ bool Context::constant_in_range(std::uint32_t id, std::int64_t limit) {
 bool Context::in_range(ValueId index, std::int64_t limit) {
   if (is_host(index)) return false;
   index = numbers_of(index);
-  std::int64_t exempt = 0;
+  std::optional<std::int64_t> exempt;
   if (const std::optional<Replaced> replaced = replaced_number(index, limit)) {
     index = numbers_of(replaced->value);
     exempt = replaced->number;
@@ -167,7 +167,7 @@ bool Context::in_range(ValueId index, std::int64_t limit) {
     return false;
   ProgramBuffer& b = decisions_.buffers[buffer_of(index)];
   // A number that one reader replaces may be out of range for another.
-  if (b.exempt != 0 && b.exempt != exempt) return false;
+  if (b.exempt && b.exempt != exempt && (*b.exempt < 0 || *b.exempt >= limit)) return false;
   if (b.limit == 0) b.exempt = exempt;
   b.limit = b.limit == 0 ? limit : std::min(b.limit, limit);
   return true;

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,8 +33,8 @@ struct ProgramBuffer {
   std::vector<std::byte> content = {};  // of a constant
   // Of an integer input: readers need 0 <= value < limit; 0 if they take any.
   std::int64_t limit = 0;
-  // A value that they take beside these, such as the class of rows to ignore; 0: none.
-  std::int64_t exempt = 0;
+  // A value that they take beside these, such as the class of rows to ignore.
+  std::optional<std::int64_t> exempt = {};
 };
 
 // A value of the lowered graph that the host computes in double once a step, rounded to `dtype`.

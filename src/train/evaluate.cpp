@@ -37,8 +37,8 @@ std::span<const To> converted(const data::Array& array, std::vector<To>& space) 
 // Of one kind or the other, by the labels of the first batch.
 class Metrics {
  public:
-  explicit Metrics(const TrainConfig& config)
-      : class_axis_(config.class_axis), kind_(config.measured) {}
+  Metrics(const TrainConfig& config, const train::Plans& plans)
+      : plans_(plans), class_axis_(config.class_axis), kind_(config.measured) {}
 
   void add(const Type& prediction, std::span<const float> scores, const data::Batch& batch) {
     if (is_float(batch.labels.dtype())) {
@@ -89,7 +89,7 @@ class Metrics {
     row_.resize(static_cast<std::size_t>(classes));
     for (std::int64_t k = 0; k < std::ssize(labels); ++k) {
       const std::int64_t label = labels[static_cast<std::size_t>(k)];
-      if (label < 0) continue;  // as the losses ignore it
+      if (!plans_.counts(label)) continue;
       const std::int64_t first = k / inner * classes * inner + k % inner;
       for (std::int64_t c = 0; c < classes; ++c)
         row_[static_cast<std::size_t>(c)] = scores[static_cast<std::size_t>(first + c * inner)];
@@ -97,6 +97,7 @@ class Metrics {
     }
   }
 
+  const train::Plans& plans_;
   const int class_axis_;
   const std::optional<metrics::Kind> kind_;
   bool sequences_ = false;
@@ -148,7 +149,7 @@ bool Trainer::Impl::uses_averages() const {
 Evaluation Trainer::Impl::evaluate(data::Loader& loader) {
   plans.check_evaluates();
   Evaluation evaluation;
-  Metrics metrics(config);
+  Metrics metrics(config, plans);
   std::vector<float> space;
   {
     const train::AveragesInUse averages(session(), uses_averages());

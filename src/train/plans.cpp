@@ -46,14 +46,13 @@ CompileResult compile_for(const Plans::Use& use, const Graph& graph, const PlanN
                                       : compile_evaluation(graph, use.second, names, options);
 }
 
-// What the readers of the labels take beside classes; where they do not say, what losses ignore
-// unless they are told another one.
-std::int64_t ignored_label(const Session& session, const std::string& labels) {
+// What the readers of the labels take beside classes, if they say so.
+std::optional<std::int64_t> ignored_label(const Session& session, const std::string& labels) {
   const CompiledPlan plan = session.compiled();
   for (const plan::CompiledStep& step : plan.data()->steps)
     for (const plan::Port& input : step.plan.inputs)
-      if (input.name == labels && input.exempt != 0) return input.exempt;
-  return kIgnoredLabel;
+      if (input.name == labels && input.exempt) return input.exempt;
+  return {};
 }
 
 // TypeError with the nearest name if the session's graph has no such input.
@@ -220,9 +219,14 @@ std::int64_t Plans::labels_that_count(const data::Batch& batch) const {
   return std::visit(
       [&](const auto& labels) {
         return std::ranges::count_if(
-            labels, [&](auto label) { return static_cast<std::int64_t>(label) != ignored_label_; });
+            labels, [&](auto label) { return counts(static_cast<std::int64_t>(label)); });
       },
       batch.labels.values);
+}
+
+// Where no reader names a label to ignore, what is below 0 is no class.
+bool Plans::counts(std::int64_t label) const {
+  return ignored_label_ ? label != *ignored_label_ : label >= 0;
 }
 
 void Plans::set_inputs(const SessionPlan& plan, const data::Batch& batch) const {

@@ -56,6 +56,8 @@ class Plans {
   // Labels of the batch that its mean loss is over: integers that are not the one that the loss
   // ignores. Of other labels the items are counted.
   std::int64_t labels_that_count(const data::Batch& batch) const;
+  // Whether the loss is over the item or place with this class.
+  bool counts(std::int64_t label) const;
 
   struct Evaluator {
     SessionPlan plan;
@@ -84,7 +86,7 @@ class Plans {
   std::int64_t batch_size_ = 0;
   std::map<std::int64_t, SessionPlan> steps_;
   std::map<std::int64_t, Evaluator> evaluators_;
-  std::int64_t ignored_label_;
+  std::optional<std::int64_t> ignored_label_;
   Ahead<Use, Compiled> ahead_;
 };
 

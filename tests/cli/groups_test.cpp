@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "cli/training.h"
@@ -25,6 +26,11 @@ class Groups : public TrainingTest {
   }
   bool same(const std::string& a, const std::string& b, const std::string& name) const {
     return weight(a, name) == weight(b, name);
+  }
+  double norm(const std::string& run, const std::string& name) const {
+    double squares = 0;
+    for (const double w : weight(run, name).to_doubles()) squares += w * w;
+    return std::sqrt(squares);
   }
   // A run that changes next to nothing, so that it ends with the weights that it began with.
   void begin(const std::string& out) const {
@@ -68,7 +74,12 @@ TEST_F(Groups, of_a_config_have_a_rate_and_a_decay_of_their_own) {
   for (const char* name : {"fc1.bias", "fc2.weight", "fc2.bias"})
     EXPECT_TRUE(same("first", "run", name)) << name;
   EXPECT_FALSE(same("first", "run", "fc1.weight"));
-  // Without the decay it is another run.
+  // The decay makes the weights smaller than they are without it.
+  std::vector<std::string> plain = train("plain", {"--config", file("run.toml")});
+  plain.insert(plain.end(), {"--set", "groups.1.weight_decay=0"});
+  ASSERT_EQ(run_pantala(plain).exit_code, 0);
+  EXPECT_LT(norm("run", "fc1.weight"), 0.99 * norm("plain", "fc1.weight"));
+  // It is another run.
   words.insert(words.end(), {"--set", "groups.1.weight_decay=0"});
   const Outcome refused = run_pantala(words);
   EXPECT_EQ(refused.exit_code, 2);

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "cli/training.h"
@@ -102,6 +104,54 @@ TEST_F(ProfiledRun, a_place_that_cannot_be_is_said_before_anything_is_trained) {
   EXPECT_EQ(outcome.err, "pantala: --trace " + file("nowhere/trace.json") +
                              ": there is no folder " + file("nowhere") + "\n");
   EXPECT_FALSE(exists("run"));
+}
+
+TEST_F(ProfiledRun, that_was_finished_before_says_that_there_is_nothing_to_show) {
+  ASSERT_EQ(run_pantala(train("run")).exit_code, 0);
+  const auto told = [&](const std::vector<std::string>& more) {
+    const Outcome outcome = run_pantala(train("run", more));
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return outcome.err;
+  };
+  const std::string begin = file("run") + ": this run is finished already",
+                    end = "; --restart trains anew\n";
+  EXPECT_EQ(told({}), begin + end);
+  EXPECT_EQ(told({"--profile"}), begin + ", so there is no profile of it" + end);
+  EXPECT_EQ(told({"--trace", file("t.json")}), begin + ", so there is no trace of it" + end);
+  EXPECT_EQ(told({"--profile", "--trace", file("t.json")}),
+            begin + ", so there is neither a profile nor a trace of it" + end);
+  EXPECT_FALSE(exists("t.json"));
+}
+
+// The most address space that the command has taken, in KiB.
+long peak_of(const std::vector<std::string>& words) {
+  Running running(words);
+  const std::string status = "/proc/" + std::to_string(running.id()) + "/status";
+  long peak = 0;
+  while (!running.ended()) {
+    std::ifstream lines(status);
+    for (std::string line; std::getline(lines, line);)
+      if (line.starts_with("VmPeak:")) peak = std::max(peak, std::stol(line.substr(7)));
+  }
+  return peak;
+}
+
+// The measurement takes two pieces of 128 MB.
+TEST_F(ProfiledRun, whose_machine_cannot_be_measured_has_its_result_and_its_table) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer takes more address space than any limit of this test";
+#endif
+  const long limit = peak_of(train("plain")) + 100'000;
+  const std::string words = "--profile --progress none --threads 1 --model mlp --epochs 1";
+  const std::string line = "ulimit -v " + std::to_string(limit) +
+                           "; exec '" PANTALA_COMMAND "' train " + words + " --data '" + points() +
+                           "' --out '" + file("run") + "' >'" + file("out.txt") + "' 2>'" +
+                           file("err.txt") + "'";
+  EXPECT_EQ(std::system(line.c_str()), 0) << bytes("err.txt");
+  EXPECT_THAT(bytes("err.txt"),
+              HasSubstr("what the machine can do at most is not known: there is no memory for "));
+  EXPECT_THAT(bytes("out.txt"), HasSubstr("accuracy"));
+  EXPECT_THAT(bytes("out.txt"), HasSubstr("fc1"));
 }
 
 TEST(DevicesProbe, measures_numbers_and_bytes) {

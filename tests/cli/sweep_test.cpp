@@ -89,6 +89,33 @@ TEST_F(Sweep, a_signal_saves_the_run_at_hand) {
   EXPECT_FALSE(exists("all/lr=0.01"));
 }
 
+// Without compiled plans, as soon as the folder of the first run is there.
+TEST_F(Sweep, a_signal_while_a_run_compiles_is_answered_at_once) {
+  std::vector<std::string> words =
+      sweep("all", {"--set", "model.hidden=[60,50,40,30,20,10]", "--progress", "plain"});
+  Running running(words);
+  while (!exists("all/lr=0.0001/run.lock") && !running.ended())
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  running.send(SIGTERM);
+  const Outcome outcome = running.wait();
+  EXPECT_EQ(outcome.exit_code, 75) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("SIGTERM: stopped in run 1 of 2 ("));
+  EXPECT_FALSE(exists("all/lr=0.01"));
+  EXPECT_FALSE(exists("all/lr=0.0001/result.json"));
+}
+
+TEST_F(Sweep, has_neither_a_profile_nor_a_trace) {
+  for (const std::vector<std::string>& more :
+       {std::vector<std::string>{"--profile"}, {"--trace", file("trace.json")}}) {
+    const Outcome outcome = run_pantala(sweep("all", more));
+    EXPECT_EQ(outcome.exit_code, 2) << outcome.out;
+    EXPECT_EQ(outcome.err,
+              "pantala: " + more[0] +
+                  " is of one run and --sweep trains several: train one of them alone\n");
+    EXPECT_FALSE(exists("all"));
+  }
+}
+
 TEST_F(Sweep, goes_on_after_a_run_that_diverged) {
   const auto words = [&](const std::string& out, std::vector<std::string> more) {
     more.insert(more.begin(), {"--progress", "none", "--optimizer", "sgd", "--json"});

@@ -300,7 +300,10 @@ TEST(ConfigErrors, keys_of_very_many_parts_are_refused_wherever_they_stand) {
   std::string key = "a";
   for (int k = 0; k < 20000; ++k) key += ".a";
   for (const std::string& text :
-       {key + " = 1\n", "[" + key + "]\n", "[[" + key + "]]\n", "x = {" + key + " = 1}\n"})
+       {key + " = 1\n", "[" + key + "]\n", "[[" + key + "]]\n", "x = {" + key + " = 1}\n",
+        // A quote of a long string right before those that close it begins no other string.
+        "x = \"\"\"a\"\"\"\"\n" + key + " = \"\"\n", "x = '''a''''\n" + key + " = ''\n",
+        "x = \"\"\"a\"\"\"\"\"\n" + key + " = 1\n"})
     EXPECT_THAT(complaint(text), testing::HasSubstr(": a key of more than 16 parts; "));
   EXPECT_THAT(message_of<Error>([&] { run::parse_set("seed={" + key + "=1}"); }), "no error");
   // Dots elsewhere are none of a key.

@@ -89,8 +89,8 @@ TEST(WeightsErrors, files_of_pytorch_are_told_by_their_first_bytes) {
       path +
       ": a PyTorch archive, not a safetensors file: save it with safetensors.torch.save_file";
   const std::string begins[] = {
-      std::string("PK\x03\x04\0\0\x08\x08\0\0", 10),          // since 1.6
-      "PK\x03\x04" + std::string(80, '\0'),                   // a length that could be one
+      std::string("PK\x03\x04\0\0\x08\x08\0\0", 10) + "archive/data.pkl",  // since 1.6
+      "PK\x03\x04" + std::string(26, '\0') + "a/data.pklFB" + std::string(80, '\0'),
       "\x80\x02\x8a\x0al\xfc\x9c\x46\xf9\x20j\xa8\x50\x19.",  // before
       "\x80\x04\x95\x0b" + std::string(8, '\0'),              // any pickle
   };
@@ -98,6 +98,10 @@ TEST(WeightsErrors, files_of_pytorch_are_told_by_their_first_bytes) {
     put_file(path, begin);
     EXPECT_EQ(message_of_opening<UnsupportedError>(path), message);
   }
+  // Other files are zip archives as well, such as those of NumPy.
+  put_file(path, "PK\x03\x04" + std::string(26, '\0') + "weight.npy" + std::string(80, '\0'));
+  EXPECT_EQ(message_of_opening<UnsupportedError>(path),
+            path + ": a zip archive, not a safetensors file");
   // A header of 640 bytes begins with the same two.
   const std::string header = entry("U8", "1", "0,1");
   put_file(path, tests::little(640, 8) + header + std::string(640 - header.size(), ' ') + "a");

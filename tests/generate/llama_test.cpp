@@ -221,6 +221,17 @@ TEST(LlamaConfigFile, lists_everything_that_is_not_done) {
       ThrowsMessage<UnsupportedError>(AllOf(
           HasSubstr("c.json: not supported: "), HasSubstr("attention_bias"), HasSubstr("'gelu'"),
           HasSubstr("rope_scaling of type 'llama3'"), Not(HasSubstr("mlp_bias")))));
+  // What newer files call rope_parameters may stand beside it.
+  EXPECT_THAT(
+      [&] {
+        zoo::parse_llama_config(
+            replaced(
+                kSmol, R"("rope_scaling": null)",
+                R"("rope_scaling": {"type": "linear"}, "rope_parameters": {"rope_type": "yarn"})"),
+            "c.json");
+      },
+      ThrowsMessage<UnsupportedError>(AllOf(HasSubstr("rope_scaling of type 'linear'"),
+                                            HasSubstr("rope_parameters of type 'yarn'"))));
   EXPECT_THROW(zoo::parse_llama_config(replaced(kSmol, "\"llama\"", "\"qwen2\""), "c"),
                UnsupportedError);
 }

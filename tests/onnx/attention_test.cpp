@@ -28,7 +28,7 @@ constexpr std::int64_t kBatch = 2, kHeads = 2, kQueries = 3, kSize = 4;
 
 // With `scores` the node is asked for them too, which the op does not have.
 onnx::Model model_of(const AttentionCase& c, bool scores) {
-  ModelMaker maker("attention", 24);
+  ModelMaker maker("attention", 28);
   for (const char* name : {"q", "k", "v"}) maker.input(name, {kBatch, kHeads, kQueries, kSize});
   Names inputs = {"q", "k", "v", "", "", "", ""};
   if (!c.mask.empty()) {

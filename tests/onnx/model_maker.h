@@ -93,6 +93,10 @@ class ModelMaker {
     a.set_i(value);
     return *this;
   }
+  ModelMaker& with_number(const std::string& name, float value) {
+    attribute(name, ::onnx::AttributeProto::FLOAT).set_f(value);
+    return *this;
+  }
   ModelMaker& with(const std::string& name, const Sizes& values) {
     ::onnx::AttributeProto& a = attribute(name, ::onnx::AttributeProto::INTS);
     for (const std::int64_t value : values) a.add_ints(value);

@@ -54,9 +54,46 @@ TEST(OnnxRefusals, attributes_that_the_operator_does_not_have) {
       "m.onnx: Softmax 'Softmax_y': there is no attribute 'axes'; did you mean 'axis'?; it has "
       "axis");
   EXPECT_EQ(message(one("Tanh", {"x"}).with("strength", 1).made({"y"})),
-            "m.onnx: Tanh 'Tanh_y': there is no attribute 'strength'; it has consumed_inputs");
+            "m.onnx: Tanh 'Tanh_y': there is no attribute 'strength'; the operator has none");
   EXPECT_THAT(message(one("Erf", {"x"}).with("strength", 1).made({"y"})),
               HasSubstr("there is no attribute 'strength'; the operator has none"));
+}
+
+TEST(OnnxRefusals, attributes_and_inputs_of_another_version) {
+  const auto of_version = [](std::int64_t opset, const std::string& op, const Names& inputs,
+                             const std::string& attribute) {
+    ModelMaker made("version", opset);
+    made.input("x", {2, 3}).integers("pads", {0, 1, 0, 1}).node(op, inputs, {"y"});
+    if (attribute == "pads" || attribute == "axes")
+      made.with(attribute, Sizes{0, 1, 0, 1});
+    else if (!attribute.empty())
+      made.with_number(attribute, 0.25F);
+    return message(made.made({"y"}));
+  };
+  for (const char* bound : {"min", "max"}) {
+    EXPECT_EQ(of_version(10, "Clip", {"x"}, bound), "no error");
+    EXPECT_EQ(of_version(13, "Clip", {"x"}, bound),
+              "m.onnx: Clip 'Clip_y': there is no attribute '" + std::string(bound) +
+                  "' in version 13 of the operators; the operator has none");
+  }
+  EXPECT_EQ(
+      of_version(6, "Clip", {"x", "x", "x"}, ""),
+      "m.onnx: Clip 'Clip_y': it has 3 inputs; the operator takes 1 input in version 6 of the "
+      "operators");
+  EXPECT_EQ(of_version(11, "Dropout", {"x"}, "ratio"), "no error");
+  EXPECT_EQ(of_version(13, "Dropout", {"x"}, "ratio"),
+            "m.onnx: Dropout 'Dropout_y': there is no attribute 'ratio' in version 13 of the "
+            "operators; it has seed");
+  EXPECT_EQ(of_version(10, "Pad", {"x"}, "pads"), "no error");
+  EXPECT_EQ(of_version(13, "Pad", {"x", "pads"}, "value"),
+            "m.onnx: Pad 'Pad_y': there is no attribute 'value' in version 13 of the operators; it "
+            "has mode");
+  EXPECT_EQ(
+      of_version(13, "Pad", {"x"}, "pads"),
+      "m.onnx: Pad 'Pad_y': it has 1 input; the operator takes 2 to 3 inputs in version 13 of "
+      "the operators");
+  EXPECT_EQ(of_version(13, "ReduceSum", {"x"}, "axes").substr(0, 70),
+            "m.onnx: ReduceSum 'ReduceSum_y': there is no attribute 'axes' in versi");
 }
 
 TEST(OnnxRefusals, integers_divided_by_a_constant_zero) {
@@ -78,7 +115,7 @@ TEST(OnnxRefusals, integers_divided_by_a_constant_zero) {
 
 TEST(OnnxRefusals, every_operator_that_is_read_has_a_signature) {
   for (const std::string& op : onnx::supported_operators())
-    EXPECT_NE(onnx::find_signature(op), nullptr) << op;
+    EXPECT_NE(onnx::find_signature(op, onnx::kNewestOpset), nullptr) << op;
 }
 
 }  // namespace

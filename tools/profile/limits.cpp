@@ -1,12 +1,36 @@
 #include "tools/profile/limits.h"
 
+#include <new>
+#include <string_view>
+#include <system_error>
+
+#include "base/doing.h"
+#include "base/log.h"
 #include "device/cpu/probe.h"
+#include "pantala/error.h"
+#include "tools/memory.h"
 
 namespace pantala::tools {
 
+namespace {
+
+constexpr std::string_view kUnknown = "what the machine can do at most is not known: ";
+
+}  // namespace
+
 MachineLimits probed_limits(int threads) {
-  const device::cpu::Probe probe = device::cpu::probe_host({.workers = threads});
-  return {.flops = probe.flops, .bytes = probe.bytes()};
+  const Doing doing("measuring what the machine can do");
+  try {
+    const device::cpu::Probe probe = device::cpu::probe_host({.workers = threads});
+    return {.flops = probe.flops, .bytes = probe.bytes()};
+  } catch (const Error& error) {
+    logging::warning("{}{}", kUnknown, error.what());
+  } catch (const std::bad_alloc&) {
+    logging::warning("{}{}", kUnknown, refused_memory_text());
+  } catch (const std::system_error& error) {  // threads
+    logging::warning("{}{}", kUnknown, error.what());
+  }
+  return {};
 }
 
 }  // namespace pantala::tools

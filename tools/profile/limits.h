@@ -5,7 +5,8 @@
 
 namespace pantala::tools {
 
-// With so many threads, 0: one per CPU. Measures for a fraction of a second.
+// With so many threads, 0: one per CPU. Measures for a fraction of a second. Where that fails there
+// is a warning and no limits: what they would be compared with has its worth without them.
 MachineLimits probed_limits(int threads);
 
 }  // namespace pantala::tools

@@ -11,6 +11,7 @@
 #include <latch>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 namespace pantala {
 namespace {
@@ -95,6 +96,20 @@ TEST(Ahead, gives_way_to_other_threads) {
   while (!ahead.is_made(1)) std::this_thread::yield();
   EXPECT_GE(ahead.take(1).value(), std::max(mine, 5));
   EXPECT_EQ(niceness(), mine);
+}
+
+// A thread inherits what its process was given, and nobody may ask for less without a privilege.
+TEST(Ahead, takes_no_more_than_its_process_has) {
+  constexpr int kNicer = 12;
+  int before = 0, after = 0;
+  std::thread([&] {
+    const auto thread = static_cast<id_t>(::gettid());
+    before = ::setpriority(PRIO_PROCESS, thread, kNicer) == 0 ? kNicer : -1;
+    give_way_to_other_threads();
+    after = ::getpriority(PRIO_PROCESS, thread);
+  }).join();
+  ASSERT_EQ(before, kNicer);
+  EXPECT_EQ(after, kNicer);
 }
 
 }  // namespace

@@ -79,6 +79,13 @@ TEST_F(RunTraining, says_that_its_folder_was_removed_or_moved_and_saves_nothing)
   EXPECT_EQ(message(replace), expected);
 }
 
+TEST_F(RunTraining, goes_on_without_the_file_of_its_lock) {
+  const RunOutcome outcome = train_disturbed("run", [&] { fs::remove(path("run") / "run.lock"); });
+  EXPECT_EQ(outcome.end, RunOutcome::End::interrupted);
+  EXPECT_TRUE(fs::exists(path("run") / "checkpoints"));
+  EXPECT_EQ(train("run").end, RunOutcome::End::finished);
+}
+
 TEST_F(RunTraining, writes_its_config_again_if_it_was_removed) {
   RunOutcome outcome;
   const std::vector<std::string> warnings = logged(logging::Level::warning, [&] {

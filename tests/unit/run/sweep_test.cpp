@@ -29,6 +29,13 @@ TEST(RunSweep, trains_compares_and_stops_when_asked) {
   EXPECT_TRUE(stopped.interrupted);
   EXPECT_EQ(stopped.comparison, "");
   request.options.poll = {};
+  request.options.stop = [] { return true; };  // before anything is compiled
+  EXPECT_TRUE(run_sweep(request).interrupted);
+  request.options.stop = {};
+  request.options.trace = folder.path() / "trace.json";
+  EXPECT_EQ(tests::message_of<TypeError>([&] { run_sweep(request); }),
+            "a profile and a trace are of one run, and a sweep trains several");
+  request.options.trace.clear();
   const SweepOutcome ended = run_sweep(request);
   EXPECT_FALSE(ended.interrupted);
   EXPECT_THAT(ended.folders,

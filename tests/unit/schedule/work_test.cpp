@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pantala/autodiff.h"
 #include "pantala/nn.h"
 #include "pantala/ops.h"
 #include "schedule/contents.h"
@@ -156,6 +157,47 @@ TEST(Work, of_a_scatter_are_the_rows_that_it_touches) {
   EXPECT_EQ(program.launches[0].written_bytes, 1000 * 32 * 4);
   EXPECT_EQ(program.launches[1].read_bytes, 8 * 8 + 2 * 8 * 32 * 4);
   EXPECT_EQ(program.launches[1].written_bytes, 8 * 32 * 4);
+}
+
+// The launch of a program whose name begins so.
+ProgramLaunch launch_of(const Program& program, std::string_view name) {
+  for (const ProgramLaunch& launch : program.launches)
+    if (launch.name.starts_with(name)) return launch;
+  ADD_FAILURE() << "no launch " << name;
+  return {};
+}
+
+TEST(Work, of_a_recurrent_layer_is_all_that_it_reads_and_its_products) {
+  constexpr double kSteps = 5, kBatch = 3, kHidden = 16;
+  struct Case {
+    const char* name;
+    double gates, biases, states, saved_gates, saved_states;
+  };
+  for (const Case& c :
+       {Case{"lstm", 4, 0, 2, 4, 1}, Case{"gru", 3, 1, 1, 4, 0}, Case{"rnn", 1, 0, 1, 0, 0}}) {
+    Graph g;
+    const Tensor x = g.input("x", {5, 3, 8}), h0 = g.input("h0", {1, 3, 16});
+    const std::string kind = c.name;
+    const Tensor y = kind == "lstm"
+                         ? nn::lstm("a", x, 16, {.h0 = h0, .c0 = g.input("c0", {1, 3, 16})}).output
+                     : kind == "gru" ? nn::gru("a", x, 16, {.h0 = h0}).output
+                                     : nn::rnn("a", x, 16, Activation::tanh, {.h0 = h0}).output;
+    const Gradients d = differentiate(g, sum(square(y)), {g.leaf("a.weight_hh_l0"), h0});
+    const Program program =
+        built(d.graph.with_outputs({{"weight", d.gradients[0]}, {"state", d.gradients[1]}}));
+    const double states = kSteps * kBatch * kHidden, state = kBatch * kHidden,
+                 weight = c.gates * kHidden * kHidden, flops = 2 * kSteps * kBatch * weight;
+    const ProgramLaunch forward = launch_of(program, kind + ".");
+    EXPECT_EQ(forward.flops, flops) << kind;
+    EXPECT_EQ(forward.read_bytes,
+              4 * (c.gates * states + weight + c.biases * kHidden + c.states * state))
+        << kind;
+    EXPECT_EQ(forward.written_bytes, 4 * states * (1 + c.saved_gates + c.saved_states)) << kind;
+    const ProgramLaunch backward = launch_of(program, kind + "_grad.");
+    EXPECT_EQ(backward.flops, flops) << kind;
+    EXPECT_GE(backward.read_bytes, 4 * (states + weight)) << kind;
+    EXPECT_GE(backward.written_bytes, 4 * c.gates * states) << kind;
+  }
 }
 
 TEST(Work, of_a_launch_has_its_own_scratch_as_a_whole) {

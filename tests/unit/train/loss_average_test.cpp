@@ -36,17 +36,21 @@ data::Batch places(std::vector<float> scores, std::vector<std::int64_t> labels) 
 
 // Three labels with the loss log 2, and one with almost none.
 std::vector<data::Batch> uneven(std::int64_t ignored) {
-  return {places({0, 0, 0, 0, 0, 0}, {1, 0, 1}),
-          places({40, 0, 0, 0, 0, 0}, {0, ignored, ignored})};
+  return {places({0, 0, 0, 0, 0, 0}, {1, 1, 1}),
+          places({0, 0, 0, 40, 0, 0}, {1, ignored, ignored})};
 }
 constexpr double kUnevenLoss = 0.75 * 0.6931471805599453;
 
 TEST(LossAverage, is_over_the_labels_that_count) {
-  for (const std::int64_t ignored : {kIgnoredLabel, std::int64_t{-1}}) {
+  for (const std::int64_t ignored :
+       {kIgnoredLabel, std::int64_t{-1}, std::int64_t{0}, std::int64_t{255}}) {
     FixedLoader loader(uneven(ignored));
     Trainer trainer(by_place(ignored), 1, {.optimizer = optim::sgd(0)});
     EXPECT_NEAR(trainer.train_epoch(loader, 0).avg_loss, kUnevenLoss, 1e-6) << ignored;
-    EXPECT_NEAR(trainer.evaluate(loader).loss, kUnevenLoss, 1e-6) << ignored;
+    const Evaluation evaluation = trainer.evaluate(loader);
+    EXPECT_NEAR(evaluation.loss, kUnevenLoss, 1e-6) << ignored;
+    ASSERT_TRUE(evaluation.confusion) << ignored;
+    EXPECT_EQ(evaluation.confusion->total(), 4) << ignored;
   }
 }
 

@@ -7,17 +7,18 @@
 #include "schedule/append.h"
 #include "schedule/building.h"
 #include "schedule/cpu/recurrent/kernel.h"
+#include "schedule/work.h"
 
 namespace pantala::schedule::cpu {
 
 namespace {
 
-struct Walk {
+struct Layer {
   Cell cell = Cell::lstm;
   bool reverse = false, is_grad = false;
 };
 
-Walk walk_of(const ir::Node& node) {
+Layer layer_of(const ir::Node& node) {
   if (ops::is<op::Rnn>(node) || ops::is<op::RnnGrad>(node)) {
     const auto attrs = ir::attributes<op::RnnAttrs>(node);
     return {attrs.relu ? Cell::rnn_relu : Cell::rnn_tanh, attrs.reverse,
@@ -32,6 +33,34 @@ Walk walk_of(const ir::Node& node) {
           ops::is<op::LstmGrad>(node)};
 }
 
+RecurrentSizes sizes_of(const Context& context, const ir::Node& node, const Layer& layer) {
+  const Shape& states = layer.is_grad ? context.type(node.inputs[0]).shape : node.results[0].shape;
+  return {states[0], states[1], states[2]};
+}
+
+// The product of every row's state with the weight, at every step; what a gate does to its sum is
+// little beside it.
+double flops_of(Cell cell, const RecurrentSizes& sizes) {
+  return 2.0 * gate_count(cell) * static_cast<double>(sizes.steps) *
+         static_cast<double>(sizes.batch) * static_cast<double>(sizes.hidden) *
+         static_cast<double>(sizes.hidden);
+}
+
+// All operands and all results; the code comes back to the weight for every row of every step.
+Work work_of_recurrence(const Context& context, const Group& group) {
+  constexpr std::size_t kWeight = 1;  // of the operands, in either direction
+  const ir::Node& node = context.node(group.anchors[0]);
+  const Layer layer = layer_of(node);
+  const RecurrentSizes sizes = sizes_of(context, node, layer);
+  Work work{.flops = flops_of(layer.cell, sizes)};
+  for (std::size_t k = 0; k < node.inputs.size(); ++k)
+    if (context.is_stored(node.inputs[k]))
+      add_whole(context, context.buffer_of(node.inputs[k]), false,
+                k == kWeight ? static_cast<double>(sizes.steps * sizes.batch) : 1, work);
+  for (const GroupOutput& output : group.outputs) add_whole(context, output.buffer, true, 1, work);
+  return work;
+}
+
 class Recurrence {
  public:
   Recurrence(Building& building, const Group& group)
@@ -39,18 +68,16 @@ class Recurrence {
         context_(building.context()),
         id_(group.anchors[0]),
         node_(context_.node(id_)),
-        walk_(walk_of(node_)),
+        layer_(layer_of(node_)),
+        sizes_(sizes_of(context_, node_, layer_)),
         outputs_(group.outputs) {
-    const Shape& states =
-        walk_.is_grad ? context_.type(node_.inputs[0]).shape : node_.results[0].shape;
-    sizes_ = {states[0], states[1], states[2]};
-    const bool is_lstm = walk_.cell == Cell::lstm,
-               is_gru = walk_.cell == Cell::gru || walk_.cell == Cell::gru_reset_first;
-    spec_ = {.cell = walk_.cell,
+    const bool is_lstm = layer_.cell == Cell::lstm,
+               is_gru = layer_.cell == Cell::gru || layer_.cell == Cell::gru_reset_first;
+    spec_ = {.cell = layer_.cell,
              .dtype = node_.results[0].dtype,
-             .save_c = is_lstm && !walk_.is_grad && wanted(1),
-             .save_gates = !walk_.is_grad && ((is_lstm && wanted(2)) || (is_gru && wanted(1))),
-             .has_dc = walk_.is_grad && is_lstm && node_.inputs.size() > 5};
+             .save_c = is_lstm && !layer_.is_grad && wanted(1),
+             .save_gates = !layer_.is_grad && ((is_lstm && wanted(2)) || (is_gru && wanted(1))),
+             .has_dc = layer_.is_grad && is_lstm && node_.inputs.size() > 5};
   }
 
   KernelDraft build() {
@@ -58,15 +85,13 @@ class Recurrence {
         choose_tiling(spec_, sizes_, context_.target, context_.options.workers);
     KernelDraft draft;
     draft.name = fmt::format("{}.{}", node_.op->name, id_);
-    draft.kernel = walk_.is_grad ? build_recurrent_grad("recurrent_grad", spec_, tiling)
-                                 : build_recurrent("recurrent", spec_, tiling);
+    draft.kernel = layer_.is_grad ? build_recurrent_grad("recurrent_grad", spec_, tiling)
+                                  : build_recurrent("recurrent", spec_, tiling);
     draft.set.items = recurrent_items(sizes_, tiling);
     draft.set.buffers = buffers();
-    for (const std::int64_t value : recurrent_params(sizes_, walk_.reverse != walk_.is_grad))
+    for (const std::int64_t value : recurrent_params(sizes_, layer_.reverse != layer_.is_grad))
       draft.set.params.push_back(ParamValue::of(value));
-    draft.flops = 2.0 * gate_count(spec_.cell) * static_cast<double>(sizes_.steps) *
-                  static_cast<double>(sizes_.batch) * static_cast<double>(sizes_.hidden) *
-                  static_cast<double>(sizes_.hidden);
+    draft.flops = flops_of(spec_.cell, sizes_);
     return draft;
   }
 
@@ -88,7 +113,7 @@ class Recurrence {
     std::vector<std::uint32_t> all;
     for (const ValueId input : node_.inputs) all.push_back(context_.buffer_of(input));
     for (std::uint32_t r = 0; r < node_.results.size(); ++r)
-      if (walk_.is_grad || r == 0 || wanted(r)) all.push_back(result(r));
+      if (layer_.is_grad || r == 0 || wanted(r)) all.push_back(result(r));
     return all;
   }
 
@@ -96,9 +121,9 @@ class Recurrence {
   const Context& context_;
   std::uint32_t id_;
   const ir::Node& node_;
-  const Walk walk_;
+  const Layer layer_;
+  const RecurrentSizes sizes_;
   const std::vector<GroupOutput>& outputs_;
-  RecurrentSizes sizes_;
   RecurrentSpec spec_;
 };
 
@@ -127,6 +152,7 @@ const Archetype& recurrent_archetype() {
       .reads = reads_of_operands,
       .stores_once = true,
       .row_major = true,
+      .work = work_of_recurrence,
       .build = [](Building& building,
                   const Group& group) { return std::vector{Recurrence(building, group).build()}; },
   };
