@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/doing.h"
@@ -45,7 +46,7 @@ bool try_load(Trainer& trainer, const fs::path& checkpoint) {
 
 fs::path find_best(Trainer& trainer, const RunConfig& config,
                    const std::vector<train::NumberedCheckpoint>& list) {
-  const std::string& metric = config.checkpoint.metric;
+  const std::string& metric = best_metric(config);
   fs::path best;
   double best_value = 0;
   for (const train::NumberedCheckpoint& candidate : list) {
@@ -92,6 +93,24 @@ bool reports_best(const RunFolder& folder, const RunConfig& config, std::int64_t
   return has_best_weights(result, config, where);
 }
 
+// Loads the checkpoint that the run has called the best one at its end, which may stand within an
+// epoch: only the result knows what such a one is worth. False if there is none, or if the result
+// is not that of the newest checkpoint.
+bool load_promised(Trainer& trainer, const RunFolder& folder, const RunConfig& config,
+                   const std::vector<train::NumberedCheckpoint>& list) {
+  std::error_code unknown;
+  if (!fs::exists(folder.result_file(), unknown)) return false;
+  const auto result = io::read_json<OrderedJson>(folder.result_file());
+  const std::string where = folder.result_file().string();
+  const std::int64_t ended =
+      io::extract(where, [&] { return result.at("steps").get<std::int64_t>(); });
+  if (ended != list.back().steps) return false;
+  const std::string name = promised_best(result, config, where);
+  return std::ranges::any_of(list, [&](const train::NumberedCheckpoint& one) {
+    return train::checkpoint_name(one.steps) == name && try_load(trainer, one.path);
+  });
+}
+
 struct Loaded {
   std::string checkpoint;
   std::optional<std::int64_t> best_epoch = {};
@@ -107,6 +126,8 @@ Loaded load(Trainer& trainer, const RunFolder& folder, const RunConfig& config,
   const std::vector<train::NumberedCheckpoint> list = train::list_checkpoints(folder.checkpoints());
   if (list.empty())
     throw IoError(fmt::format("there is no checkpoint in {} yet", folder.root().string()));
+  if (checkpoint == kBest && load_promised(trainer, folder, config, list))
+    return {train::checkpoint_name(trainer.state().global_steps)};
   if (checkpoint == kReported || checkpoint == kLast || checkpoint == kBest) {
     Loaded loaded = load_newest(trainer, folder);
     if (checkpoint == kBest ||
