@@ -69,7 +69,8 @@ fs::path find_named(const fs::path& folder, const std::string& name,
                     const std::vector<train::NumberedCheckpoint>& list) {
   std::vector<std::string> names = {kLast, kBest};
   for (const train::NumberedCheckpoint& candidate : list) {
-    names.push_back(candidate.path.filename().string());
+    // Not the folder's, which a crash may have left under another name.
+    names.push_back(train::checkpoint_name(candidate.steps));
     if (names.back() == name) return candidate.path;
   }
   names.emplace_back(kReported);
@@ -116,9 +117,8 @@ struct Loaded {
   std::optional<std::int64_t> best_epoch = {};
 };
 
-Loaded load_newest(Trainer& trainer, const RunFolder& folder) {
-  const std::optional<Trainer::Resumed> resumed = trainer.resume(folder.checkpoints());
-  return {resumed ? resumed->checkpoint.filename().string() : ""};
+std::string name_of_loaded(const Trainer& trainer) {
+  return train::checkpoint_name(trainer.state().global_steps);
 }
 
 Loaded load(Trainer& trainer, const RunFolder& folder, const RunConfig& config,
@@ -127,9 +127,10 @@ Loaded load(Trainer& trainer, const RunFolder& folder, const RunConfig& config,
   if (list.empty())
     throw IoError(fmt::format("there is no checkpoint in {} yet", folder.root().string()));
   if (checkpoint == kBest && load_promised(trainer, folder, config, list))
-    return {train::checkpoint_name(trainer.state().global_steps)};
+    return {name_of_loaded(trainer)};
   if (checkpoint == kReported || checkpoint == kLast || checkpoint == kBest) {
-    Loaded loaded = load_newest(trainer, folder);
+    trainer.resume(folder.checkpoints());
+    Loaded loaded{name_of_loaded(trainer)};
     if (checkpoint == kBest ||
         (checkpoint == kReported && reports_best(folder, config, trainer.state().global_steps)))
       loaded.best_epoch = trainer.restore_best();
@@ -139,7 +140,7 @@ Loaded load(Trainer& trainer, const RunFolder& folder, const RunConfig& config,
   const fs::path path = checkpoint == kBest ? find_best(trainer, config, list)
                                             : find_named(folder.checkpoints(), checkpoint, list);
   trainer.load_checkpoint(path);
-  return {path.filename().string()};
+  return {name_of_loaded(trainer)};
 }
 
 }  // namespace

@@ -174,5 +174,21 @@ TEST_F(CheckpointChoice, of_a_run_that_goes_on_is_the_newest_one) {
   EXPECT_EQ(early.at("loss"), json::parse(bytes("run/result.json")).at("evaluation").at("loss"));
 }
 
+// As a kill leaves it between the two renames of a checkpoint that replaces one of the same step.
+TEST_F(CheckpointChoice, a_checkpoint_that_was_being_replaced_has_its_name_still) {
+  output(train("run"));
+  for (const char* name : {"step-000000018", "step-000000036"})
+    std::filesystem::rename(file(std::string("run/checkpoints/") + name),
+                            file(std::string("run/checkpoints/.old-") + name));
+  const auto checkpoint = [&](const std::string& name) {
+    return json::parse(output({"eval", file("run"), "--json", "--checkpoint", name}))
+        .at("checkpoint");
+  };
+  EXPECT_EQ(checkpoint("step-000000018"), "step-000000018");
+  EXPECT_EQ(checkpoint("last"), "step-000000036");
+  EXPECT_THAT(run_pantala({"eval", file("run"), "--checkpoint", "none"}).err,
+              HasSubstr("there are last, best, step-000000018, step-000000027, step-000000036, "));
+}
+
 }  // namespace
 }  // namespace pantala::tests
