@@ -52,7 +52,10 @@ SignalWatch::SignalWatch() {
   install(SIGPIPE, SIG_IGN);
 }
 
+// A process that was told to stop is about to end: what it has saved is told by its exit code,
+// which a signal that comes meanwhile must not replace.
 SignalWatch::~SignalWatch() {
+  if (stop_requested()) return;
   for (const auto& [signal, action] : before_) sigaction(signal, &action, nullptr);
 }
 

@@ -15,7 +15,8 @@
 
 namespace pantala::tools {
 
-// Handlers are in place as long as it lives; those before it come back afterwards. One at a time.
+// Handlers are in place as long as it lives; those before it come back afterwards, unless a signal
+// has asked to stop. One at a time.
 class SignalWatch {
  public:
   SignalWatch();

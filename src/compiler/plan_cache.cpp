@@ -14,6 +14,7 @@
 #include "compiler/stages.h"
 #include "compiler/training.h"
 #include "io/file.h"
+#include "io/temporary_files.h"
 #include "optim/added_scalars.h"
 #include "pantala/error.h"
 #include "plan/plan_file.h"
@@ -50,9 +51,36 @@ void set_scalars(CompiledPlan::Data& data, const CompileOptions& options) {
   plan::gather_leaves(data);
 }
 
+constexpr std::string_view kKeyPlace = "{key}";
+constexpr std::size_t kKeyDigits = 16;
+
+// Whether a file of this name is one that a cache with this path keeps, of whatever key. Before the
+// key stands what a plan is for, which differs from plan to plan.
+bool is_kept_under(std::string_view name, const std::filesystem::path& path) {
+  const std::string pattern = path.filename().string();
+  const std::size_t at = pattern.find(kKeyPlace);
+  if (at == pattern.npos) return name == pattern;
+  const std::string_view end = std::string_view(pattern).substr(at + kKeyPlace.size());
+  if (!name.ends_with(end) || name.size() < end.size() + kKeyDigits) return false;
+  const std::string_view key = name.substr(name.size() - end.size() - kKeyDigits, kKeyDigits);
+  return key.find_first_not_of("0123456789abcdef") == key.npos;
+}
+
+// `{key}` in the file's name stands for the beginning of the key.
+std::string file_of(const std::string& path, const Digest& key) {
+  const std::filesystem::path given(path);
+  std::string name = given.filename().string();
+  const std::size_t at = name.find(kKeyPlace);
+  if (at == name.npos) return path;
+  name.replace(at, kKeyPlace.size(), hex(key).substr(0, kKeyDigits));
+  return (given.parent_path() / name).string();
+}
+
 class Cache {
  public:
-  Cache(std::string path, const Digest& key) : path_(std::move(path)), key_(key) {}
+  // The path may have a place for the key.
+  Cache(std::string path, const Digest& key)
+      : pattern_(std::move(path)), path_(file_of(pattern_, key)), key_(key) {}
 
   // Null if there is no file that fits.
   std::shared_ptr<CompiledPlan::Data> load() {
@@ -69,7 +97,12 @@ class Cache {
   }
   void store(const CompiledPlan::Data& data) {
     try {
-      make_folder(std::filesystem::path(path_).parent_path());
+      const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
+      make_folder(folder);
+      // Plans are large, and a process that was killed while it wrote one has left it behind.
+      io::remove_stale_temporaries(folder.empty() ? "." : folder, [&](std::string_view name) {
+        return is_kept_under(name, pattern_);
+      });
       io::write_file(path_, plan::encode_plan(data));
     } catch (const std::runtime_error& error) {  // Error, or what std::filesystem throws
       warn(error);
@@ -87,26 +120,15 @@ class Cache {
     warned_ = true;
   }
 
-  std::string path_;
+  std::string pattern_, path_;
   Digest key_;
   bool warned_ = false;
 };
 
-// `{key}` in the file's name stands for the beginning of the key.
-std::string file_of(const std::string& path, const Digest& key) {
-  constexpr std::string_view kPlace = "{key}";
-  const std::filesystem::path given(path);
-  std::string name = given.filename().string();
-  const std::size_t at = name.find(kPlace);
-  if (at == name.npos) return path;
-  name.replace(at, kPlace.size(), hex(key).substr(0, 16));
-  return (given.parent_path() / name).string();
-}
-
 CompileResult load_or_run(const std::string& path, const Compilation& given) {
   const CompileOptions& options = given.options;
   const Digest key = plan_key(given.graph, given.loss, options);
-  Cache cache(file_of(path, key), key);
+  Cache cache(path, key);
   Report report;
   std::shared_ptr<CompiledPlan::Data> data =
       Stages(report, options).run(plan::kLoadStage, [&] { return cache.load(); });

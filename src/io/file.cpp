@@ -11,6 +11,7 @@
 
 #include "io/file_changes.h"
 #include "io/system_error.h"
+#include "io/temporary_files.h"
 #include "pantala/error.h"
 
 namespace pantala::io {
@@ -39,8 +40,7 @@ std::pair<std::filesystem::path, int> create_beside(const std::filesystem::path&
                                                     const std::filesystem::path& folder) {
   static std::atomic<unsigned> counter = 0;
   for (int attempt = 0; attempt < 1000; ++attempt) {
-    std::filesystem::path temporary =
-        folder / fmt::format(".{}.{}-{}.tmp", path.filename().string(), ::getpid(), counter++);
+    std::filesystem::path temporary = folder / temporary_name(path.filename().string(), counter++);
     const int descriptor = create_file(temporary, O_WRONLY | O_EXCL | O_CLOEXEC);
     if (descriptor >= 0) return {std::move(temporary), descriptor};
     if (errno != EEXIST) fail(path, "write", errno);

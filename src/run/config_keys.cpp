@@ -300,7 +300,9 @@ std::vector<Key> end_keys() {
       whole("checkpoint.keep", RUN_FIELD(checkpoint.keep), 1, 1048576,
             "Newest checkpoints that are kept, beside the best one", Effect::running),
       choice("checkpoint.metric", RUN_FIELD(checkpoint.metric), metrics::names(),
-             "Of the validation, that says which checkpoint is the best", Effect::running),
+             "Of the validation, that says which checkpoint is the best; with early stopping "
+             "early_stopping.metric says it",
+             Effect::running),
       text("output.folder", RUN_FIELD(output.folder), "a text",
            "The run folder; \"\": runs/MODEL-DATA", Effect::running),
       choice("output.progress", RUN_FIELD(output.progress), {"auto", "plain", "json", "none"},

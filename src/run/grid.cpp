@@ -22,7 +22,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kGridFile = "sweep.json";
 constexpr std::size_t kMostRuns = 10000;
 constexpr std::size_t kMostNameBytes = 120;
 
@@ -105,7 +104,7 @@ std::size_t count_runs(const std::vector<GridAxis>& axes) {
 
 // The names of the runs; IoError and ParseError for what is no such file.
 std::vector<std::string> read_names(const fs::path& folder) {
-  const fs::path file = folder / kGridFile;
+  const fs::path file = folder / kSweepFile;
   const io::Json json = io::read_json(file);
   std::vector<std::string> names =
       io::extract(file.string(), [&] { return json.at("runs").get<std::vector<std::string>>(); });
@@ -130,7 +129,7 @@ void write_names(const Grid& grid) {
   if (is_grid_folder(grid.folder)) names = read_names(grid.folder);
   for (const GridRun& run : grid.runs)
     if (std::find(names.begin(), names.end(), run.name) == names.end()) names.push_back(run.name);
-  io::write_file(grid.folder / kGridFile, io::OrderedJson{{"runs", names}}.dump(1) + "\n");
+  io::write_file(grid.folder / kSweepFile, io::OrderedJson{{"runs", names}}.dump(1) + "\n");
 }
 
 // Whether the very same run ended so before: it would again.
@@ -189,6 +188,7 @@ GridOutcome run_grid(const Grid& grid, const GridOptions& options) {
     throw TypeError("a profile and a trace are of one run, and a sweep trains several");
   check_folder(grid.folder);
   const FolderLock lock{RunFolder(grid.folder)};
+  RunFolder(grid.folder).remove_leftovers();  // the sweep's own; each run sees to its own
   write_names(grid);
   RunOptions run = options.run;
   if (!run.stop) run.stop = options.stop;  // also while one of them compiles
@@ -227,7 +227,7 @@ std::vector<fs::path> draw_grid(const fs::path& folder) {
 
 bool is_grid_folder(const fs::path& folder) {
   std::error_code error;
-  return fs::exists(folder / kGridFile, error);
+  return fs::exists(folder / kSweepFile, error);
 }
 
 std::vector<std::string> with_grid_runs(const std::vector<std::string>& folders) {

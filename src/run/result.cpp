@@ -130,10 +130,14 @@ std::string evaluation_text(const OrderedJson& evaluation, const std::string& wh
   });
 }
 
+const std::string& best_metric(const RunConfig& config) {
+  return config.early_stopping.patience > 0 ? config.early_stopping.metric
+                                            : config.checkpoint.metric;
+}
+
 std::optional<BestEpoch> best_epoch(const RunConfig& config, const TrainHistory& history,
                                     const std::optional<std::int64_t>& restored_epoch) {
-  const std::string& metric =
-      config.early_stopping.patience > 0 ? config.early_stopping.metric : config.checkpoint.metric;
+  const std::string& metric = best_metric(config);
   std::optional<BestEpoch> best;
   std::int64_t steps = 0;
   for (std::size_t k = 0; k < history.epochs.size(); ++k) {
@@ -241,6 +245,12 @@ bool has_best_weights(const OrderedJson& result, const RunConfig& config,
     return config.early_stopping.restore_best &&  // of an older version
            result.at("end").get<std::string>() == "stopped_early";
   });
+}
+
+std::string promised_best(const OrderedJson& result, const RunConfig& config,
+                          const std::string& where) {
+  if (has_best_weights(result, config, where)) return "";
+  return io::extract(where, [&] { return result.value("best_checkpoint", std::string()); });
 }
 
 bool is_finished(const OrderedJson& result, const RunConfig& config, const std::string& where) {

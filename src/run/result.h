@@ -32,8 +32,11 @@ struct RunSummary {
   std::string best_checkpoint = {};  // of the best epoch, if it is there; "": the run has none
   std::vector<std::string> plots = {};
 };
+// The metric of the validation that says which epoch and which checkpoint are the best:
+// early_stopping.metric or, without early stopping, checkpoint.metric.
+const std::string& best_metric(const RunConfig& config);
 // The best epoch of a run that was validated: the one whose weights early stopping has brought
-// back, else the best by early_stopping.metric or, without early stopping, by checkpoint.metric.
+// back, else the best by best_metric().
 struct BestEpoch {
   std::int64_t epoch = 0;  // from 0
   std::int64_t steps = 0;  // of the run until its end
@@ -48,6 +51,10 @@ std::string result_text(const OrderedJson& result, const std::string& where);
 // Whether the model of the run that ended so has the weights of its best epoch, which the newest
 // checkpoint keeps beside its own.
 bool has_best_weights(const OrderedJson& result, const RunConfig& config, const std::string& where);
+// The checkpoint that this result says to have the weights of the best epoch; "": none, or the
+// model has these weights itself.
+std::string promised_best(const OrderedJson& result, const RunConfig& config,
+                          const std::string& where);
 // Whether the run that ended so has nothing left to do for this config.
 bool is_finished(const OrderedJson& result, const RunConfig& config, const std::string& where);
 

@@ -35,12 +35,14 @@ bool is_ours(const std::string& name) {
   return name.starts_with("events.out.tfevents.");
 }
 
-// What a crash has left of a file of ours that was being written: ".result.json.123-4.tmp".
+// What a crash has left of a file of ours, or of a sweep's, that was being written:
+// ".result.json.123-4.tmp".
 bool is_leftover(const std::string& name) {
   constexpr std::string_view kEnd = ".tmp";
   if (!name.starts_with('.') || !name.ends_with(kEnd)) return false;
   const std::string of = name.substr(1, name.size() - 1 - kEnd.size());
-  return is_ours(of.substr(0, of.rfind('.')));
+  const std::string file = of.substr(0, of.rfind('.'));
+  return is_ours(file) || file == kSweepFile;
 }
 
 // A name of that kind for what is to be removed.

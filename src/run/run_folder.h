@@ -10,6 +10,9 @@
 
 namespace pantala::run {
 
+// The names of its runs, in the folder of a sweep.
+inline constexpr const char* kSweepFile = "sweep.json";
+
 class RunFolder {
  public:
   explicit RunFolder(std::filesystem::path root) : root_(std::move(root)) {}

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/doing.h"
@@ -45,7 +46,7 @@ bool try_load(Trainer& trainer, const fs::path& checkpoint) {
 
 fs::path find_best(Trainer& trainer, const RunConfig& config,
                    const std::vector<train::NumberedCheckpoint>& list) {
-  const std::string& metric = config.checkpoint.metric;
+  const std::string& metric = best_metric(config);
   fs::path best;
   double best_value = 0;
   for (const train::NumberedCheckpoint& candidate : list) {
@@ -68,7 +69,8 @@ fs::path find_named(const fs::path& folder, const std::string& name,
                     const std::vector<train::NumberedCheckpoint>& list) {
   std::vector<std::string> names = {kLast, kBest};
   for (const train::NumberedCheckpoint& candidate : list) {
-    names.push_back(candidate.path.filename().string());
+    // Not the folder's, which a crash may have left under another name.
+    names.push_back(train::checkpoint_name(candidate.steps));
     if (names.back() == name) return candidate.path;
   }
   names.emplace_back(kReported);
@@ -92,14 +94,31 @@ bool reports_best(const RunFolder& folder, const RunConfig& config, std::int64_t
   return has_best_weights(result, config, where);
 }
 
+// Loads the checkpoint that the run has called the best one at its end, which may stand within an
+// epoch: only the result knows what such a one is worth. False if there is none, or if the result
+// is not that of the newest checkpoint.
+bool load_promised(Trainer& trainer, const RunFolder& folder, const RunConfig& config,
+                   const std::vector<train::NumberedCheckpoint>& list) {
+  std::error_code unknown;
+  if (!fs::exists(folder.result_file(), unknown)) return false;
+  const auto result = io::read_json<OrderedJson>(folder.result_file());
+  const std::string where = folder.result_file().string();
+  const std::int64_t ended =
+      io::extract(where, [&] { return result.at("steps").get<std::int64_t>(); });
+  if (ended != list.back().steps) return false;
+  const std::string name = promised_best(result, config, where);
+  return std::ranges::any_of(list, [&](const train::NumberedCheckpoint& one) {
+    return train::checkpoint_name(one.steps) == name && try_load(trainer, one.path);
+  });
+}
+
 struct Loaded {
   std::string checkpoint;
   std::optional<std::int64_t> best_epoch = {};
 };
 
-Loaded load_newest(Trainer& trainer, const RunFolder& folder) {
-  const std::optional<Trainer::Resumed> resumed = trainer.resume(folder.checkpoints());
-  return {resumed ? resumed->checkpoint.filename().string() : ""};
+std::string name_of_loaded(const Trainer& trainer) {
+  return train::checkpoint_name(trainer.state().global_steps);
 }
 
 Loaded load(Trainer& trainer, const RunFolder& folder, const RunConfig& config,
@@ -107,8 +126,11 @@ Loaded load(Trainer& trainer, const RunFolder& folder, const RunConfig& config,
   const std::vector<train::NumberedCheckpoint> list = train::list_checkpoints(folder.checkpoints());
   if (list.empty())
     throw IoError(fmt::format("there is no checkpoint in {} yet", folder.root().string()));
+  if (checkpoint == kBest && load_promised(trainer, folder, config, list))
+    return {name_of_loaded(trainer)};
   if (checkpoint == kReported || checkpoint == kLast || checkpoint == kBest) {
-    Loaded loaded = load_newest(trainer, folder);
+    trainer.resume(folder.checkpoints());
+    Loaded loaded{name_of_loaded(trainer)};
     if (checkpoint == kBest ||
         (checkpoint == kReported && reports_best(folder, config, trainer.state().global_steps)))
       loaded.best_epoch = trainer.restore_best();
@@ -118,7 +140,7 @@ Loaded load(Trainer& trainer, const RunFolder& folder, const RunConfig& config,
   const fs::path path = checkpoint == kBest ? find_best(trainer, config, list)
                                             : find_named(folder.checkpoints(), checkpoint, list);
   trainer.load_checkpoint(path);
-  return {path.filename().string()};
+  return {name_of_loaded(trainer)};
 }
 
 }  // namespace

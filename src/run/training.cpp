@@ -226,8 +226,8 @@ class TrainingRun {
     fit.checkpoints = {.every_steps = config_.checkpoint.every_steps,
                        .every_epochs = config_.checkpoint.every_epochs,
                        .keep_last = config_.checkpoint.keep,
-                       .metric = config_.checkpoint.metric,
-                       .larger_is_better = metrics::larger_is_better(config_.checkpoint.metric)};
+                       .metric = best_metric(config_),
+                       .larger_is_better = metrics::larger_is_better(best_metric(config_))};
     if (options_.poll) fit.poll = [this, &trainer] { return options_.poll(trainer); };
     return recording_.fit_options(std::move(fit), trainer, [this, &lock] { before_save(lock); });
   }

@@ -131,12 +131,63 @@ TEST_F(CheckpointChoice, without_restored_weights_is_the_last_one_and_the_best_e
             learns.at("evaluation").at("loss"));
 }
 
+// What the run has called its best at the end is kept, and is what --checkpoint best loads.
+TEST_F(CheckpointChoice, best_is_the_checkpoint_that_the_end_of_the_run_names) {
+  const auto expect_promise_kept = [&](const std::string& run) {
+    const json result = json::parse(bytes(run + "/result.json"));
+    EXPECT_EQ(result.at("weights"), "last");
+    const json best = json::parse(output({"eval", file(run), "--json", "--checkpoint", "best"}));
+    EXPECT_EQ(best.at("checkpoint"), result.at("best_checkpoint"));
+    EXPECT_EQ(best.at(result.at("best_metric").get<std::string>()), result.at("best_value"));
+    EXPECT_FALSE(best.contains("best_epoch"));
+    return result;
+  };
+  // The accuracy of few items is the best early; the loss falls to the end.
+  std::vector<std::string> words =
+      train("two", {"--set", "early_stopping.patience=100", "--set",
+                    "early_stopping.metric=accuracy", "--set", "early_stopping.restore_best=false",
+                    "--set", "checkpoint.metric=loss", "--set", "checkpoint.keep=1"});
+  *std::find(words.begin(), words.end(), "4") = "12";
+  output(words);
+  const json two = expect_promise_kept("two");
+  EXPECT_EQ(two.at("best_metric"), "accuracy");
+  EXPECT_LT(two.at("best_epoch"), 12);
+
+  // Within the first epoch, and within the second one, which is better than the first.
+  output(train("first", {"--max-steps", "5"}));
+  EXPECT_EQ(expect_promise_kept("first").at("best_checkpoint"), "step-000000005");
+  output(train("second", {"--max-steps", "14"}));
+  EXPECT_EQ(expect_promise_kept("second").at("best_checkpoint"), "step-000000014");
+  output(train("stopping", {"--max-steps", "14", "--set", "early_stopping.patience=3"}));
+  EXPECT_EQ(expect_promise_kept("stopping").at("best_checkpoint"), "step-000000014");
+
+  // Once the run has gone on, the place within an epoch is none of its best ones.
+  output(train("first", {"--set", "checkpoint.keep=100"}));
+  expect_promise_kept("first");
+}
+
 // A result is of the run that has ended: one that goes on has none.
 TEST_F(CheckpointChoice, of_a_run_that_goes_on_is_the_newest_one) {
   output(train("run", {"--max-steps", "5"}));
   const json early = json::parse(output({"eval", file("run"), "--json"}));
   EXPECT_EQ(early.at("checkpoint"), "step-000000005");
   EXPECT_EQ(early.at("loss"), json::parse(bytes("run/result.json")).at("evaluation").at("loss"));
+}
+
+// As a kill leaves it between the two renames of a checkpoint that replaces one of the same step.
+TEST_F(CheckpointChoice, a_checkpoint_that_was_being_replaced_has_its_name_still) {
+  output(train("run"));
+  for (const char* name : {"step-000000018", "step-000000036"})
+    std::filesystem::rename(file(std::string("run/checkpoints/") + name),
+                            file(std::string("run/checkpoints/.old-") + name));
+  const auto checkpoint = [&](const std::string& name) {
+    return json::parse(output({"eval", file("run"), "--json", "--checkpoint", name}))
+        .at("checkpoint");
+  };
+  EXPECT_EQ(checkpoint("step-000000018"), "step-000000018");
+  EXPECT_EQ(checkpoint("last"), "step-000000036");
+  EXPECT_THAT(run_pantala({"eval", file("run"), "--checkpoint", "none"}).err,
+              HasSubstr("there are last, best, step-000000018, step-000000027, step-000000036, "));
 }
 
 }  // namespace

@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <set>
 
@@ -343,6 +346,32 @@ TEST(PlanCache, plans_of_many_graphs_share_a_folder_by_their_keys) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.file("{key}")),
                           std::filesystem::directory_iterator()),
             2);
+}
+
+// A process that was killed while it wrote a plan leaves a temporary file; the number of a process
+// that is gone is one that has just ended here.
+TEST(PlanCache, removes_what_processes_that_are_gone_have_left_of_plans) {
+  const pid_t gone = ::fork();
+  if (gone == 0) ::_exit(0);
+  ::waitpid(gone, nullptr, 0);
+  const tests::TemporaryFolder folder;
+  const auto put = [&](const std::string& name, pid_t process) {
+    const std::string file = folder.file(fmt::format(".{}.{}-3.tmp", name, process));
+    io::write_file(file, "half a plan");
+    return file;
+  };
+  const std::string key = "0123456789abcdef", plan = "eval-7-" + key + ".plan";
+  const std::string stale = put(plan, gone), living = put(plan, ::getppid()),
+                    old = put("step-64-" + key + ".plan", ::getppid());
+  std::filesystem::last_write_time(
+      old, std::filesystem::file_time_type::clock::now() - std::chrono::hours(25));
+  const std::vector<std::string> others = {put("notes.plan", gone), put(key + ".txt", gone)};
+  const Small model;
+  load_or_compile_training(folder.file("step-{key}.plan"), model.graph, model.loss, quick());
+  EXPECT_FALSE(std::filesystem::exists(stale));
+  EXPECT_FALSE(std::filesystem::exists(old));
+  EXPECT_TRUE(std::filesystem::exists(living));
+  for (const std::string& other : others) EXPECT_TRUE(std::filesystem::exists(other)) << other;
 }
 
 TEST(PlanCache, errors_of_the_user_stay_errors) {
