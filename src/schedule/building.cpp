@@ -125,6 +125,7 @@ Program Building::run() {
   program.buffers = std::move(decisions.buffers);
   program.messages = std::move(decisions.messages);
   program.emitted = decisions.emitted;
+  program.searched = decisions.searched;
   program.uniforms = std::move(uniforms_);
   return program;
 }
