@@ -37,7 +37,10 @@ class Fusion {
 
   Fused run() {
     if (context_.options.fuse)
-      for (const PieceId id : pieces_.list.ids()) join(id);
+      for (const PieceId id : pieces_.list.ids()) {
+        context_.check();
+        join(id);
+      }
     Fused fused;
     for (std::vector<PieceId>& list : members_)
       if (!list.empty()) fused.groups.push_back(std::move(list));
