@@ -75,8 +75,10 @@ Program schedule_step(const Graph& graph, const Options& options, Report& report
   const Graph lowered = schedule::lower(graph, machine.archetypes);
   report.nodes_after = static_cast<std::int64_t>(lowered.size());
   report.kernels_before = count_ops(lowered);
-  Program program =
-      schedule::schedule(lowered, machine, {.fuse = options.fuse, .workers = options.threads});
+  Program program = schedule::schedule(
+      lowered, machine, {.fuse = options.fuse, .workers = options.threads, .check = [&options] {
+                           check_not_cancelled(options.cancelled);
+                         }});
   name_kernels(program);
   return program;
 }

@@ -109,6 +109,7 @@ Program Building::run() {
   Program program;
   Kernels kernels(program);
   for (const Group& group : context_.decisions().groups) {
+    context_.check();
     LaunchedGroup launched{work_of(context_, group), contents_of(context_, group)};
     const MakingScope making(context_, group.is_copy ? std::vector<GroupOutput>{} : group.outputs);
     std::vector<KernelDraft> drafts = group.archetype->build(*this, group);
@@ -125,6 +126,7 @@ Program Building::run() {
   program.buffers = std::move(decisions.buffers);
   program.messages = std::move(decisions.messages);
   program.emitted = decisions.emitted;
+  program.searched = decisions.searched;
   program.uniforms = std::move(uniforms_);
   return program;
 }

@@ -44,6 +44,11 @@ class Context {
   std::uint32_t add_temporary(ValueId id, std::vector<int> order = {});
   std::uint32_t add_buffer(ProgramBuffer buffer);
 
+  // Between two parts of the work, each of which takes a moment: throws if it was called off.
+  void check() const {
+    if (options.check) options.check();
+  }
+
   // While groups are made: values that will be stored.
   void plan_to_store(const std::set<ValueId>* values) { planned_ = values; }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "schedule/company.h"
 
@@ -12,6 +13,10 @@ namespace {
 // Groups while pieces join them; a group is named by the piece that it began with.
 struct GroupTag;
 using GroupId = Id<GroupTag>;
+
+// Of the groups that read what a piece reads, so many are asked: else the work would grow with the
+// square of their number. The newest are the ones with room left.
+constexpr std::size_t kMostKin = 8;
 
 class Fusion {
  public:
@@ -30,13 +35,17 @@ class Fusion {
       }
   }
 
-  Members run() {
+  Fused run() {
     if (context_.options.fuse)
-      for (const PieceId id : pieces_.list.ids()) join(id);
-    Members groups;
+      for (const PieceId id : pieces_.list.ids()) {
+        context_.check();
+        join(id);
+      }
+    Fused fused;
     for (std::vector<PieceId>& list : members_)
-      if (!list.empty()) groups.push_back(std::move(list));
-    return groups;
+      if (!list.empty()) fused.groups.push_back(std::move(list));
+    fused.searched = searched_;
+    return fused;
   }
 
  private:
@@ -59,19 +68,23 @@ class Fusion {
     for (const GroupId candidate : candidates) {
       const GroupId mine = group_of_[id];
       if (candidate == mine || members_[candidate].empty()) continue;
+      ++searched_;
       if (can_share_kernel(candidate, mine) && !makes_cycle(candidate, mine, id))
         merge(candidate, mine);
     }
   }
 
-  // Groups of earlier anchors of the same archetype that read something that this one reads.
+  // The newest groups of earlier anchors of the same archetype that read something that this one
+  // reads.
   void add_kin(PieceId id, std::vector<GroupId>& candidates) const {
-    for (const Access& read : pieces_[id].reads)
-      for (const PieceId other : kin_.at(read.value)) {
-        if (other == id) break;
-        if (pieces_[other].archetype == pieces_[id].archetype)
-          candidates.push_back(group_of_[other]);
-      }
+    for (const Access& read : pieces_[id].reads) {
+      const std::vector<PieceId>& kin = kin_.at(read.value);
+      std::set<GroupId> groups;
+      for (auto at = std::lower_bound(kin.begin(), kin.end(), id);
+           at != kin.begin() && groups.size() < kMostKin;)
+        if (pieces_[*--at].archetype == pieces_[id].archetype) groups.insert(group_of_[*at]);
+      candidates.insert(candidates.end(), groups.begin(), groups.end());
+    }
   }
 
   void merge(GroupId into, GroupId from) {
@@ -95,6 +108,7 @@ class Fusion {
       for (const PieceId member : members_[group])
         for (const PieceId id : readers_[member]) {
           if (id > last) break;
+          ++searched_;
           const GroupId reader = group_of_[id];
           if (seen_[reader] == searches_ || reader == group) continue;
           if (first && reader == to) continue;
@@ -129,11 +143,11 @@ class Fusion {
   IdVector<PieceId, std::vector<PieceId>> readers_;  // one entry a read, ascending
   std::map<ValueId, std::vector<PieceId>> kin_;      // anchors that might share a kernel, by a read
   IdVector<GroupId, std::uint64_t> seen_;            // by which search, the last time
-  std::uint64_t searches_ = 0;
+  std::uint64_t searches_ = 0, searched_ = 0;
 };
 
 }  // namespace
 
-Members fuse(const Context& context, const Pieces& pieces) { return Fusion(context, pieces).run(); }
+Fused fuse(const Context& context, const Pieces& pieces) { return Fusion(context, pieces).run(); }
 
 }  // namespace pantala::schedule

@@ -11,6 +11,10 @@ namespace pantala::schedule {
 // The pieces of each group, in the order of the graph.
 using Members = std::vector<std::vector<PieceId>>;
 
-Members fuse(const Context& context, const Pieces& pieces);
+struct Fused {
+  Members groups;
+  std::uint64_t searched = 0;  // groups that were looked at: how much work it was
+};
+Fused fuse(const Context& context, const Pieces& pieces);
 
 }  // namespace pantala::schedule

@@ -1,6 +1,8 @@
 // What a schedule is made for: a device as the scheduler sees it, and the caller's wishes.
 #pragma once
 
+#include <functional>
+
 #include "schedule/target.h"
 
 namespace pantala::schedule {
@@ -15,6 +17,7 @@ struct Machine {
 struct ScheduleOptions {
   bool fuse = true;  // false: a kernel per op, the same bits
   int workers = 1;   // that will share the launches; changes the split of work, never a result
+  std::function<void()> check = {};  // called between parts of the work, which ends if it throws
 };
 
 }  // namespace pantala::schedule

@@ -41,8 +41,10 @@ class Finder {
     for (std::uint32_t id = 0; id < graph_.nodes().size(); ++id) decide(id);
     // Operands are stored before the pieces read them, so that one look decides.
     for (std::uint32_t id = 0; id < graph_.nodes().size(); ++id) lay_out_operands(id);
-    for (std::uint32_t id = 0; id < graph_.nodes().size(); ++id)
+    for (std::uint32_t id = 0; id < graph_.nodes().size(); ++id) {
+      c_.check();
       if (stored_[id]) add(id);
+    }
     return std::move(pieces_);
   }
 

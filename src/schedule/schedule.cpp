@@ -10,11 +10,12 @@ Decisions decide(const Graph& lowered, const Machine& machine, const ScheduleOpt
   Context context(lowered, machine, options);
   const Pieces pieces = find_pieces(context);
   context.plan_to_store(&pieces.stored);
-  const Members members = fuse(context, pieces);
+  const Fused fused = fuse(context, pieces);
   context.plan_to_store(nullptr);
-  std::vector<Group> groups = assign_storage(context, pieces, members);
+  std::vector<Group> groups = assign_storage(context, pieces, fused.groups);
   Decisions decisions = context.take_decisions();
   decisions.groups = std::move(groups);
+  decisions.searched = fused.searched;
   return decisions;
 }
 

@@ -148,6 +148,7 @@ class Assignment {
 
   void add_updates() {
     for (const auto& [leaf_node, value] : c_.graph().updates()) {
+      c_.check();
       const ValueId leaf{leaf_node, 0};
       if (c_.is_host(leaf)) continue;
       const std::uint32_t buffer = c_.buffer_of(leaf);

@@ -150,14 +150,14 @@ std::size_t instructions(const kir::Block& block) {
 }
 
 struct Work {
-  double nodes = 0, text = 0, emitted = 0, code = 0;
+  double nodes = 0, text = 0, emitted = 0, searched = 0, code = 0;
 };
 Work work_of(const Graph& graph) {
   const schedule::Machine machine{schedule::cpu::archetypes(), {.vector_bytes = 32}};
   const Graph lowered = schedule::lower(graph, machine.archetypes);
   const schedule::Program program = schedule::schedule(lowered, machine, {});
   Work work{static_cast<double>(lowered.size()), static_cast<double>(to_text(graph).size()),
-            static_cast<double>(program.emitted)};
+            static_cast<double>(program.emitted), static_cast<double>(program.searched)};
   for (const schedule::ProgramLaunch& launch : program.launches)
     work.code += static_cast<double>(instructions(program.kernels[launch.kernel].body));
   return work;
@@ -170,6 +170,7 @@ void expect_about_linear(const std::function<Graph(int depth)>& graph) {
   EXPECT_LT(whole.nodes, kGrowth * half.nodes);
   EXPECT_LT(whole.text, kGrowth * half.text);
   EXPECT_LT(whole.emitted, kGrowth * half.emitted + 2000);
+  EXPECT_LT(whole.searched, kGrowth * half.searched + 2000);
   EXPECT_LT(whole.code, kGrowth * half.code + 2000);
   EXPECT_LT(whole.emitted, 600 * whole.nodes);
   EXPECT_LT(whole.code, 600 * whole.nodes);
@@ -220,6 +221,20 @@ TEST(DeepGraph, of_thousands_of_ops_is_cut_into_kernels) {
   const Work work = work_of(g);
   EXPECT_LT(work.emitted, 20 * work.nodes);
   EXPECT_LT(work.code, 20 * work.nodes);
+}
+
+// Any two of them might share a kernel.
+TEST(DeepGraph, of_thousands_of_reductions_of_one_value_asks_few_of_them) {
+  const auto graph = [](int reductions) {
+    Graph g;
+    const Tensor x = g.input("x", {kRows, kColumns}, f64);
+    for (int k = 0; k < reductions; ++k) g.output(fmt::format("y{}", k), sum(x * (1.0 + k), {1}));
+    return g;
+  };
+  const Work half = work_of(graph(1000)), whole = work_of(graph(2000));
+  EXPECT_LT(whole.searched, 2.2 * half.searched);
+  EXPECT_LT(whole.emitted, 2.2 * half.emitted);
+  EXPECT_LT(whole.searched, 20 * whole.nodes);
 }
 
 // Every element of a concat stands under as many conditions as it has parts.

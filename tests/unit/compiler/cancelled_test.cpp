@@ -33,6 +33,20 @@ TEST(CancelledCompilation, is_asked_before_every_stage_and_kernel_and_ends_where
   }
 }
 
+// A model of many layers has few kernels, and takes long to schedule.
+TEST(CancelledCompilation, is_asked_for_every_group_while_it_schedules) {
+  const auto asked_for = [](int layers) {
+    Graph g;
+    Tensor x = g.input("x", {6, 6});
+    for (int k = 0; k < layers; ++k) x = matmul(x, x);
+    g.output("y", x);
+    int asked = 0;
+    compile(g, {.device = "kir", .cancelled = [&] { return ++asked, false; }});
+    return asked;
+  };
+  EXPECT_GE(asked_for(40) - asked_for(20), 3 * 20);  // pieces are found, join, and are built
+}
+
 // The process shares code: another compilation of the same kernels is not the one called off.
 TEST(CancelledCompilation, leaves_nothing_that_is_in_the_way_of_the_next_one) {
   const Graph graph = chain(71);

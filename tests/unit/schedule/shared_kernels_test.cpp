@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 
+#include "pantala/autodiff.h"
 #include "pantala/nn.h"
 #include "pantala/ops.h"
 #include "schedule/cpu/archetypes.h"
@@ -26,9 +28,25 @@ Graph stack_of(const Layer& layer, int layers) {
   return g;
 }
 
-std::size_t kernels_of(const Graph& graph) {
+// With the gradients of all parameters.
+Graph training_stack_of(const Layer& layer, int layers) {
+  Graph g = stack_of(layer, layers);
+  const Tensor loss = mean(square(g.output("y")));
+  std::vector<Tensor> parameters;
+  for (const Leaf& leaf : g.leaves(LeafKind::parameter)) parameters.push_back(leaf.value);
+  Gradients d = differentiate(g, loss, parameters);
+  for (std::size_t k = 0; k < parameters.size(); ++k)
+    d.graph.output(fmt::format("d{}", k), d.gradients[k]);
+  return std::move(d.graph);
+}
+
+// Of an archetype, or all of them.
+std::size_t kernels_of(const Graph& graph, const std::string& archetype = "") {
   const Machine machine{cpu::archetypes(), {.vector_bytes = 32}};
-  return schedule(lower(graph, machine.archetypes), machine, {}).kernels.size();
+  const Program program = schedule(lower(graph, machine.archetypes), machine, {});
+  return static_cast<std::size_t>(std::ranges::count_if(
+      program.kernels,
+      [&](const kir::Kernel& kernel) { return kernel.name.starts_with(archetype); }));
 }
 
 void expect_no_more_kernels_for_more_layers(const Layer& layer) {
@@ -56,6 +74,18 @@ Tensor exported_attention(Graph& g, const Tensor& x, const std::string& name) {
 
 TEST(SharedKernels, exported_attention_has_as_many_for_any_number_of_layers) {
   expect_no_more_kernels_for_more_layers(exported_attention);
+}
+
+TEST(SharedKernels, exported_attention_with_gradients_has_as_many_for_any_number_of_layers) {
+  EXPECT_EQ(kernels_of(training_stack_of(exported_attention, 6)),
+            kernels_of(training_stack_of(exported_attention, 3)));
+}
+
+// Queries, keys, values and what the heads give are brought into order. The index of a part of the
+// product is not affine here, so that the place where the part begins is a number in the code and
+// keys and values are no unit together.
+TEST(SharedKernels, exported_attention_has_few_maps) {
+  EXPECT_EQ(kernels_of(stack_of(exported_attention, 3), "map"), 4U);
 }
 
 TEST(SharedKernels, exported_attention_computes_what_the_interpreter_does) {
