@@ -501,6 +501,15 @@ TEST_F(Train, tables_as_people_have_them) {
   ASSERT_EQ(predicted.exit_code, 0) << predicted.err;
   EXPECT_THAT(predicted.out, HasSubstr("\n0,1,yes,"));
   EXPECT_THAT(predicted.out, HasSubstr("\n1,0,no,"));
+  // Who has the exported file alone can make the same items.
+  const Outcome exported = run_pantala({"export", file("people"), "--out", file("people.onnx")});
+  ASSERT_EQ(exported.exit_code, 0) << exported.err;
+  const nlohmann::json metadata =
+      nlohmann::json::parse(run_pantala({"inspect", file("people.onnx"), "--json"}).out)
+          .at("metadata");
+  for (const char* key : {"columns", "fill"})
+    EXPECT_EQ(nlohmann::json::parse(metadata.at(key).get<std::string>()), facts.at(key)) << key;
+  EXPECT_TRUE(facts.at("columns").at(0).at("one_hot").get<bool>());
 }
 
 TEST_F(Train, labels_of_a_file_without_columns_are_refused) {
