@@ -47,7 +47,7 @@ void add_window(const Shape& item, const Sides& sides, const RunConfig& config, 
 
 // What moves the positions of an item would have to move their labels too.
 void check_labels_stay(const RunConfig& config, const DataFacts& facts, const std::string& name) {
-  if (facts.positions == 0) return;
+  if (facts.positions.rank() == 0) return;
   const auto& data = config.data;
   const bool flips = facts.item.rank() > 2 && (data.crop_pad > 0 || data.flip);
   if (flips || data.resize > 0 || data.crop > 0 || data.random_area > 0)
@@ -68,7 +68,7 @@ void add_pixel_changes(const data::Dataset& dataset, const RunConfig& config,
                        const DataFacts& facts, std::vector<data::Transform>& steps) {
   const auto& data = config.data;
   if (!has_jitter(config) && data.rotate == 0) return;
-  if (facts.item.rank() < 2 || facts.positions > 0)
+  if (facts.item.rank() < 2 || facts.positions.rank() > 0)
     throw TypeError(
         fmt::format("data.rotate and data.jitter_* are for images; the items of {} are "
                     "{}",
@@ -91,7 +91,7 @@ std::vector<data::Transform> transforms(const data::Dataset& dataset, const RunC
     steps.emplace_back(data::Scale{facts.factor});
   if (use == Use::training && (config.data.crop_pad > 0 || config.data.flip)) {
     const int rank = facts.item.rank();
-    if (rank < 2 || facts.positions > 0)
+    if (rank < 2 || facts.positions.rank() > 0)
       throw TypeError(
           fmt::format("data.flip and data.crop_pad are for images; the items of {} are {}",
                       dataset.name, facts.item.str()));
@@ -110,7 +110,7 @@ std::vector<data::Transform> transforms(const data::Dataset& dataset, const RunC
 // A size that leaves no short last batch, if there is one that is not small.
 std::int64_t evaluation_batch(std::int64_t items, const RunConfig& config, const DataFacts& facts) {
   // There are outputs for every position: a language model has as many as there are words.
-  if (facts.positions > 0) return std::min(config.batch_size, items);
+  if (facts.positions.rank() > 0) return std::min(config.batch_size, items);
   const std::int64_t most =
       std::min(kEvaluationBatch,
                std::max(config.batch_size,

@@ -179,6 +179,34 @@ TEST_F(TrainFromOnnx, pixels_have_classes) {
   EXPECT_THAT(outcome.err, HasSubstr("every position of an item has a label"));
 }
 
+// Logits [batch, height, width, classes] of as many classes as rows: the labels tell which is
+// which.
+TEST_F(TrainFromOnnx, pixels_have_classes_in_the_last_axis_too) {
+  constexpr std::int64_t kRows = 3, kColumns = 5;
+  std::vector<float> images;
+  std::vector<std::int64_t> classes;
+  for (const std::int64_t klass : counted(kItems * kRows * kColumns, kRows)) {
+    for (std::int64_t k = 0; k < kRows; ++k) images.push_back(k == klass ? 1.0F : 0.0F);
+    classes.push_back(klass);
+  }
+  const std::string model = exported("last.onnx", [](std::int64_t batch) {
+    Graph g;
+    const Tensor x = g.input("image", {batch, kRows, kColumns, kRows});
+    g.output("logits", matmul(x, g.parameter("weight", {kRows, kRows}, init::normal())));
+    return g;
+  });
+  const data::Array x{.shape = {kItems, kRows, kColumns, kRows}, .values = images};
+  const Outcome outcome =
+      train_from(model, npz(x, {.shape = {kItems, kRows, kColumns}, .values = classes}),
+                 {"--set", "optimizer.name=adam", "--set", "data.normalize=none"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(evaluation().at("accuracy"), 1.0);
+  EXPECT_EQ(json::parse(bytes("run/data.json")).at("positions"), (std::vector{kRows, kColumns}));
+  const Outcome again = run_pantala({"eval", file("run"), "--json"});
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_EQ(json::parse(again.out).at("accuracy"), 1.0);
+}
+
 TEST_F(TrainFromOnnx, what_is_not_trained_as_in_pytorch_is_said_before_the_first_step) {
   const std::string model = exported("scaled.onnx", [](std::int64_t batch) {
     Graph g;
