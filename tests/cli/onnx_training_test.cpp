@@ -155,6 +155,7 @@ TEST_F(TrainFromOnnx, pixels_have_classes) {
   Outcome outcome = train_from(model, npz(x, {.shape = {kItems, kSide, kSide}, .values = classes}));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_GT(evaluation().at("accuracy").get<double>(), 0.95);
+  EXPECT_FALSE(evaluation().contains("perplexity"));  // that is of language models
   const Outcome asked = run_pantala(
       {"predict", file("run"), "--data", "npz:" + file("data.npz"), "--csv", "--limit", "1"});
   ASSERT_EQ(asked.exit_code, 0) << asked.err;
