@@ -140,7 +140,7 @@ TEST_F(TrainFromOnnx, pixels_have_classes) {
   std::vector<float> images;
   std::vector<std::int64_t> classes;
   for (const std::int64_t bright : counted(kItems * kSide * kSide, 2)) {
-    images.push_back(bright != 0 ? 200.0F : 10.0F);
+    images.push_back(bright != 0 ? 0.8F : 0.05F);
     classes.push_back(bright);
   }
   classes[5] = -100;  // nothing is learnt there
@@ -174,10 +174,16 @@ TEST_F(TrainFromOnnx, pixels_have_classes) {
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_THAT(outcome.err, HasSubstr("this model learns a class for each of the 16 positions of an "
                                      "item: whole numbers [items, 4, 4]"));
-  outcome = train_from(model, npz(x, {.shape = {kItems, kSide, kSide}, .values = classes}),
-                       {"--restart", "--set", "data.flip=true"});
-  EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_THAT(outcome.err, HasSubstr("every position of an item has a label"));
+  const data::Array y{.shape = {kItems, kSide, kSide}, .values = classes};
+  for (const char* moved : {"data.flip=true", "data.rotate=10"}) {
+    outcome = train_from(model, npz(x, y), {"--restart", "--set", moved});
+    EXPECT_EQ(outcome.exit_code, 2);
+    EXPECT_THAT(outcome.err, HasSubstr("every position of an item has a label"));
+    EXPECT_THAT(outcome.err, HasSubstr("data.rotate, data.crop_pad and data.flip would move"));
+  }
+  // Colours stay where they are.
+  outcome = train_from(model, npz(x, y), {"--restart", "--set", "data.jitter_brightness=0.1"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
 }
 
 // Logits [batch, height, width, classes] of as many classes as rows: the labels tell which is
