@@ -11,6 +11,9 @@
 #include "pantala/interpreter.h"
 #include "pantala/nn.h"
 #include "pantala/onnx.h"
+#include "pantala/ops.h"
+#include "pantala/optim.h"
+#include "pantala/session.h"
 #include "support/errors.h"
 #include "support/fill.h"
 #include "support/numbers.h"
@@ -20,6 +23,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
 using Kind = ::onnx::TensorProto;
 
 onnx::Model import(const ::onnx::ModelProto& model, const onnx::ImportOptions& options = {}) {
@@ -102,6 +106,38 @@ TEST(OnnxRecurrent, both_forms_of_a_gru_agree_where_the_reset_gate_is_open) {
     results.push_back(value_of(model.graph, model.graph.output("y"), values));
   }
   expect_close(results[0], results[1], 1e-9);
+}
+
+// --- states at the beginning
+
+// Zeros that PyTorch writes for a layer without a state of its own; `zeros` is used twice.
+onnx::Model model_with_states() {
+  ModelMaker maker("states", 17);
+  maker.input("x", {3, 2, 4}).weight("w", {1, 20, 4}).weight("r", {1, 20, 5});
+  maker.weight("zeros", {1, 2, 5}, std::vector<float>(10)).weight("h0", {1, 2, 5});
+  maker.weight("gru.w", {1, 15, 5}).weight("gru.r", {1, 15, 5});
+  maker.node("LSTM", {"x", "w", "r", "", "", "zeros", "zeros"}, {"all"})
+      .with("hidden_size", std::int64_t{5});
+  maker.integers("axis", {1}).node("Squeeze", {"all", "axis"}, {"seen"});
+  maker.node("GRU", {"seen", "gru.w", "gru.r", "", "", "h0"}, {"", "h"})
+      .with("hidden_size", std::int64_t{5});
+  maker.node("Add", {"h", "zeros"}, {"y"});  // here it is a weight
+  return import(maker.made({"y"}), {.training = true});
+}
+
+TEST(OnnxRecurrent, initial_states_are_not_trained) {
+  onnx::Model model = model_with_states();
+  const Tensor loss = sum(model.graph.output("y"));
+  Session session = build_session(model.graph, loss, {.threads = 1, .optimizer = optim::sgd(0.5)});
+  session.load_weights(model.weights);
+  session.set_input("x", fill("x", {3, 2, 4}));
+  session.step();
+  std::vector<std::string> names;
+  for (const Leaf& leaf : model.graph.leaves(LeafKind::parameter)) names.push_back(leaf.name);
+  EXPECT_THAT(names, UnorderedElementsAre("w", "r", "gru.w", "gru.r", "zeros"));
+  for (const std::string& name : names)
+    EXPECT_NE(session.parameter(name).to_doubles(), model.weights.read(name).to_doubles()) << name;
+  EXPECT_EQ(session.state("h0").to_doubles(), model.weights.read("h0").to_doubles());
 }
 
 TEST(OnnxSampling, random_numbers_come_from_the_counters_of_the_graph) {
