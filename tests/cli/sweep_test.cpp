@@ -89,6 +89,28 @@ TEST_F(Sweep, a_signal_saves_the_run_at_hand) {
   EXPECT_FALSE(exists("all/lr=0.01"));
 }
 
+// More items than there are is an error that only the data can tell.
+TEST_F(Sweep, goes_on_after_a_run_that_failed_and_ends_with_its_code) {
+  const auto words = [&](const std::string& values) {
+    return train("all", {"--progress", "none", "--json", "--sweep", "data.subset=" + values});
+  };
+  const Outcome outcome = run_pantala(words("1000000,100"));
+  EXPECT_EQ(outcome.exit_code, 2);
+  const std::string complaint = "data.subset is 1000000, but points.csv has 150 items only";
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr(file("all/subset=1000000") + ": " + complaint + "\n"),
+                                 testing::EndsWith("pantala: " + complaint + "\n")));
+  const json told = json::parse(outcome.out);
+  EXPECT_EQ(told.at("runs")[0].at("state"), "failed");
+  EXPECT_EQ(told.at("runs")[0].at("config").at("data.subset"), 1000000);
+  EXPECT_EQ(told.at("runs")[1].at("state"), "finished");
+  EXPECT_EQ(told.at("best"), file("all/subset=100"));
+  // It is tried again, the other is not.
+  const auto written = std::filesystem::last_write_time(file("all/subset=100/model.safetensors"));
+  EXPECT_EQ(run_pantala(words("1000000,100")).exit_code, 2);
+  EXPECT_EQ(std::filesystem::last_write_time(file("all/subset=100/model.safetensors")), written);
+  EXPECT_EQ(run_pantala(words("100,120")).exit_code, 0);
+}
+
 TEST_F(Sweep, goes_on_after_a_run_that_diverged) {
   const auto words = [&](const std::string& out, std::vector<std::string> more) {
     more.insert(more.begin(), {"--progress", "none", "--optimizer", "sgd", "--json"});
