@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "onnx/model_maker.h"
@@ -106,6 +107,153 @@ TEST(OnnxRecurrent, both_forms_of_a_gru_agree_where_the_reset_gate_is_open) {
     results.push_back(value_of(model.graph, model.graph.output("y"), values));
   }
   expect_close(results[0], results[1], 1e-9);
+}
+
+// --- against the formulas
+
+struct Layer {
+  std::string op, direction;
+  std::int64_t gates, before_reset = 0;
+
+  std::int64_t directions() const { return direction == "bidirectional" ? 2 : 1; }
+  bool is_lstm() const { return op == "LSTM"; }
+};
+constexpr std::int64_t kSteps = 3, kBatch = 2, kInputs = 4, kHidden = 5;
+
+ModelMaker layer_model(const Layer& layer) {
+  const std::int64_t d = layer.directions(), rows = layer.gates * kHidden;
+  ModelMaker maker("layer", 17);
+  maker.input("x", {kSteps, kBatch, kInputs})
+      .input("w", {d, rows, kInputs})
+      .input("r", {d, rows, kHidden})
+      .input("b", {d, 2 * rows})
+      .input("h0", {d, kBatch, kHidden});
+  if (layer.is_lstm()) maker.input("c0", {d, kBatch, kHidden});
+  maker.node(layer.op,
+             layer.is_lstm() ? Names{"x", "w", "r", "b", "", "h0", "c0"}
+                             : Names{"x", "w", "r", "b", "", "h0"},
+             layer.is_lstm() ? Names{"y", "h", "c"} : Names{"y", "h"});
+  maker.with("hidden_size", kHidden).with("direction", layer.direction);
+  if (layer.op == "GRU") maker.with("linear_before_reset", layer.before_reset);
+  return maker;
+}
+
+ref::Bindings layer_values(const Layer& layer) {
+  const std::int64_t d = layer.directions(), rows = layer.gates * kHidden;
+  ref::Bindings values{{"x", fill("x", {kSteps, kBatch, kInputs})},
+                       {"w", fill("w", {d, rows, kInputs})},
+                       {"r", fill("r", {d, rows, kHidden})},
+                       {"b", fill("b", {d, 2 * rows})},
+                       {"h0", fill("h0", {d, kBatch, kHidden})}};
+  if (layer.is_lstm()) values.emplace("c0", fill("c0", {d, kBatch, kHidden}));
+  return values;
+}
+
+// A layer in a plain loop, as ONNX's specification writes it, with its order of gates.
+class PlainLayer {
+ public:
+  PlainLayer(Layer layer, const ref::Bindings& values) : layer_(std::move(layer)), values_(values) {
+    const auto size = static_cast<std::size_t>(layer_.directions() * kBatch * kHidden);
+    y.resize(kSteps * size), h.resize(size), c.resize(size);
+    for (std::int64_t d = 0; d < layer_.directions(); ++d)
+      for (std::int64_t n = 0; n < kBatch; ++n) walk(d, n);
+  }
+
+  std::vector<double> y, h, c;
+
+ private:
+  using Row = std::vector<double>;  // a number for each hidden unit
+
+  double at(const std::string& name, std::int64_t i, std::int64_t j, std::int64_t k = 0) const {
+    const Literal& value = values_.at(name);
+    const std::vector<std::int64_t> sizes = value.shape().vec();
+    return value.at((i * sizes[1] + j) * (sizes.size() > 2 ? sizes[2] : 1) + k);
+  }
+  double from_input(std::int64_t d, std::int64_t t, std::int64_t n, std::int64_t row) const {
+    double sum = at("b", d, row);
+    for (std::int64_t k = 0; k < kInputs; ++k) sum += at("x", t, n, k) * at("w", d, row, k);
+    return sum;
+  }
+  double recurrent_bias(std::int64_t d, std::int64_t row) const {
+    return at("b", d, layer_.gates * kHidden + row);
+  }
+  double from_state(std::int64_t d, std::int64_t row, const Row& state) const {
+    double sum = 0;
+    for (std::int64_t k = 0; k < kHidden; ++k)
+      sum += at("r", d, row, k) * state[static_cast<std::size_t>(k)];
+    return sum;
+  }
+
+  void walk(std::int64_t d, std::int64_t n) {
+    Row state(kHidden), cell(kHidden);
+    for (std::int64_t j = 0; j < kHidden; ++j) {
+      state[static_cast<std::size_t>(j)] = at("h0", d, n, j);
+      if (layer_.is_lstm()) cell[static_cast<std::size_t>(j)] = at("c0", d, n, j);
+    }
+    const bool reverse = layer_.direction == "reverse" || d == 1;
+    for (std::int64_t k = 0; k < kSteps; ++k) {
+      const std::int64_t t = reverse ? kSteps - 1 - k : k;
+      state = step(d, t, n, state, cell);
+      put(y, t * layer_.directions() + d, n, state);
+    }
+    put(h, d, n, state);
+    put(c, d, n, cell);
+  }
+
+  Row step(std::int64_t d, std::int64_t t, std::int64_t n, const Row& state, Row& cell) const {
+    const auto sum = [&](std::int64_t gate, std::int64_t j) {
+      const std::int64_t row = gate * kHidden + j;
+      return from_input(d, t, n, row) + from_state(d, row, state) + recurrent_bias(d, row);
+    };
+    Row next(kHidden), reset_state(kHidden);
+    for (std::size_t j = 0; layer_.op == "GRU" && j < kHidden; ++j)
+      reset_state[j] = logistic(sum(1, static_cast<std::int64_t>(j))) * state[j];
+    for (std::int64_t j = 0; j < kHidden; ++j) {
+      const auto at = static_cast<std::size_t>(j);
+      if (layer_.is_lstm()) {  // input, output, forget, cell
+        cell[at] = logistic(sum(2, j)) * cell[at] + logistic(sum(0, j)) * std::tanh(sum(3, j));
+        next[at] = logistic(sum(1, j)) * std::tanh(cell[at]);
+      } else if (layer_.op == "GRU") {  // update, reset, hidden
+        const std::int64_t row = 2 * kHidden + j;
+        const double recurrent =
+            layer_.before_reset != 0
+                ? logistic(sum(1, j)) * (from_state(d, row, state) + recurrent_bias(d, row))
+                : from_state(d, row, reset_state) + recurrent_bias(d, row);
+        const double update = logistic(sum(0, j));
+        next[at] =
+            (1 - update) * std::tanh(from_input(d, t, n, row) + recurrent) + update * state[at];
+      } else {
+        next[at] = std::tanh(sum(0, j));
+      }
+    }
+    return next;
+  }
+
+  static double logistic(double x) { return 1 / (1 + std::exp(-x)); }
+  static void put(std::vector<double>& all, std::int64_t first, std::int64_t n, const Row& row) {
+    std::copy(row.begin(), row.end(), all.begin() + (first * kBatch + n) * kHidden);
+  }
+
+  const Layer layer_;
+  const ref::Bindings& values_;
+};
+
+TEST(OnnxRecurrent, layers_compute_the_formulas_of_the_specification) {
+  for (const char* direction : {"forward", "reverse", "bidirectional"})
+    for (const Layer& layer : {Layer{"LSTM", direction, 4}, Layer{"GRU", direction, 3, 0},
+                               Layer{"GRU", direction, 3, 1}, Layer{"RNN", direction, 1}}) {
+      SCOPED_TRACE(layer.op + " " + direction + " " + std::to_string(layer.before_reset));
+      const onnx::Model model =
+          import(layer_model(layer).made(layer.is_lstm() ? Names{"y", "h", "c"} : Names{"y", "h"}));
+      const ref::Bindings values = layer_values(layer);
+      const PlainLayer plain(layer, values);
+      const auto value = [&](const char* name) {
+        return value_of(model.graph, model.graph.output(name), values);
+      };
+      expect_close(value("y"), plain.y, 1e-9);
+      expect_close(value("h"), plain.h, 1e-9);
+      if (layer.is_lstm()) expect_close(value("c"), plain.c, 1e-9);
+    }
 }
 
 // --- states at the beginning
