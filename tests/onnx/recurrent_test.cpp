@@ -310,6 +310,35 @@ TEST(OnnxSampling, random_numbers_come_from_the_counters_of_the_graph) {
   for (const double v : uniform) EXPECT_TRUE(v >= 0 && v < 1) << v;
 }
 
+TEST(OnnxSampling, random_numbers_have_the_mean_and_the_range_that_the_file_says) {
+  ModelMaker maker("random", 17);
+  maker.input("x", {50, 40});
+  maker.node("RandomNormalLike", {"x"}, {"a"}).with_float("mean", 3).with_float("scale", 0.5F);
+  maker.node("RandomUniformLike", {"x"}, {"b"}).with_float("low", -2).with_float("high", 6);
+  maker.node("RandomNormal", {}, {"c"}).with("shape", Sizes{50, 40});
+  maker.with_float("mean", 3).with_float("scale", 0.5F);
+  maker.node("RandomUniform", {}, {"d"}).with("shape", Sizes{50, 40});
+  maker.with_float("low", -2).with_float("high", 6);
+  const onnx::Model model = import(maker.made({"a", "b", "c", "d"}));
+  ref::Session session(model.graph, 1);
+  session.set_input("x", fill("x", {50, 40}));
+  session.step();
+  for (const char* name : {"a", "c"}) {
+    double sum = 0, squares = 0;
+    for (const double v : session.output(name).to_doubles()) sum += v, squares += (v - 3) * (v - 3);
+    EXPECT_NEAR(sum / 2000, 3, 0.05) << name;
+    EXPECT_NEAR(std::sqrt(squares / 2000), 0.5, 0.03) << name;
+  }
+  for (const char* name : {"b", "d"}) {
+    const std::vector<double> drawn = session.output(name).to_doubles();
+    const auto [least, most] = std::minmax_element(drawn.begin(), drawn.end());
+    EXPECT_GE(*least, -2);
+    EXPECT_LT(*least, -1.9);
+    EXPECT_LT(*most, 6);
+    EXPECT_GT(*most, 5.9);
+  }
+}
+
 TEST(OnnxSampling, random_integers_are_refused) {
   ModelMaker maker("random", 17);
   maker.input("x", {4}, Kind::INT64);
