@@ -2,14 +2,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "cli/training.h"
+#include "onnx/model_maker.h"
 #include "pantala/data.h"
 #include "pantala/onnx.h"
 #include "pantala/ops.h"
 #include "pantala/session.h"
+#include "pantala/weights.h"
 #include "support/data_files.h"
+#include "support/fill.h"
 
 namespace pantala::tests {
 namespace {
@@ -38,6 +42,14 @@ class TrainFromOnnx : public TrainingTest {
       return g;
     });
   }
+  std::string written(const std::string& name, const ::onnx::ModelProto& model) const {
+    put_file(file(name), model.SerializeAsString());
+    return file(name);
+  }
+  static ModelMaker& drawn_weight(ModelMaker& maker, const std::string& name, const Sizes& sizes) {
+    const std::vector<double> values = fill(name, Shape(sizes), 0.5).to_doubles();
+    return maker.weight(name, sizes, std::vector<float>(values.begin(), values.end()));
+  }
   std::string npz(data::Array x, data::Array y) const {
     data::write_npy(file("x.npy"), x);
     data::write_npy(file("y.npy"), y);
@@ -51,10 +63,10 @@ class TrainFromOnnx : public TrainingTest {
     return list;
   }
   Outcome train_from(const std::string& model, const std::string& data,
-                     std::vector<std::string> more = {}) const {
+                     std::vector<std::string> more = {}, const std::string& epochs = "8") const {
     std::vector<std::string> words = {"train", "--from",    model,          "--data",    data,
                                       "--out", file("run"), "--batch-size", "8",         "--epochs",
-                                      "8",     "--lr",      "0.05",         "--threads", "1"};
+                                      epochs,  "--lr",      "0.05",         "--threads", "1"};
     words.insert(words.end(), more.begin(), more.end());
     return run_pantala(words);
   }
@@ -212,6 +224,98 @@ TEST_F(TrainFromOnnx, pixels_have_classes_in_the_last_axis_too) {
   const Outcome again = run_pantala({"eval", file("run"), "--json"});
   ASSERT_EQ(again.exit_code, 0) << again.err;
   EXPECT_EQ(json::parse(again.out).at("accuracy"), 1.0);
+}
+
+// As PyTorch writes a layer with batch_first.
+TEST_F(TrainFromOnnx, recurrent_models_learn) {
+  constexpr std::int64_t kHidden = 8, kClasses = 3;
+  ModelMaker maker("lstm", 17);
+  maker.input("x", {0, kLength, kClasses}).symbolic(0, "batch");
+  for (const auto& [name, sizes] :
+       {std::pair<std::string, Sizes>{"lstm.w", {1, 4 * kHidden, kClasses}},
+        {"lstm.r", {1, 4 * kHidden, kHidden}},
+        {"lstm.b", {1, 8 * kHidden}},
+        {"head.weight", {kClasses, kHidden}},
+        {"head.bias", {kClasses}}})
+    drawn_weight(maker, name, sizes);
+  maker.node("Transpose", {"x"}, {"steps"}).with("perm", Sizes{1, 0, 2});
+  maker.node("LSTM", {"steps", "lstm.w", "lstm.r", "lstm.b"}, {"", "h"})
+      .with("hidden_size", kHidden);
+  maker.integers("axis", {0}).node("Squeeze", {"h", "axis"}, {"last"});
+  maker.node("Gemm", {"last", "head.weight", "head.bias"}, {"logits"}).with("transB", 1);
+  const std::string model = written("lstm.onnx", maker.made({"logits"}));
+  // The class is what the first step says; the steps behind it say nothing of it.
+  std::vector<float> x;
+  const std::vector<std::int64_t> classes = counted(kItems, kClasses);
+  for (const std::int64_t klass : classes)
+    for (std::int64_t k = 0; k < kLength * kClasses; ++k)
+      x.push_back(k < kClasses ? (k == klass ? 1.0F : 0.0F) : static_cast<float>(k % 5) / 5);
+  const std::string data = npz({.shape = {kItems, kLength, kClasses}, .values = x},
+                               {.shape = {kItems}, .values = classes});
+  const Outcome outcome = train_from(
+      model, data, {"--set", "optimizer.name=adam", "--set", "data.normalize=none"}, "30");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Outcome tried = run_pantala({"eval", file("run"), "--data", data, "--json"});
+  ASSERT_EQ(tried.exit_code, 0) << tried.err;
+  EXPECT_EQ(json::parse(tried.out).at("accuracy"), 1.0);
+  const Outcome again = run_pantala({"export", file("run"), "--out", file("again.onnx"), "--json"});
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_EQ(json::parse(again.out).at("batch"), "any");
+  // The same numbers leave both forms of the model.
+  const Outcome ran = run_pantala(
+      {"run", file("again.onnx"), "--input", "x=" + file("x.npy"), "--output", file("out")});
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  const data::Array logits = data::read_npy(file("out/logits.npy"));
+  EXPECT_EQ(logits.shape, (Shape{kItems, kClasses}));
+  const auto& values = std::get<std::vector<float>>(logits.values);
+  for (std::size_t k = 0; k < classes.size(); ++k) {
+    const auto row = values.begin() + static_cast<std::ptrdiff_t>(k) * kClasses;
+    EXPECT_EQ(std::max_element(row, row + kClasses) - row, classes[k]) << k;
+  }
+}
+
+// The class is how many pixels are bright: what counts are the largest of them, wherever they are.
+TEST_F(TrainFromOnnx, models_that_choose_sample_and_draw_learn) {
+  constexpr std::int64_t kPixels = kSide * kSide, kKept = 12;
+  ModelMaker maker("sampled", 17);
+  maker.input("image", {0, 1, kSide, kSide}).symbolic(0, "batch");
+  std::vector<float> grid;  // every pixel, a little to the side
+  for (std::int64_t k = 0; k < kPixels; ++k)
+    for (const std::int64_t place : {k % kSide, k / kSide})
+      grid.push_back(static_cast<float>(2 * place + 1) / kSide - 0.95F);
+  maker.weight("grid", {1, kSide, kSide, 2}, grid);
+  drawn_weight(drawn_weight(maker, "head.weight", {3, kKept}), "head.bias", {3});
+  maker.node("ReduceMean", {"image"}, {"mean"}).with("axes", Sizes{1, 2, 3});
+  maker.node("Sub", {"mean", "mean"}, {"nothing"}).node("Add", {"nothing", "grid"}, {"grids"});
+  maker.node("GridSample", {"image", "grids"}, {"sampled"}).with("padding_mode", "border");
+  maker.node("Flatten", {"sampled"}, {"flat"});
+  maker.node("RandomNormalLike", {"flat"}, {"noise"}).with_float("scale", 0.02F);
+  maker.node("Add", {"flat", "noise"}, {"noisy"});
+  maker.integers("kept", {kKept}).node("TopK", {"noisy", "kept"}, {"best", "where"});
+  maker.node("Gemm", {"best", "head.weight", "head.bias"}, {"logits"}).with("transB", 1);
+  const std::string model = written("sampled.onnx", maker.made({"logits"}));
+  std::vector<float> images;
+  const std::vector<std::int64_t> classes = counted(kItems, 3);
+  for (std::int64_t item = 0; item < kItems; ++item)
+    for (std::int64_t k = 0; k < kPixels; ++k) {
+      const bool bright =
+          (5 * k + item) % kPixels < 2 + 4 * classes[static_cast<std::size_t>(item)];
+      images.push_back(bright ? 1.0F : 0.0F);
+    }
+  const std::string data = npz({.shape = {kItems, 1, kSide, kSide}, .values = images},
+                               {.shape = {kItems}, .values = classes});
+  const Outcome outcome = train_from(
+      model, data, {"--set", "optimizer.name=adam", "--set", "data.normalize=none"}, "60");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Outcome tried = run_pantala({"eval", file("run"), "--data", data, "--json"});
+  ASSERT_EQ(tried.exit_code, 0) << tried.err;
+  EXPECT_GT(json::parse(tried.out).at("accuracy").get<double>(), 0.9);
+  // A gradient reached the grid through the choice.
+  const std::vector<double> learnt =
+      Weights::open(file("run/model.safetensors")).read("grid").to_doubles();
+  EXPECT_NE(std::vector<float>(learnt.begin(), learnt.end()), grid);
+  EXPECT_THAT(run_pantala({"export", file("run"), "--out", file("again.onnx")}).err,
+              HasSubstr("RandomNormalLike_noise"));
 }
 
 TEST_F(TrainFromOnnx, what_is_not_trained_as_in_pytorch_is_said_before_the_first_step) {
