@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "cli/training.h"
 #include "onnx/model_maker.h"
@@ -69,6 +70,20 @@ class TrainFromOnnx : public TrainingTest {
                                       epochs,  "--lr",      "0.05",         "--threads", "1"};
     words.insert(words.end(), more.begin(), more.end());
     return run_pantala(words);
+  }
+  // What predict --truth puts beside its classes, one position after the other.
+  void expect_truths(const std::vector<std::int64_t>& labels) const {
+    const Outcome outcome = run_pantala(
+        {"predict", file("run"), "--data", "npz:" + file("data.npz"), "--json", "--truth"});
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    std::istringstream lines(outcome.out);
+    std::size_t k = 0;
+    for (std::string line; std::getline(lines, line); ++k) {
+      ASSERT_LT(k, labels.size());
+      const json expected = labels[k] < 0 ? json() : json(labels[k]);
+      EXPECT_EQ(json::parse(line).at("truth"), expected) << k;
+    }
+    EXPECT_EQ(k, labels.size());
   }
   json evaluation() const { return json::parse(bytes("run/result.json")).at("evaluation"); }
 };
@@ -173,6 +188,7 @@ TEST_F(TrainFromOnnx, pixels_have_classes) {
   ASSERT_EQ(asked.exit_code, 0) << asked.err;
   EXPECT_THAT(asked.out, HasSubstr("item,position,class"));
   EXPECT_EQ(std::count(asked.out.begin(), asked.out.end(), '\n'), 1 + kSide * kSide);
+  expect_truths(classes);
   const Outcome again = run_pantala({"export", file("run"), "--out", file("again.onnx")});
   ASSERT_EQ(again.exit_code, 0) << again.err;
   const onnx::Summary summary = onnx::summarize(file("again.onnx"));
