@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cstdio>
+
 #include "base/text.h"
 #include "io/json.h"
 #include "run/comparison.h"
@@ -38,10 +40,8 @@ int print_grid(const run::Grid& grid, bool json) {
 }
 
 // The table, and the plots over all.
-void print_comparison(const run::Grid& grid, bool json) {
-  std::vector<std::string> folders;
-  for (const run::GridRun& one : grid.runs) folders.push_back(one.config.output.folder);
-  const run::Comparison comparison = run::compare_runs(folders);
+void print_comparison(const run::Grid& grid, const run::GridOutcome& outcome, bool json) {
+  const run::Comparison comparison = run::compare_grid(grid, outcome);
   std::vector<std::string> plots;
   if (grid.runs[0].config.output.plots)
     for (const auto& file : run::draw_grid(grid.folder)) plots.push_back(file.string());
@@ -77,7 +77,11 @@ int train_grid(const run::Grid& grid, const SweepCommand& options) {
                     outcome.number + 1, grid.runs.size(), config.output.folder, options.way_on));
     return kExitInterrupted;
   }
-  print_comparison(grid, options.json);
+  print_comparison(grid, outcome, options.json);
+  if (!outcome.failed.empty()) {
+    std::fflush(stdout);  // the message comes behind the table
+    std::rethrow_exception(outcome.failed[0].error);
+  }
   return outcome.diverged == grid.runs.size() ? kExitDiverged : 0;
 }
 

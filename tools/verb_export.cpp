@@ -59,10 +59,12 @@ std::vector<std::pair<std::string, std::string>> metadata_of(const run::DataFact
     list.emplace_back(
         "normalization",
         Json{{"factor", facts.factor}, {"mean", facts.mean}, {"std", facts.std}}.dump());
+  if (!facts.fill.empty()) list.emplace_back("fill", Json(facts.fill).dump());
   if (facts.columns.empty()) return list;
   Json columns = Json::array();
   for (const data::Column& column : facts.columns)
-    columns.push_back({{"name", column.name}, {"texts", column.texts}});
+    columns.push_back(
+        {{"name", column.name}, {"texts", column.texts}, {"one_hot", column.one_hot}});
   list.emplace_back("columns", columns.dump());
   return list;
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -21,14 +22,20 @@ struct SweepRequest {
   std::vector<std::string> keys;
   RunOptions options = {};  // of every run; `resume` is refused
 };
+struct FailedRun {
+  std::string folder;
+  std::exception_ptr error;
+};
 struct SweepOutcome {
   bool interrupted = false;
   std::size_t diverged = 0;          // runs
+  std::vector<FailedRun> failed;     // those that ended with another error, in their order
   std::vector<std::string> folders;  // of all runs, in their order
   std::string comparison = {};       // as compare() has it; "" if it was interrupted
 };
-// One run after the other, in sub-folders of output.folder; what is finished is not trained again.
-// TypeError for a mistake in any of the configs, before anything is trained.
+// One run after the other, in sub-folders of output.folder; what is finished is not trained again,
+// and a run that fails leaves the others their turn. TypeError for a mistake in any of the configs,
+// before anything is trained.
 SweepOutcome run_sweep(const SweepRequest& request);
 
 // A JSON object with `metric` (what the best run was chosen by), `keys` (that differ), `runs` (with

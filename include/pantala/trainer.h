@@ -56,10 +56,11 @@ struct EpochStats {
 struct Evaluation {
   std::int64_t items = 0;
   double loss = 0;  // as EpochStats::avg_loss; NaN if all labels are ignored
-  // By name: accuracy, top5, precision, recall, f1 (integer labels; negative ones are ignored), and
-  // perplexity if an item has many of them, or mae, rmse, r2 (others); of language models
-  // (TrainConfig::measured) bits_per_byte or bits_per_token, perplexity and accuracy. None if the
-  // graph has no output `prediction_output`.
+  // By name: accuracy, top5, precision, recall, f1 (integer labels; negative ones are ignored), or
+  // mae, rmse, r2 (others); of language models (TrainConfig::measured) bits_per_byte or
+  // bits_per_token, perplexity and accuracy. Where TrainConfig::measured does not say what it is,
+  // perplexity too if an item has a row of integer labels. None if the graph has no output
+  // `prediction_output`.
   std::vector<std::pair<std::string, double>> values;
   std::optional<metrics::ConfusionMatrix> confusion;
   // "loss" too; TypeError with the nearest name.

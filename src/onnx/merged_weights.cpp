@@ -34,6 +34,10 @@ constexpr Role kRoles[] = {
     {"BatchNormalization", 2, "bias"},
     {"BatchNormalization", 3, "running_mean", true},
     {"BatchNormalization", 4, "running_var", true},
+    {"LSTM", 5, "initial_h", true},
+    {"LSTM", 6, "initial_c", true},
+    {"GRU", 5, "initial_h", true},
+    {"RNN", 5, "initial_h", true},
     {"LayerNormalization", 1, "weight"},
     {"LayerNormalization", 2, "bias"},
     {"GroupNormalization", 1, "weight"},
@@ -184,10 +188,7 @@ class Separation {
     return layer.empty() ? fmt::format("\n{}:{}", use.node, use.input)
                          : fmt::format("{}.{}", layer, role->name);
   }
-  bool is_state(const Use& use) const {
-    const Role* role = role_of(graph_.node(use.node), use.input);
-    return role != nullptr && role->is_state;
-  }
+  bool is_state(const Use& use) const { return is_state_input(graph_.node(use.node), use.input); }
 
   Groups groups_of(const std::string& weight, const std::vector<Use>& uses) const {
     std::vector<std::string> names;
@@ -256,6 +257,11 @@ class Separation {
 };
 
 }  // namespace
+
+bool is_state_input(const pb::NodeProto& node, int input) {
+  const Role* role = role_of(node, input);
+  return role != nullptr && role->is_state;
+}
 
 void separate_merged_weights(pb::ModelProto& model, const TensorPlace& source) {
   Separation(model, source).run();

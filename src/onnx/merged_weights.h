@@ -7,7 +7,7 @@
 // Identity whose result has a parameter's name is a parameter. The newer exporter lets the nodes
 // read the merged tensor, and writes into each node which layer it belongs to: a tensor of equal
 // numbers that several layers have for their scale or bias is one of each, and running statistics
-// belong to one layer always.
+// and first states of recurrent layers belong to one layer always.
 #pragma once
 
 #include <string_view>
@@ -19,6 +19,10 @@ namespace pantala::onnx {
 // Every merged weight becomes an initialiser of its own; all else stays. UnsupportedError where
 // that would make far more of them than the file holds.
 void separate_merged_weights(pb::ModelProto& model, const TensorPlace& source);
+
+// Whether the input is no weight: running statistics, and the states that a recurrent layer begins
+// with.
+bool is_state_input(const pb::NodeProto& node, int input);
 
 // Whether PyTorch would give this name to a parameter rather than to something that is computed.
 bool is_parameter_name(std::string_view name, const pb::ModelProto& model);

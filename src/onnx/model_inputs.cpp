@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "onnx/merged_weights.h"
 #include "pantala/error.h"
 
 namespace pantala::onnx {
@@ -32,11 +33,11 @@ class Leaves {
   }
 
  private:
-  // Running statistics are no parameters: they are not trained.
+  // They are no parameters: they are not trained.
   void find_states() {
     for (const pb::NodeProto& node : graph_.node())
-      if (is_default_domain(node.domain()) && node.op_type() == "BatchNormalization")
-        for (int k = 3; k < std::min(5, node.input_size()); ++k) states_.insert(node.input(k));
+      for (int k = 0; k < node.input_size(); ++k)
+        if (is_state_input(node, k)) states_.insert(node.input(k));
   }
 
   void add_initializer(const pb::TensorProto& tensor) {

@@ -42,7 +42,10 @@ class Notes {
   Notes(const pb::ModelProto& model, const TensorPlace& source)
       : model_(model), graph_(model.graph()), source_(source) {
     for (const pb::NodeProto& node : graph_.node())
-      read_.insert(node.input().begin(), node.input().end());
+      for (int k = 0; k < node.input_size(); ++k) {
+        read_.insert(node.input(k));
+        if (is_state_input(node, k)) states_.insert(node.input(k));
+      }
   }
 
   std::vector<std::string> run() {
@@ -192,7 +195,7 @@ class Notes {
     for (const pb::TensorProto& tensor : graph_.initializer()) {
       const std::optional<DType> dtype = dtype_of(tensor.data_type());
       if (tensor.name().starts_with("val_") && tensor.dims_size() > 0 && dtype &&
-          is_float(*dtype) && read_.contains(tensor.name()))
+          is_float(*dtype) && read_.contains(tensor.name()) && !states_.contains(tensor.name()))
         found.push_back(tensor.name());
     }
     if (!found.empty())
@@ -205,7 +208,7 @@ class Notes {
   const pb::ModelProto& model_;
   const pb::GraphProto& graph_;
   const TensorPlace& source_;
-  std::set<std::string> read_;
+  std::set<std::string> read_, states_;  // by nodes
   std::vector<std::string> lines_;
 };
 

@@ -106,11 +106,16 @@ std::string usual_metric(const Comparison& comparison, const std::vector<RunConf
   return is_there ? metric : kTrainLoss;
 }
 
+// Of a run that did not reach its end the last numbers say little.
+bool can_be_best(const ComparedRun& run) {
+  return run.state != "diverged" && run.state != "failed";
+}
+
 void choose_best(Comparison& comparison) {
   const bool larger = metrics::larger_is_better(comparison.metric);
   for (std::size_t k = 0; k < comparison.runs.size(); ++k) {
     const std::optional<double> value = comparison.runs[k].metric(comparison.metric);
-    if (!value || !std::isfinite(*value) || comparison.runs[k].state == "diverged") continue;
+    if (!value || !std::isfinite(*value) || !can_be_best(comparison.runs[k])) continue;
     if (comparison.best) {
       const double best = *comparison.runs[*comparison.best].metric(comparison.metric);
       if (larger ? *value <= best : *value >= best) continue;
@@ -137,15 +142,22 @@ std::vector<std::string> Comparison::metrics() const {
   return found;
 }
 
-Comparison compare_runs(const std::vector<std::string>& folders, const std::string& metric) {
+Comparison compare_runs(const std::vector<std::string>& folders, const std::string& metric,
+                        const std::map<std::string, RunConfig>& failed) {
   if (folders.empty()) throw TypeError("there is no run to compare");
   Comparison comparison;
   std::vector<RunConfig> configs;
   for (const std::string& path : folders) {
-    const RunFolder folder = open_run_folder(path);
-    configs.push_back(folder.config());
     ComparedRun& run = comparison.runs.emplace_back();
     run.folder = path;
+    if (const auto found = failed.find(path); found != failed.end()) {
+      configs.push_back(found->second);
+      read_log(RunFolder(path), run);
+      run.state = "failed";
+      continue;
+    }
+    const RunFolder folder = open_run_folder(path);
+    configs.push_back(folder.config());
     std::error_code error;
     if (fs::exists(folder.result_file(), error))
       read_result(folder, run);

@@ -1,6 +1,7 @@
 // Runs side by side: what their configs differ in, and how good they became.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,7 +15,7 @@ namespace pantala::run {
 
 struct ComparedRun {
   std::string folder;
-  std::string state;  // finished, stopped early, diverged or unfinished
+  std::string state;  // finished, stopped early, diverged, failed or unfinished
   std::vector<std::optional<ConfigValue>> values;  // of the keys that differ; none: it has no such
   // train_loss, and loss and the metrics of the validation: of the result, or of the last epoch so
   // far.
@@ -35,8 +36,10 @@ struct Comparison {
 
 // Keys that change no number (threads, output.*) are left out. `metric` is "", or one that some run
 // has: TypeError with the nearest name. "": the runs' checkpoint.metric if they agree, else the
-// loss; train_loss where there was no validation. IoError for what is no run folder.
-Comparison compare_runs(const std::vector<std::string>& folders, const std::string& metric = "");
+// loss; train_loss where there was no validation. IoError for what is no run folder, unless it is
+// among those that `failed`, with the config that it was to have.
+Comparison compare_runs(const std::vector<std::string>& folders, const std::string& metric = "",
+                        const std::map<std::string, RunConfig>& failed = {});
 
 io::OrderedJson comparison_json(const Comparison& comparison);
 

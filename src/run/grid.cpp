@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <system_error>
 
@@ -212,10 +213,22 @@ GridOutcome run_grid(const Grid& grid, const GridOptions& options) {
     } catch (const DivergenceError& error) {  // the next value may do better
       logging::warning("{}: {}", config.output.folder, error.what());
       ++outcome.diverged;
+    } catch (const std::exception& error) {  // it may be a matter of this value
+      logging::warning("{}: {}", config.output.folder, error.what());
+      outcome.failed.push_back({k, std::current_exception()});
     }
     if (outcome.interrupted) return outcome;
   }
   return outcome;
+}
+
+Comparison compare_grid(const Grid& grid, const GridOutcome& outcome) {
+  std::vector<std::string> folders;
+  for (const GridRun& run : grid.runs) folders.push_back(run.config.output.folder);
+  std::map<std::string, RunConfig> failed;
+  for (const GridFailure& failure : outcome.failed)
+    failed.emplace(folders[failure.number], grid.runs[failure.number].config);
+  return compare_runs(folders, "", failed);
 }
 
 std::vector<fs::path> draw_grid(const fs::path& folder) {

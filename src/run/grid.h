@@ -2,6 +2,7 @@
 // that sweep.json lists. The runs are like any others; what was interrupted goes on.
 #pragma once
 
+#include <exception>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "pantala/run.h"
+#include "run/comparison.h"
 #include "run/core/config.h"
 
 namespace pantala::run {
@@ -44,15 +46,24 @@ struct GridOptions {
   // Whether to stop: between two runs and, unless `run` has its own, while one of them compiles.
   std::function<bool()> stop = {};
 };
+// A run that ended with an error.
+struct GridFailure {
+  std::size_t number = 0;
+  std::exception_ptr error;
+};
 struct GridOutcome {
   bool interrupted = false;
   std::size_t number = 0;  // of the run that was interrupted
   std::int64_t steps = 0;  // of that
   std::size_t diverged = 0;
+  std::vector<GridFailure> failed = {};  // in their order
 };
-// One run after the other; what is finished, or has diverged, is not trained again. TypeError for a
-// folder with anything else in it.
+// One run after the other; what is finished, or has diverged, is not trained again, and a run that
+// fails leaves the others their turn. TypeError for a folder with anything else in it.
 GridOutcome run_grid(const Grid& grid, const GridOptions& options);
+
+// The runs side by side, also those that failed before they had a folder.
+Comparison compare_grid(const Grid& grid, const GridOutcome& outcome);
 
 // Draws all runs that have numbers over each other into FOLDER/plots. Returns the files.
 std::vector<std::filesystem::path> draw_grid(const std::filesystem::path& folder);

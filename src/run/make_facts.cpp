@@ -74,8 +74,6 @@ DataFacts make_facts(const RunConfig& config, const data::Dataset& train, zoo::T
   facts.names = train.classes;
   facts.columns = train.columns;
   if (task == zoo::Task::regression) facts.targets = targets_of(train);
-  if (train.labels->shape.rank() == 2 && task == zoo::Task::classification)
-    facts.positions = train.labels->shape[1];
   const auto& takes_integers = model_of(config).takes_integers;
   if (config.data.normalize == "none" || (takes_integers && takes_integers(config))) return facts;
   if (config.data.normalize == "imagenet") {

@@ -9,7 +9,8 @@
 
 namespace pantala::run {
 
-// All but the hash. TypeError and ValueError where data.normalize does not fit the items.
+// All but the positions, the means for missing values and the hash. TypeError and ValueError where
+// data.normalize does not fit the items.
 DataFacts make_facts(const RunConfig& config, const data::Dataset& train, zoo::Task task,
                      std::int64_t classes);
 

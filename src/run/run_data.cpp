@@ -97,6 +97,7 @@ void check_columns(const data::Dataset& set) {
 // targets]).
 struct LabelledSets : SourceSets {
   zoo::Task task = zoo::Task::classification;
+  Shape positions = {};  // of classes
 };
 
 // `task` is a value of model.task.
@@ -106,10 +107,10 @@ LabelledSets open_labelled(const Source& source, const SourceRequest& request,
   LabelledSets result{source.open(request)};
   result.task = task_of(task, result.train);
   const ModelRow& model = model_of(config);
-  const Shape positions = model.positions && result.task == zoo::Task::classification
-                              ? model.positions(config, item_shape(result.train, config),
-                                                result.train.label_form().shape)
-                              : Shape{};
+  if (model.positions && result.task == zoo::Task::classification)
+    result.positions =
+        model.positions(config, item_shape(result.train, config),
+                        request.facts ? request.facts->positions : result.train.label_form().shape);
   for (data::Dataset* set : {&result.train, result.test ? &*result.test : nullptr}) {
     if (!set) continue;
     if (set->size() == 0) throw TypeError(fmt::format("{}: there are no items", set->name));
@@ -117,7 +118,7 @@ LabelledSets open_labelled(const Source& source, const SourceRequest& request,
     if (result.task == zoo::Task::regression)
       *set = with_targets(*set);
     else
-      *set = with_checked_classes(*set, positions);
+      *set = with_checked_classes(*set, result.positions);
   }
   if (!result.test) return result;
   check_same_items(*result.test, config, item_shape(result.train, config));
@@ -137,6 +138,7 @@ RunData open_item_data(const RunConfig& config, const NamedSource& named) {
                 classes, sets.train.name);
   if (task == zoo::Task::classification && classes < 2)
     throw TypeError(fmt::format("{}: all items are of one class", sets.train.name));
+  const Shape positions = sets.positions;
   RunData result = split_data(config, std::move(sets));
   // Of the training set alone: the validation must not tell anything of itself.
   const std::vector<double> fill =
@@ -146,6 +148,7 @@ RunData open_item_data(const RunConfig& config, const NamedSource& named) {
     if (result.validation) result.validation = with_means(*result.validation, fill);
   }
   result.facts = make_facts(config, result.train, task, classes);
+  result.facts.positions = positions;
   result.facts.fill = fill;
   return result;
 }

@@ -80,7 +80,7 @@ Trainer make_trainer(const RunConfig& config, const ModelShape& shape, std::int6
   RateRule rate = rate_of(config, total_steps);
   TrainConfig train{.optimizer = optimizer_of(config),
                     .log_interval = 0,  // the run has logs of its own
-                    .class_axis = shape.positions > 0 ? -1 : 1,
+                    .class_axis = shape.positions.rank() > 0 ? -1 : 1,
                     .measured = shape.measured,
                     .rate_schedule = std::move(rate.rate_schedule),
                     .plateau = std::move(rate.plateau),

@@ -14,9 +14,12 @@ SweepOutcome run_sweep(const SweepRequest& request) {
   for (const std::string& key : request.keys) axes.push_back(parse_axis(key));
   const Grid grid = make_grid(assignments, axes);
   const GridOutcome ended = run_grid(grid, {.run = request.options});
-  SweepOutcome outcome{.interrupted = ended.interrupted, .diverged = ended.diverged, .folders = {}};
+  SweepOutcome outcome{
+      .interrupted = ended.interrupted, .diverged = ended.diverged, .failed = {}, .folders = {}};
   for (const GridRun& run : grid.runs) outcome.folders.push_back(run.config.output.folder);
-  if (!outcome.interrupted) outcome.comparison = compare(outcome.folders);
+  for (const GridFailure& failure : ended.failed)
+    outcome.failed.push_back({outcome.folders[failure.number], failure.error});
+  if (!outcome.interrupted) outcome.comparison = comparison_json(compare_grid(grid, ended)).dump();
   return outcome;
 }
 

@@ -45,7 +45,7 @@ RunData open_token_data(const RunConfig& config, const NamedSource& named) {
   }
   result.facts.item = {options.sequence};
   result.facts.classes = options.vocabulary;
-  result.facts.positions = options.sequence;
+  result.facts.positions = {options.sequence};
   result.facts.tokens = true;
   return result;
 }

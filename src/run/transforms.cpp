@@ -45,15 +45,21 @@ void add_window(const Shape& item, const Sides& sides, const RunConfig& config, 
   if (sides.crop > 0 && !training) steps.emplace_back(data::CenterCrop{sides.crop, sides.crop});
 }
 
+// Rows with a class for each of their positions are sounds or texts.
+bool are_images(const DataFacts& facts) {
+  const int rank = facts.item.rank();
+  return rank > 2 || (rank == 2 && facts.positions.rank() != 1);
+}
+
 // What moves the positions of an item would have to move their labels too.
 void check_labels_stay(const RunConfig& config, const DataFacts& facts, const std::string& name) {
-  if (facts.positions == 0) return;
+  if (facts.positions.rank() == 0) return;
   const auto& data = config.data;
-  const bool flips = facts.item.rank() > 2 && (data.crop_pad > 0 || data.flip);
-  if (flips || data.resize > 0 || data.crop > 0 || data.random_area > 0)
+  const bool moves = are_images(facts) && (data.rotate > 0 || data.crop_pad > 0 || data.flip);
+  if (moves || data.resize > 0 || data.crop > 0 || data.random_area > 0)
     throw TypeError(fmt::format(
         "{}: every position of an item has a label; data.resize, data.crop, data.random_area, "
-        "data.crop_pad and data.flip would move the positions alone",
+        "data.rotate, data.crop_pad and data.flip would move the positions alone",
         name));
 }
 
@@ -68,7 +74,7 @@ void add_pixel_changes(const data::Dataset& dataset, const RunConfig& config,
                        const DataFacts& facts, std::vector<data::Transform>& steps) {
   const auto& data = config.data;
   if (!has_jitter(config) && data.rotate == 0) return;
-  if (facts.item.rank() < 2 || facts.positions > 0)
+  if (!are_images(facts))
     throw TypeError(
         fmt::format("data.rotate and data.jitter_* are for images; the items of {} are "
                     "{}",
@@ -91,7 +97,7 @@ std::vector<data::Transform> transforms(const data::Dataset& dataset, const RunC
     steps.emplace_back(data::Scale{facts.factor});
   if (use == Use::training && (config.data.crop_pad > 0 || config.data.flip)) {
     const int rank = facts.item.rank();
-    if (rank < 2 || facts.positions > 0)
+    if (!are_images(facts))
       throw TypeError(
           fmt::format("data.flip and data.crop_pad are for images; the items of {} are {}",
                       dataset.name, facts.item.str()));
@@ -110,7 +116,7 @@ std::vector<data::Transform> transforms(const data::Dataset& dataset, const RunC
 // A size that leaves no short last batch, if there is one that is not small.
 std::int64_t evaluation_batch(std::int64_t items, const RunConfig& config, const DataFacts& facts) {
   // There are outputs for every position: a language model has as many as there are words.
-  if (facts.positions > 0) return std::min(config.batch_size, items);
+  if (facts.positions.rank() > 0) return std::min(config.batch_size, items);
   const std::int64_t most =
       std::min(kEvaluationBatch,
                std::max(config.batch_size,

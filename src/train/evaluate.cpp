@@ -46,7 +46,7 @@ class Metrics {
       const std::span<const float> targets = converted(batch.labels, targets_);
       if (targets.size() == scores.size()) regression_->add(scores, targets);
     } else {
-      sequences_ = batch.labels.shape.rank() > 1;
+      sequences_ = !kind_ && batch.labels.shape.rank() == 2;
       add_classes(prediction, scores, converted(batch.labels, labels_));
     }
   }
@@ -100,7 +100,7 @@ class Metrics {
   const train::Plans& plans_;
   const int class_axis_;
   const std::optional<metrics::Kind> kind_;
-  bool sequences_ = false;
+  bool sequences_ = false;  // of what nobody has told what it is
   std::optional<metrics::Classification> classification_;
   std::optional<metrics::Regression> regression_;
   std::vector<float> row_, targets_;

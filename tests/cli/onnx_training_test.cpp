@@ -2,14 +2,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "cli/training.h"
+#include "onnx/model_maker.h"
 #include "pantala/data.h"
 #include "pantala/onnx.h"
 #include "pantala/ops.h"
 #include "pantala/session.h"
+#include "pantala/weights.h"
 #include "support/data_files.h"
+#include "support/fill.h"
 
 namespace pantala::tests {
 namespace {
@@ -38,6 +43,14 @@ class TrainFromOnnx : public TrainingTest {
       return g;
     });
   }
+  std::string written(const std::string& name, const ::onnx::ModelProto& model) const {
+    put_file(file(name), model.SerializeAsString());
+    return file(name);
+  }
+  static ModelMaker& drawn_weight(ModelMaker& maker, const std::string& name, const Sizes& sizes) {
+    const std::vector<double> values = fill(name, Shape(sizes), 0.5).to_doubles();
+    return maker.weight(name, sizes, std::vector<float>(values.begin(), values.end()));
+  }
   std::string npz(data::Array x, data::Array y) const {
     data::write_npy(file("x.npy"), x);
     data::write_npy(file("y.npy"), y);
@@ -51,12 +64,26 @@ class TrainFromOnnx : public TrainingTest {
     return list;
   }
   Outcome train_from(const std::string& model, const std::string& data,
-                     std::vector<std::string> more = {}) const {
+                     std::vector<std::string> more = {}, const std::string& epochs = "8") const {
     std::vector<std::string> words = {"train", "--from",    model,          "--data",    data,
                                       "--out", file("run"), "--batch-size", "8",         "--epochs",
-                                      "8",     "--lr",      "0.05",         "--threads", "1"};
+                                      epochs,  "--lr",      "0.05",         "--threads", "1"};
     words.insert(words.end(), more.begin(), more.end());
     return run_pantala(words);
+  }
+  // What predict --truth puts beside its classes, one position after the other.
+  void expect_truths(const std::vector<std::int64_t>& labels) const {
+    const Outcome outcome = run_pantala(
+        {"predict", file("run"), "--data", "npz:" + file("data.npz"), "--json", "--truth"});
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    std::istringstream lines(outcome.out);
+    std::size_t k = 0;
+    for (std::string line; std::getline(lines, line); ++k) {
+      ASSERT_LT(k, labels.size());
+      const json expected = labels[k] < 0 ? json() : json(labels[k]);
+      EXPECT_EQ(json::parse(line).at("truth"), expected) << k;
+    }
+    EXPECT_EQ(k, labels.size());
   }
   json evaluation() const { return json::parse(bytes("run/result.json")).at("evaluation"); }
 };
@@ -140,7 +167,7 @@ TEST_F(TrainFromOnnx, pixels_have_classes) {
   std::vector<float> images;
   std::vector<std::int64_t> classes;
   for (const std::int64_t bright : counted(kItems * kSide * kSide, 2)) {
-    images.push_back(bright != 0 ? 200.0F : 10.0F);
+    images.push_back(bright != 0 ? 0.8F : 0.05F);
     classes.push_back(bright);
   }
   classes[5] = -100;  // nothing is learnt there
@@ -155,11 +182,13 @@ TEST_F(TrainFromOnnx, pixels_have_classes) {
   Outcome outcome = train_from(model, npz(x, {.shape = {kItems, kSide, kSide}, .values = classes}));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_GT(evaluation().at("accuracy").get<double>(), 0.95);
+  EXPECT_FALSE(evaluation().contains("perplexity"));  // that is of language models
   const Outcome asked = run_pantala(
       {"predict", file("run"), "--data", "npz:" + file("data.npz"), "--csv", "--limit", "1"});
   ASSERT_EQ(asked.exit_code, 0) << asked.err;
   EXPECT_THAT(asked.out, HasSubstr("item,position,class"));
   EXPECT_EQ(std::count(asked.out.begin(), asked.out.end(), '\n'), 1 + kSide * kSide);
+  expect_truths(classes);
   const Outcome again = run_pantala({"export", file("run"), "--out", file("again.onnx")});
   ASSERT_EQ(again.exit_code, 0) << again.err;
   const onnx::Summary summary = onnx::summarize(file("again.onnx"));
@@ -173,10 +202,136 @@ TEST_F(TrainFromOnnx, pixels_have_classes) {
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_THAT(outcome.err, HasSubstr("this model learns a class for each of the 16 positions of an "
                                      "item: whole numbers [items, 4, 4]"));
-  outcome = train_from(model, npz(x, {.shape = {kItems, kSide, kSide}, .values = classes}),
-                       {"--restart", "--set", "data.flip=true"});
-  EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_THAT(outcome.err, HasSubstr("every position of an item has a label"));
+  const data::Array y{.shape = {kItems, kSide, kSide}, .values = classes};
+  for (const char* moved : {"data.flip=true", "data.rotate=10"}) {
+    outcome = train_from(model, npz(x, y), {"--restart", "--set", moved});
+    EXPECT_EQ(outcome.exit_code, 2);
+    EXPECT_THAT(outcome.err, HasSubstr("every position of an item has a label"));
+    EXPECT_THAT(outcome.err, HasSubstr("data.rotate, data.crop_pad and data.flip would move"));
+  }
+  // Colours stay where they are.
+  outcome = train_from(model, npz(x, y), {"--restart", "--set", "data.jitter_brightness=0.1"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+}
+
+// Logits [batch, height, width, classes] of as many classes as rows: the labels tell which is
+// which.
+TEST_F(TrainFromOnnx, pixels_have_classes_in_the_last_axis_too) {
+  constexpr std::int64_t kRows = 3, kColumns = 5;
+  std::vector<float> images;
+  std::vector<std::int64_t> classes;
+  for (const std::int64_t klass : counted(kItems * kRows * kColumns, kRows)) {
+    for (std::int64_t k = 0; k < kRows; ++k) images.push_back(k == klass ? 1.0F : 0.0F);
+    classes.push_back(klass);
+  }
+  const std::string model = exported("last.onnx", [](std::int64_t batch) {
+    Graph g;
+    const Tensor x = g.input("image", {batch, kRows, kColumns, kRows});
+    g.output("logits", matmul(x, g.parameter("weight", {kRows, kRows}, init::normal())));
+    return g;
+  });
+  const data::Array x{.shape = {kItems, kRows, kColumns, kRows}, .values = images};
+  const Outcome outcome =
+      train_from(model, npz(x, {.shape = {kItems, kRows, kColumns}, .values = classes}),
+                 {"--set", "optimizer.name=adam", "--set", "data.normalize=none"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(evaluation().at("accuracy"), 1.0);
+  EXPECT_EQ(json::parse(bytes("run/data.json")).at("positions"), (std::vector{kRows, kColumns}));
+  const Outcome again = run_pantala({"eval", file("run"), "--json"});
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_EQ(json::parse(again.out).at("accuracy"), 1.0);
+}
+
+// As PyTorch writes a layer with batch_first.
+TEST_F(TrainFromOnnx, recurrent_models_learn) {
+  constexpr std::int64_t kHidden = 8, kClasses = 3;
+  ModelMaker maker("lstm", 17);
+  maker.input("x", {0, kLength, kClasses}).symbolic(0, "batch");
+  for (const auto& [name, sizes] :
+       {std::pair<std::string, Sizes>{"lstm.w", {1, 4 * kHidden, kClasses}},
+        {"lstm.r", {1, 4 * kHidden, kHidden}},
+        {"lstm.b", {1, 8 * kHidden}},
+        {"head.weight", {kClasses, kHidden}},
+        {"head.bias", {kClasses}}})
+    drawn_weight(maker, name, sizes);
+  maker.node("Transpose", {"x"}, {"steps"}).with("perm", Sizes{1, 0, 2});
+  maker.node("LSTM", {"steps", "lstm.w", "lstm.r", "lstm.b"}, {"", "h"})
+      .with("hidden_size", kHidden);
+  maker.integers("axis", {0}).node("Squeeze", {"h", "axis"}, {"last"});
+  maker.node("Gemm", {"last", "head.weight", "head.bias"}, {"logits"}).with("transB", 1);
+  const std::string model = written("lstm.onnx", maker.made({"logits"}));
+  // The class is what the first step says; the steps behind it say nothing of it.
+  std::vector<float> x;
+  const std::vector<std::int64_t> classes = counted(kItems, kClasses);
+  for (const std::int64_t klass : classes)
+    for (std::int64_t k = 0; k < kLength * kClasses; ++k)
+      x.push_back(k < kClasses ? (k == klass ? 1.0F : 0.0F) : static_cast<float>(k % 5) / 5);
+  const std::string data = npz({.shape = {kItems, kLength, kClasses}, .values = x},
+                               {.shape = {kItems}, .values = classes});
+  const Outcome outcome = train_from(
+      model, data, {"--set", "optimizer.name=adam", "--set", "data.normalize=none"}, "30");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Outcome tried = run_pantala({"eval", file("run"), "--data", data, "--json"});
+  ASSERT_EQ(tried.exit_code, 0) << tried.err;
+  EXPECT_EQ(json::parse(tried.out).at("accuracy"), 1.0);
+  const Outcome again = run_pantala({"export", file("run"), "--out", file("again.onnx"), "--json"});
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_EQ(json::parse(again.out).at("batch"), "any");
+  // The same numbers leave both forms of the model.
+  const Outcome ran = run_pantala(
+      {"run", file("again.onnx"), "--input", "x=" + file("x.npy"), "--output", file("out")});
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  const data::Array logits = data::read_npy(file("out/logits.npy"));
+  EXPECT_EQ(logits.shape, (Shape{kItems, kClasses}));
+  const auto& values = std::get<std::vector<float>>(logits.values);
+  for (std::size_t k = 0; k < classes.size(); ++k) {
+    const auto row = values.begin() + static_cast<std::ptrdiff_t>(k) * kClasses;
+    EXPECT_EQ(std::max_element(row, row + kClasses) - row, classes[k]) << k;
+  }
+}
+
+// The class is how many pixels are bright: what counts are the largest of them, wherever they are.
+TEST_F(TrainFromOnnx, models_that_choose_sample_and_draw_learn) {
+  constexpr std::int64_t kPixels = kSide * kSide, kKept = 12;
+  ModelMaker maker("sampled", 17);
+  maker.input("image", {0, 1, kSide, kSide}).symbolic(0, "batch");
+  std::vector<float> grid;  // every pixel, a little to the side
+  for (std::int64_t k = 0; k < kPixels; ++k)
+    for (const std::int64_t place : {k % kSide, k / kSide})
+      grid.push_back(static_cast<float>(2 * place + 1) / kSide - 0.95F);
+  maker.weight("grid", {1, kSide, kSide, 2}, grid);
+  drawn_weight(drawn_weight(maker, "head.weight", {3, kKept}), "head.bias", {3});
+  maker.node("ReduceMean", {"image"}, {"mean"}).with("axes", Sizes{1, 2, 3});
+  maker.node("Sub", {"mean", "mean"}, {"nothing"}).node("Add", {"nothing", "grid"}, {"grids"});
+  maker.node("GridSample", {"image", "grids"}, {"sampled"}).with("padding_mode", "border");
+  maker.node("Flatten", {"sampled"}, {"flat"});
+  maker.node("RandomNormalLike", {"flat"}, {"noise"}).with_float("scale", 0.02F);
+  maker.node("Add", {"flat", "noise"}, {"noisy"});
+  maker.integers("kept", {kKept}).node("TopK", {"noisy", "kept"}, {"best", "where"});
+  maker.node("Gemm", {"best", "head.weight", "head.bias"}, {"logits"}).with("transB", 1);
+  const std::string model = written("sampled.onnx", maker.made({"logits"}));
+  std::vector<float> images;
+  const std::vector<std::int64_t> classes = counted(kItems, 3);
+  for (std::int64_t item = 0; item < kItems; ++item)
+    for (std::int64_t k = 0; k < kPixels; ++k) {
+      const bool bright =
+          (5 * k + item) % kPixels < 2 + 4 * classes[static_cast<std::size_t>(item)];
+      images.push_back(bright ? 1.0F : 0.0F);
+    }
+  const std::string data = npz({.shape = {kItems, 1, kSide, kSide}, .values = images},
+                               {.shape = {kItems}, .values = classes});
+  const Outcome outcome = train_from(
+      model, data, {"--set", "optimizer.name=adam", "--set", "data.normalize=none"}, "60");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Outcome tried = run_pantala({"eval", file("run"), "--data", data, "--json"});
+  ASSERT_EQ(tried.exit_code, 0) << tried.err;
+  EXPECT_GT(json::parse(tried.out).at("accuracy").get<double>(), 0.9);
+  // A gradient reached the grid through the choice.
+  const std::vector<double> learnt =
+      Weights::open(file("run/model.safetensors")).read("grid").to_doubles();
+  EXPECT_NE(std::vector<float>(learnt.begin(), learnt.end()), grid);
+  EXPECT_THAT(run_pantala({"export", file("run"), "--out", file("again.onnx")}).err,
+              HasSubstr("RandomNormalLike_noise"));
 }
 
 TEST_F(TrainFromOnnx, what_is_not_trained_as_in_pytorch_is_said_before_the_first_step) {

@@ -119,6 +119,30 @@ TEST_F(Regression, predict_gives_numbers) {
     EXPECT_NEAR(json::parse(objects[k]).at("prediction").get<double>(), last(lines[k + 1]), 1e-2);
 }
 
+TEST_F(Regression, predict_puts_the_truth_beside_the_numbers) {
+  ASSERT_EQ(run_pantala(learn("run")).exit_code, 0);
+  std::ofstream(file("new.csv")) << "size,age,price\n1.5,2,1010.50\n-3,0.5,\n";
+  const auto predict = [&](const std::string& data, const std::string& form) {
+    const Outcome outcome = run_pantala({"predict", file("run"), "--data", data, form, "--truth"});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return lines_of(outcome.out);
+  };
+  const std::vector<std::string> csv = predict("csv:" + file("new.csv"), "--csv");
+  ASSERT_EQ(csv.size(), 3U);
+  EXPECT_EQ(csv[0], "item,prediction,truth");
+  EXPECT_THAT(csv[1], testing::EndsWith(",1010.50"));  // as it stands there
+  EXPECT_THAT(csv[2], testing::EndsWith(","));
+  const std::vector<std::string> objects = predict("csv:" + file("new.csv"), "--json");
+  EXPECT_EQ(json::parse(objects.at(0)).at("truth"), 1010.5);
+  EXPECT_TRUE(json::parse(objects.at(1)).at("truth").is_null());
+  // Of arrays it is the label, as the number that it is.
+  data::write_npy(file("x.npy"), {.shape = {1, 2}, .values = std::vector<float>{1.5F, 2}});
+  data::write_npy(file("y.npy"), {.shape = {1}, .values = std::vector<float>{1010.5F}});
+  put_file(file("one.npz"), zip({{.name = "x.npy", .content = bytes("x.npy")},
+                                 {.name = "y.npy", .content = bytes("y.npy")}}));
+  EXPECT_EQ(json::parse(predict("npz:" + file("one.npz"), "--json").at(0)).at("truth"), 1010.5);
+}
+
 TEST_F(Regression, sigint_saves_and_continues_with_the_same_bits) {
   const auto endless = [&](const std::string& out, std::vector<std::string> more) {
     more.insert(more.end(), {"--set", "checkpoint.every_steps=20", "--set",

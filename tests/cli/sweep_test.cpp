@@ -116,6 +116,58 @@ TEST_F(Sweep, has_neither_a_profile_nor_a_trace) {
   }
 }
 
+TEST_F(Sweep, interrupted_by_a_signal_and_gone_on_with_has_the_same_bits) {
+  const auto endless = [&](const std::string& out, const std::vector<std::string>& more) {
+    std::vector<std::string> words = sweep(out, more);
+    *std::find(words.begin(), words.end(), "4") = "1000000";  // epochs
+    return words;
+  };
+  Running running(endless("parts", {}));
+  while (!exists("parts/lr=0.0001/metrics.jsonl") && !running.ended())
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  running.send(SIGTERM);
+  ASSERT_EQ(running.wait().exit_code, 75);
+  long saved = 0;  // the steps behind the last checkpoint
+  for (const auto& entry :
+       std::filesystem::directory_iterator(file("parts/lr=0.0001/checkpoints"))) {
+    const std::string name = entry.path().filename();
+    if (name.starts_with("step-")) saved = std::max(saved, std::stol(name.substr(5)));
+  }
+  ASSERT_GT(saved, 0);
+  const std::vector<std::string> limit = {"--max-steps", std::to_string(saved + 20)};
+  const Outcome outcome = run_pantala(endless("parts", limit));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  ASSERT_EQ(run_pantala(endless("whole", limit)).exit_code, 0);
+  for (const std::string run : {"lr=0.0001", "lr=0.01"}) {
+    EXPECT_EQ(result("parts/" + run).at("steps"), saved + 20);
+    EXPECT_TRUE(bytes("parts/" + run + "/model.safetensors") ==
+                bytes("whole/" + run + "/model.safetensors"))
+        << run;
+  }
+}
+
+// More items than there are is an error that only the data can tell.
+TEST_F(Sweep, goes_on_after_a_run_that_failed_and_ends_with_its_code) {
+  const auto words = [&](const std::string& values) {
+    return train("all", {"--progress", "none", "--json", "--sweep", "data.subset=" + values});
+  };
+  const Outcome outcome = run_pantala(words("1000000,100"));
+  EXPECT_EQ(outcome.exit_code, 2);
+  const std::string complaint = "data.subset is 1000000, but points.csv has 150 items only";
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr(file("all/subset=1000000") + ": " + complaint + "\n"),
+                                 testing::EndsWith("pantala: " + complaint + "\n")));
+  const json told = json::parse(outcome.out);
+  EXPECT_EQ(told.at("runs")[0].at("state"), "failed");
+  EXPECT_EQ(told.at("runs")[0].at("config").at("data.subset"), 1000000);
+  EXPECT_EQ(told.at("runs")[1].at("state"), "finished");
+  EXPECT_EQ(told.at("best"), file("all/subset=100"));
+  // It is tried again, the other is not.
+  const auto written = std::filesystem::last_write_time(file("all/subset=100/model.safetensors"));
+  EXPECT_EQ(run_pantala(words("1000000,100")).exit_code, 2);
+  EXPECT_EQ(std::filesystem::last_write_time(file("all/subset=100/model.safetensors")), written);
+  EXPECT_EQ(run_pantala(words("100,120")).exit_code, 0);
+}
+
 TEST_F(Sweep, goes_on_after_a_run_that_diverged) {
   const auto words = [&](const std::string& out, std::vector<std::string> more) {
     more.insert(more.begin(), {"--progress", "none", "--optimizer", "sgd", "--json"});

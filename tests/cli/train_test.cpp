@@ -9,6 +9,8 @@
 #include <thread>
 
 #include "cli/training.h"
+#include "pantala/weights.h"
+#include "support/numbers.h"
 
 namespace pantala::tests {
 namespace {
@@ -523,6 +525,36 @@ TEST_F(Train, tables_as_people_have_them) {
   ASSERT_EQ(predicted.exit_code, 0) << predicted.err;
   EXPECT_THAT(predicted.out, HasSubstr("\n0,1,yes,"));
   EXPECT_THAT(predicted.out, HasSubstr("\n1,0,no,"));
+  // Who has the exported file alone can make the same items.
+  const Outcome exported = run_pantala({"export", file("people"), "--out", file("people.onnx")});
+  ASSERT_EQ(exported.exit_code, 0) << exported.err;
+  const nlohmann::json metadata =
+      nlohmann::json::parse(run_pantala({"inspect", file("people.onnx"), "--json"}).out)
+          .at("metadata");
+  for (const char* key : {"columns", "fill"})
+    EXPECT_EQ(nlohmann::json::parse(metadata.at(key).get<std::string>()), facts.at(key)) << key;
+  EXPECT_TRUE(facts.at("columns").at(0).at("one_hot").get<bool>());
+}
+
+// The sum over the 32 items of an update is 32 times their mean.
+TEST_F(Train, accumulated_gradients_are_summed_if_the_config_says_so) {
+  const auto weights = [&](const std::string& out, const std::string& rate,
+                           std::vector<std::string> more) {
+    more.insert(more.end(),
+                {"--accumulate", "2", "--optimizer", "sgd", "--set", "data.drop_last=true"});
+    std::vector<std::string> words = train(out, more);
+    *std::find(words.begin(), words.end(), "0.01") = rate;
+    const Outcome outcome = run_pantala(words);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_EQ(nlohmann::json::parse(bytes(out + "/result.json")).at("steps"), 16);
+    return Weights::open(file(out + "/model.safetensors"));
+  };
+  const Weights mean = weights("mean", "0.32", {}),
+                sum = weights("sum", "0.01", {"--set", "accumulate_normalize=false"}),
+                small = weights("small", "0.01", {});
+  const std::string name = mean.names().at(0);
+  expect_close(sum.read(name).to_doubles(), mean.read(name).to_doubles(), 1e-4);
+  EXPECT_NE(sum.read(name).to_doubles(), small.read(name).to_doubles());
 }
 
 TEST_F(Train, labels_of_a_file_without_columns_are_refused) {

@@ -106,6 +106,10 @@ class ModelMaker {
     attribute(name, ::onnx::AttributeProto::STRING).set_s(value);
     return *this;
   }
+  ModelMaker& with_float(const std::string& name, float value) {
+    attribute(name, ::onnx::AttributeProto::FLOAT).set_f(value);
+    return *this;
+  }
   // The layer that the node before belongs to, as PyTorch's newer exporter writes it: in a field
   // that is newer than the schema.
   ModelMaker& in_layer(const std::string& layer, const std::string& function = "f") {

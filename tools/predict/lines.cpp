@@ -140,7 +140,7 @@ std::string PredictionLines::header() const {
   if (facts_.task() == zoo::Task::regression) {
     text += numbered("prediction", facts_.targets);
   } else {
-    if (facts_.positions > 0) text += ",position";
+    if (facts_.position_count() > 0) text += ",position";
     text += ",class,name,probability";
     for (std::int64_t k = 2; k <= options_.top_k; ++k)
       text += fmt::format(",class{},name{},probability{}", k, k, k);
@@ -236,11 +236,12 @@ std::string PredictionLines::number_line(const Item& item, std::span<const float
 
 std::string PredictionLines::lines(Item item, std::span<const float> outputs) const {
   if (facts_.task() == zoo::Task::regression) return number_line(item, outputs);
-  if (facts_.positions == 0) return class_line(item, outputs);
+  const std::int64_t positions = facts_.position_count();
+  if (positions == 0) return class_line(item, outputs);
   std::string text;
   const std::vector<std::string> truth = std::move(item.truth);
-  const std::size_t classes = outputs.size() / static_cast<std::size_t>(facts_.positions);
-  for (std::int64_t position = 0; position < facts_.positions; ++position) {
+  const std::size_t classes = outputs.size() / static_cast<std::size_t>(positions);
+  for (std::int64_t position = 0; position < positions; ++position) {
     const auto at = static_cast<std::size_t>(position);
     item.position = position;
     if (options_.truth) item.truth = {truth.at(at)};

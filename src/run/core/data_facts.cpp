@@ -12,6 +12,15 @@ std::string class_title(const DataFacts& facts, std::size_t klass) {
   return klass < facts.names.size() ? facts.names[klass] : fmt::to_string(klass);
 }
 
+namespace {
+// Older runs have their number, which is 0 where an item has one class.
+Shape positions_in(const io::Json& json) {
+  if (!json.is_number()) return Shape(json.get<std::vector<std::int64_t>>());
+  const std::int64_t count = json.get<std::int64_t>();
+  return count == 0 ? Shape{} : Shape{count};
+}
+}  // namespace
+
 std::string facts_json(const DataFacts& facts) {
   io::OrderedJson columns = io::OrderedJson::array();
   for (const data::Column& column : facts.columns)
@@ -20,7 +29,7 @@ std::string facts_json(const DataFacts& facts) {
   return io::OrderedJson{{"item", facts.item.vec()},
                          {"classes", facts.classes},
                          {"targets", facts.targets},
-                         {"positions", facts.positions},
+                         {"positions", facts.positions.vec()},
                          {"names", facts.names},
                          {"columns", columns},
                          {"fill", facts.fill},
@@ -44,7 +53,7 @@ DataFacts read_facts(const std::filesystem::path& path) {
     return DataFacts{.item = Shape(json.at("item").get<std::vector<std::int64_t>>()),
                      .classes = json.at("classes"),
                      .targets = json.at("targets"),
-                     .positions = json.at("positions"),
+                     .positions = positions_in(json.at("positions")),
                      .names = json.at("names"),
                      .columns = std::move(columns),
                      .fill = json.value("fill", std::vector<double>()),
@@ -59,10 +68,9 @@ DataFacts read_facts(const std::filesystem::path& path) {
   const auto named = static_cast<std::int64_t>(facts.names.size()),
              scaled = static_cast<std::int64_t>(facts.target_mean.size());
   const std::int64_t outputs = facts.classes + facts.targets;
-  if (facts.classes < 0 || facts.targets < 0 || outputs < 1 || facts.positions < 0 ||
-      outputs > DataFacts::kMaxClasses || (facts.classes > 0 && facts.targets > 0) ||
-      named > facts.classes || facts.mean.size() != facts.std.size() ||
-      (scaled != 0 && scaled != facts.targets) ||
+  if (facts.classes < 0 || facts.targets < 0 || outputs < 1 || outputs > DataFacts::kMaxClasses ||
+      (facts.classes > 0 && facts.targets > 0) || named > facts.classes ||
+      facts.mean.size() != facts.std.size() || (scaled != 0 && scaled != facts.targets) ||
       facts.target_mean.size() != facts.target_std.size())
     throw ParseError(
         fmt::format("{}: the numbers in this file do not fit together", path.string()));

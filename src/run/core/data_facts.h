@@ -18,7 +18,7 @@ struct DataFacts {
   Shape item;                         // as it is in the data, or after data.resize and the like
   std::int64_t classes = 0;           // 0: the labels are numbers
   std::int64_t targets = 0;           // so many per item; 0: the labels are classes
-  std::int64_t positions = 0;         // of an item, with a class each; 0: one class per item
+  Shape positions;                    // of an item, with a class each; no axes: it has one class
   std::vector<std::string> names;     // of the classes, if they have some
   std::vector<data::Column> columns;  // of a table
   std::vector<double> fill;           // for missing values, by column; empty: none may be
@@ -29,6 +29,7 @@ struct DataFacts {
   std::vector<double> target_mean, target_std;
   bool tokens = false;     // items are windows of text; the classes are the vocabulary
   std::uint64_t hash = 0;  // of the data that were trained and validated with
+  std::int64_t position_count() const { return positions.rank() == 0 ? 0 : positions.numel(); }
   zoo::Task task() const { return targets > 0 ? zoo::Task::regression : zoo::Task::classification; }
   friend bool operator==(const DataFacts&, const DataFacts&) = default;
 };

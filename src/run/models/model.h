@@ -22,8 +22,8 @@ namespace pantala::run {
 struct ModelShape {
   std::vector<std::int64_t> item;  // of one item, as the model takes it
   zoo::Task task = zoo::Task::classification;
-  std::int64_t classes = 0;    // of classification
-  std::int64_t positions = 0;  // of an item, with a class each; 0: one class per item
+  std::int64_t classes = 0;  // of classification
+  Shape positions = {};      // of an item, with a class each; no axes: it has one class
   metrics::Kind measured = metrics::Kind::classes;
   std::int64_t targets = 0;  // of regression, as what follows
   zoo::TargetScale target_scale = {};

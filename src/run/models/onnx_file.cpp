@@ -1,6 +1,7 @@
 // Models that come from an ONNX file (model.from): the file's graph with labels and a loss, and its
 // weights as the first ones.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -204,21 +205,20 @@ std::int64_t file_model_tokens(const RunConfig& config) {
   return layouts.empty() || layouts[0].positions.rank() == 0 ? 0 : layouts[0].classes;
 }
 
-// Which of the layouts has as many positions as the data's labels.
+// Which of the layouts has the positions of the data's labels: their number alone does not tell
+// where height and classes are equal.
 ClassLayout layout_of(const RunConfig& config, const ModelShape& shape, const std::string& name,
                       const Tensor& output, std::int64_t batch) {
-  for (const ClassLayout& layout : class_layouts(output.shape(), batch)) {
-    const std::int64_t positions = layout.positions.rank() == 0 ? 0 : layout.positions.numel();
-    if (positions == shape.positions && layout.classes >= shape.classes) return layout;
-  }
+  for (const ClassLayout& layout : class_layouts(output.shape(), batch))
+    if (layout.positions == shape.positions && layout.classes >= shape.classes) return layout;
+  const std::string positions = fmt::format("{}", fmt::join(shape.positions.vec(), ", "));
   refuse_output(
       config, name, output,
-      shape.positions == 0
+      positions.empty()
           ? fmt::format("[{}, {} or more], a number per class of the data,", batch, shape.classes)
           : fmt::format("[{}, {}, {} or more] or [{}, {} or more, {}], a number per class "
-                        "of the data for each position (or the positions by their axes),",
-                        batch, shape.positions, shape.classes, batch, shape.classes,
-                        shape.positions));
+                        "of the data for each position,",
+                        batch, positions, shape.classes, batch, shape.classes, positions));
 }
 
 // [batch, positions, classes]
@@ -250,18 +250,17 @@ TrainableGraph make_class_model(const RunConfig& config, const ModelShape& shape
   const std::string name = learnt_output(graph, "logits");
   const Tensor output = graph.output(name);
   const ClassLayout layout = layout_of(config, shape, name, output, batch);
-  if (shape.positions == 0) {
+  if (layout.positions.rank() == 0) {
     const Tensor labels = graph.input("labels", {batch}, i64), loss = cross_entropy(output, labels);
     return {std::move(graph).with_outputs({{"logits", output}, {"loss", loss}}), input, labels,
             loss, output};
   }
   const Tensor rows = by_position(output, layout, batch);
-  const Tensor labels = graph.input("labels", {batch, shape.positions}, i64);
-  const std::int64_t count = batch * shape.positions;
+  const std::int64_t positions = layout.positions.numel(), count = batch * positions;
+  const Tensor labels = graph.input("labels", {batch, positions}, i64);
   const Tensor loss =
-      layout.last
-          ? cross_entropy(reshape(rows, {count, layout.classes}), reshape(labels, {count}))
-          : cross_entropy(reshape(output, {batch, layout.classes, shape.positions}), labels);
+      layout.last ? cross_entropy(reshape(rows, {count, layout.classes}), reshape(labels, {count}))
+                  : cross_entropy(reshape(output, {batch, layout.classes, positions}), labels);
   std::vector<std::pair<std::string, Tensor>> outputs{{"logits", output}, {"loss", loss}};
   if (rows.id() != output.id()) outputs.emplace_back(kByPosition, rows);
   return {std::move(graph).with_outputs(outputs), input, labels, loss, rows};

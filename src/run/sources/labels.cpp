@@ -180,7 +180,8 @@ void check_same_targets(const data::Dataset& set, std::int64_t targets) {
 
 data::Dataset unlabeled(data::Array items, const DataFacts& facts, std::string name) {
   const std::int64_t count = items.items();
-  data::Array labels{.shape = facts.positions == 0 ? Shape{count} : Shape{count, facts.positions},
+  const std::int64_t positions = facts.position_count();
+  data::Array labels{.shape = positions == 0 ? Shape{count} : Shape{count, positions},
                      .values = {}};
   if (facts.task() == zoo::Task::regression) {
     labels.shape = {count, facts.targets};
@@ -212,7 +213,8 @@ data::Dataset with_folder_labels(const data::Dataset& set, const DataFacts& fact
 
 std::vector<std::string> truth_texts(const data::Dataset& set, const DataFacts& facts) {
   const bool numbers = facts.task() == zoo::Task::regression;
-  const std::int64_t width = numbers ? facts.targets : std::max<std::int64_t>(1, facts.positions);
+  const std::int64_t width =
+      numbers ? facts.targets : std::max<std::int64_t>(1, facts.position_count());
   std::vector<std::string> texts(static_cast<std::size_t>(set.size() * width));
   if (set.rows) return set.rows->labels.empty() ? texts : set.rows->labels;
   if (set.labels->shape.numel() != set.size() * width)

@@ -14,16 +14,20 @@
 namespace pantala::run {
 namespace {
 
-TEST(RunSweep, trains_compares_and_stops_when_asked) {
-  const tests::TemporaryFolder folder;
+// Two steps with 40 items, for these values.
+SweepRequest small_sweep(const tests::TemporaryFolder& folder, const std::string& key) {
   std::ofstream csv(folder.file("points.csv"));
   for (int k = 0; k < 40; ++k)
     csv << k % 7 << ',' << k % 5 << ',' << (k % 7 > k % 5 ? 'a' : 'b') << '\n';
-  csv.close();
-  SweepRequest request{.values = {"model.name=mlp", "data.source=csv:" + folder.file("points.csv"),
-                                  "model.hidden=[3]", "max_steps=2", "threads=1",
-                                  "output.progress=none", "output.folder=" + folder.file("all")},
-                       .keys = {"seed=1,2"}};
+  return {.values = {"model.name=mlp", "data.source=csv:" + folder.file("points.csv"),
+                     "model.hidden=[3]", "max_steps=2", "threads=1", "output.progress=none",
+                     "output.folder=" + folder.file("all")},
+          .keys = {key}};
+}
+
+TEST(RunSweep, trains_compares_and_stops_when_asked) {
+  const tests::TemporaryFolder folder;
+  SweepRequest request = small_sweep(folder, "seed=1,2");
   request.options.poll = [](const Trainer&) { return Request::save_and_stop; };
   const SweepOutcome stopped = run_sweep(request);
   EXPECT_TRUE(stopped.interrupted);
@@ -45,6 +49,18 @@ TEST(RunSweep, trains_compares_and_stops_when_asked) {
   EXPECT_EQ(told.at("keys"), nlohmann::json({"seed"}));
   EXPECT_EQ(told.at("runs")[1].at("steps"), 2);
   EXPECT_EQ(tests::message_of<TypeError>([] { compare({}); }), "there is no run to compare");
+}
+
+TEST(RunSweep, a_run_that_fails_is_told_behind_the_others) {
+  const tests::TemporaryFolder folder;
+  const SweepOutcome outcome = run_sweep(small_sweep(folder, "data.subset=41,20"));
+  ASSERT_EQ(outcome.failed.size(), 1U);
+  EXPECT_EQ(outcome.failed[0].folder, folder.file("all/subset=41"));
+  EXPECT_EQ(tests::message_of<TypeError>([&] { std::rethrow_exception(outcome.failed[0].error); }),
+            "data.subset is 41, but points.csv has 40 items only");
+  const auto told = nlohmann::json::parse(outcome.comparison);
+  EXPECT_EQ(told.at("runs")[0].at("state"), "failed");
+  EXPECT_EQ(told.at("best"), outcome.folders.at(1));
 }
 
 }  // namespace

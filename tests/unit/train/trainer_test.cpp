@@ -265,6 +265,8 @@ TEST(TrainerEvaluation, of_sequences_has_the_classes_last_if_told_so) {
   const Evaluation evaluation = Trainer(model, 1, {.class_axis = -1}).evaluate(loader);
   EXPECT_EQ(evaluation.value("accuracy"), 1);
   EXPECT_EQ(evaluation.value("perplexity"), std::exp(evaluation.loss));
+  const TrainConfig of_classes{.class_axis = -1, .measured = metrics::Kind::classes};
+  EXPECT_THROW(Trainer(model, 1, of_classes).evaluate(loader).value("perplexity"), TypeError);
   EXPECT_EQ(Trainer(model, 1).evaluate(loader).value("accuracy"), 0.5);
 }
 
