@@ -89,7 +89,7 @@ struct Program {
   std::vector<std::pair<std::string, ValueId>> host_updates;  // leaf, new value
   // Elements that the emitter was asked for, to decide and to build: how much work it was.
   std::uint64_t emitted = 0;
-  std::uint64_t searched = 0;  // groups that fusion has looked at, the same
+  std::uint64_t searched = 0;  // groups that fusion has looked at, to decide
 };
 
 }  // namespace pantala::schedule
