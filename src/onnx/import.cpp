@@ -69,6 +69,8 @@ class Importer {
       throw UnsupportedError(fmt::format("{}: {} cannot be read:\n  {}", context_.source.name,
                                          counted(unsupported_.size(), "node"),
                                          fmt::join(unsupported_, "\n  ")));
+    for (const auto& [leaf, latest] : context_.followed)
+      if (leaf != latest) context_.graph.update(leaf, latest);
     name_outputs();
     return {std::move(context_.graph), std::move(context_.weights), graph_.name(), context_.opset,
             std::move(context_.warnings)};

@@ -138,7 +138,7 @@ class Separation {
       const std::string weight = is_identity(node) ? weight_behind(node.input(0)) : "";
       if (!weight.empty()) {
         const std::string& name = node.output(0);
-        if (is_parameter_name(name, model_) && !outputs_.contains(name) &&
+        if (is_parameter_name(name, model_) && !is_of_network(node) && !outputs_.contains(name) &&
             !weights_.contains(name)) {
           add_copy(weight, name);
           continue;

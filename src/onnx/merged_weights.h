@@ -28,5 +28,8 @@ struct NodeScope {
   std::string layer, function;
 };
 NodeScope scope_of(const pb::NodeProto& node);
+// Whether the network computes the node. Those that an exporter writes for merged weights belong to
+// no layer.
+bool is_of_network(const pb::NodeProto& node);
 
 }  // namespace pantala::onnx

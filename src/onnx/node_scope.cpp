@@ -63,4 +63,11 @@ NodeScope scope_of(const pb::NodeProto& node) {
   return {};
 }
 
+// The exporters name their own nodes "Identity_3", those of the network "/bn1/Identity" and
+// "node_clone".
+bool is_of_network(const pb::NodeProto& node) {
+  return node.name().starts_with('/') || node.name().starts_with("node_") ||
+         !scope_of(node).function.empty();
+}
+
 }  // namespace pantala::onnx

@@ -38,10 +38,10 @@ std::vector<float> counted_weights(int step) {
   return values;
 }
 
-// What the two norms of a network read, and the layers that its nodes tell.
+// What the two norms of a network read, and the layers that their nodes tell, if they do.
 struct Norms {
   Names first, second;
-  bool tells_layers = false;
+  std::string first_layer = {}, second_layer = {};
 };
 const Names kOwnFirst{"bn1.weight", "bn1.bias", "bn1.running_mean", "bn1.running_var"};
 const Names kOwnSecond{"bn2.weight", "bn2.bias", "bn2.running_mean", "bn2.running_var"};
@@ -62,12 +62,12 @@ ModelMaker begin() {
                         const std::string& y) {
     weights.insert(weights.begin(), x);
     maker.node("BatchNormalization", weights, {y});
-    if (norms.tells_layers) maker.in_layer(layer);
+    if (!layer.empty()) maker.in_layer(layer);
   };
   maker.node("Gemm", {"x", "fc1.weight"}, {"f"}).with("transB", 1);
-  norm("bn1", "f", norms.first, "n");
+  norm(norms.first_layer, "f", norms.first, "n");
   maker.node("Relu", {"n"}, {"r"}).node("Gemm", {"r", "fc2.weight"}, {"g"}).with("transB", 1);
-  norm("bn2", "g", norms.second, "logits");
+  norm(norms.second_layer, "g", norms.second, "logits");
   return maker.made({"logits"});
 }
 
@@ -83,13 +83,16 @@ ModelMaker begin() {
 // As the newer one does: the nodes read the merged tensors, and tell their layers.
 ::onnx::ModelProto merged_in_place() {
   ModelMaker maker = begin();
-  return finished(maker, {kMerged, kMerged, true});
+  return finished(maker, {kMerged, kMerged, "bn1", "bn2"});
 }
 
-Session session_of(const onnx::Model& model) {
+Session session_of(const onnx::Model& model,
+                   const std::vector<optim::ParameterGroup>& groups = {}) {
   Graph graph = model.graph;
   const Tensor loss = cross_entropy(graph.output("logits"), graph.input("labels", {4}, i64));
-  Session session = build_session(graph, loss, {.threads = 1, .optimizer = optim::sgd(0.1)});
+  CompileOptions options{.threads = 1, .optimizer = optim::sgd(0.1)};
+  options.training.groups = groups;
+  Session session = build_session(graph, loss, options);
   session.load_weights(model.weights);
   std::vector<double> x;
   for (int i = 0; i < 4; ++i)
@@ -151,7 +154,8 @@ TEST(MergedWeights, statistics_are_found_through_identity) {
   maker.node("Identity", {"bn1.running_mean"}, {"/bn1/Identity_output_0"});
   maker.node("Identity", {"/bn1/Identity_output_0"}, {"/bn1/Identity_1_output_0"});
   const Names through{"bn1.weight", "bn1.bias", "/bn1/Identity_1_output_0", "bn1.running_var"};
-  const onnx::Model model = import(finished(maker, {through, kMerged, true}), {.training = true});
+  const onnx::Model model =
+      import(finished(maker, {through, kMerged, "bn1", "bn2"}), {.training = true});
   EXPECT_THAT(names(model.graph, LeafKind::state),
               UnorderedElementsAre("bn1.running_mean", "bn1.running_var", "bn2.running_mean",
                                    "bn2.running_var"));
@@ -200,6 +204,68 @@ TEST(MergedWeights, a_layer_that_is_used_twice_has_one_set_of_weights) {
   maker.node("LayerNormalization", {"b", "n.weight", "n.bias"}, {"y"}).in_layer("m");
   EXPECT_THAT(names(import(maker.made({"y"})).graph, LeafKind::parameter),
               UnorderedElementsAre("n.weight", "n.bias", "m.weight", "m.bias"));
+}
+
+// --- one batch norm for both places
+
+const Names kShared{"bn.weight", "bn.bias", "bn.running_mean", "bn.running_var"};
+
+ModelMaker begin_shared() {
+  ModelMaker maker("shared");
+  maker.input("x", {4, 3})
+      .weight("fc1.weight", {3, 3}, counted_weights(3))
+      .weight("fc2.weight", {3, 3}, counted_weights(4));
+  for (const std::string& name : kShared) {
+    const bool is_one = name.ends_with("weight") || name.ends_with("var");
+    maker.weight(name, {3}, std::vector<float>(3, is_one ? 1.0F : 0.0F));
+  }
+  return maker;
+}
+// The second use reads what the first left, which the newer exporter writes as an Identity.
+::onnx::ModelProto shared_norm(bool of_training) {
+  ModelMaker maker = begin_shared();
+  Names second = kShared;
+  if (of_training) {
+    maker.node("Identity", {"bn.running_mean"}, {"getitem_3"}).in_layer("bn");
+    maker.node("Identity", {"bn.running_var"}, {"getitem_4"}).in_layer("bn");
+    second = {"bn.weight", "bn.bias", "getitem_3", "getitem_4"};
+  }
+  ::onnx::ModelProto model = finished(maker, {kShared, second, "bn", "bn"});
+  model.set_producer_name("pytorch");
+  return model;
+}
+
+// Of PyTorch 2.15, as above.
+void expect_shared_norm_trained(const onnx::Model& model) {
+  EXPECT_THAT(model.warnings, IsEmpty());
+  EXPECT_THAT(names(model.graph, LeafKind::state),
+              UnorderedElementsAre("bn.running_mean", "bn.running_var"));
+  Session session = session_of(model);
+  session.step();
+  EXPECT_NEAR(session.loss(), 1.836079116, 2e-5);
+  expect_near(session.state("bn.running_mean"), {0.004949774, -0.029978923, 0.007166965});
+  expect_near(session.state("bn.running_var"), {0.866966053, 0.851261829, 0.848740682});
+  session.step();
+  session.step();
+  EXPECT_NEAR(session.loss(), 0.952178249, 2e-5);
+  expect_near(session.parameter("bn.weight"), {0.826983573, 0.964863000, 1.054578224});
+  expect_near(session.state("bn.running_var"), {0.672457581, 0.643722365, 0.627630522});
+}
+
+TEST(MergedWeights, statistics_of_a_norm_that_is_used_twice_follow_both_uses) {
+  for (const bool of_training : {false, true})
+    expect_shared_norm_trained(import(shared_norm(of_training), {.training = true}));
+}
+
+// Frozen, it normalises with the same statistics in both places.
+TEST(MergedWeights, a_frozen_norm_that_is_used_twice_keeps_its_statistics) {
+  Session session = session_of(import(shared_norm(false), {.training = true}),
+                               {{.pattern = "bn.*", .frozen = true}});
+  for (const double loss : {1.176755645, 1.154911772}) {
+    session.step();
+    EXPECT_NEAR(session.loss(), loss, 2e-5);
+  }
+  expect_near(session.state("bn.running_var"), {1, 1, 1});
 }
 
 TEST(MergedWeights, a_small_file_does_not_become_a_huge_one) {
