@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "onnx/model_inputs.h"
+#include "onnx/node_scope.h"
 #include "pantala/error.h"
 
 namespace pantala::onnx {
@@ -19,6 +22,8 @@ namespace {
 // Elements that separated weights may have, for each that the file's weights have, and for none.
 constexpr std::int64_t kMostCopies = 64, kFreeCopies = 1 << 20;
 constexpr std::int64_t kMostElements = std::int64_t{1} << 50;
+// Elements of a weight that PyTorch's newer exporter merges.
+constexpr std::int64_t kMostMerged = 1024;
 
 // What an input of an operator is to its layer, in PyTorch's word for it.
 struct Role {
@@ -71,19 +76,26 @@ std::int64_t elements_of(const pb::TensorProto& tensor) {
 class Separation {
  public:
   Separation(pb::ModelProto& model, const TensorSource& source)
-      : model_(model), graph_(*model.mutable_graph()), source_(source) {}
+      : model_(model), graph_(*model.mutable_graph()), source_(source), scopes_(model) {}
 
-  void run() {
+  std::vector<std::string> run() {
     find_names();
     name_identities();
     find_uses();
     for (const auto& [name, uses] : uses_) separate(name, uses);
+    return std::move(guessed_);
   }
 
  private:
   // An input of a node that reads a weight, directly or through an Identity.
   struct Use {
     int node, input;
+    bool is_direct;
+  };
+  // The weight that a use is of.
+  struct Meant {
+    std::string name = {};    // "": the tensor's own, however many use it
+    bool is_certain = false;  // or only if all numbers are equal
   };
   using Groups = std::vector<std::pair<std::string, std::vector<Use>>>;  // by their names
 
@@ -158,7 +170,7 @@ class Separation {
         continue;  // its readers are
       for (int input = 0; input < node.input_size(); ++input)
         if (const std::string weight = weight_behind(node.input(input)); !weight.empty())
-          uses_[weight].push_back({k, input});
+          uses_[weight].push_back({k, input, weights_.contains(node.input(input))});
     }
   }
 
@@ -171,43 +183,79 @@ class Separation {
            std::memcmp(bytes.data(), bytes.data() + size, bytes.size() - size) == 0;
   }
 
-  // The name of the weight that this use is of; "": the tensor's own, however many use it.
-  std::string name_of(const std::string& weight, const Use& use) const {
-    const pb::NodeProto& node = graph_.node(use.node);
-    const Role* role = role_of(node, use.input);
-    if (role == nullptr) return "";
-    const std::string layer = scope_of(node).layer;
-    const bool own_layer = weight.starts_with(layer + ".");
-    if (role->needs_layer && (layer.empty() || own_layer || tensor(weight).dims_size() != 1))
-      return "";
-    // Without a layer it is a weight of this node.
-    return layer.empty() ? fmt::format("\n{}:{}", use.node, use.input)
-                         : fmt::format("{}.{}", layer, role->name);
-  }
-  bool is_state(const Use& use) const {
-    const Role* role = role_of(graph_.node(use.node), use.input);
-    return role != nullptr && role->is_state;
+  // Whether equal weights stand side by side. Exporters do not merge large ones.
+  bool has_equal_weights() {
+    if (has_equal_weights_) return *has_equal_weights_;
+    std::set<std::tuple<int, std::vector<std::int64_t>, std::vector<std::byte>>> seen;
+    has_equal_weights_ = false;
+    for (const auto& [name, place] : weights_) {
+      const pb::TensorProto& weight = graph_.initializer(place);
+      if (elements_of(weight) > kMostMerged) continue;
+      const bool is_new =
+          seen.emplace(weight.data_type(), std::vector(weight.dims().begin(), weight.dims().end()),
+                       tensor_bytes(weight, source_))
+              .second;
+      if (!is_new) has_equal_weights_ = true;
+    }
+    return *has_equal_weights_;
   }
 
-  Groups groups_of(const std::string& weight, const std::vector<Use>& uses) const {
+  Meant meant_by(const std::string& weight, const Use& use) {
+    const pb::NodeProto& node = graph_.node(use.node);
+    const Role* role = role_of(node, use.input);
+    if (role == nullptr) return {};
+    const NodeScope scope = scopes_.of(node);
+    const bool own_layer = weight.starts_with(scope.layer + ".");
+    if (role->needs_layer && (scope.layer.empty() || own_layer || tensor(weight).dims_size() != 1))
+      return {};
+    // The newer exporter, which tells functions, may merge weights and leave equal statistics.
+    if (scope.function.empty() && use.is_direct && has_equal_weights()) return {};
+    const std::string name = !scope.is_told        ? weight_of_node(use)
+                             : scope.layer.empty() ? std::string(role->name)
+                                                   : fmt::format("{}.{}", scope.layer, role->name);
+    return {name, role->is_state};
+  }
+  // The name of no weight: without a layer there is one for each node.
+  static std::string weight_of_node(const Use& use) {
+    return fmt::format("\n{}:{}", use.node, use.input);
+  }
+
+  std::vector<std::string> names_of(const std::string& weight, const std::vector<Use>& uses) {
+    std::vector<Meant> all;
+    bool depends = false;
+    for (const Use& use : uses) {
+      all.push_back(meant_by(weight, use));
+      depends = depends || (!all.back().name.empty() && !all.back().is_certain);
+    }
+    const bool equal = depends && uses.size() > 1 && all_equal(weight);
     std::vector<std::string> names;
-    for (const Use& use : uses) names.push_back(name_of(weight, use));
-    const auto may_be_merged = [&](std::size_t k) {
-      return !names[k].empty() && !is_state(uses[k]);
-    };
-    bool shared = false;
-    for (std::size_t k = 0; k < uses.size() && uses.size() > 1; ++k)
-      shared = shared || may_be_merged(k);
-    const bool equal = shared && all_equal(weight);
+    for (Meant& meant : all)
+      names.push_back(meant.is_certain || equal ? std::move(meant.name) : "");
+    // The tensor keeps its name for whoever means it.
+    if (std::find(names.begin(), names.end(), "") != names.end())
+      std::replace(names.begin(), names.end(), weight, std::string());
+    return names;
+  }
+
+  Groups groups_of(const std::string& weight, const std::vector<Use>& uses) {
+    const std::vector<std::string> names = names_of(weight, uses);
     Groups groups;
     std::map<std::string, std::size_t> places;
     for (std::size_t k = 0; k < uses.size(); ++k) {
-      const std::string name = may_be_merged(k) && !equal ? "" : names[k];
-      const auto [place, is_new] = places.emplace(name, groups.size());
-      if (is_new) groups.push_back({name, {}});
+      const auto [place, is_new] = places.emplace(names[k], groups.size());
+      if (is_new) groups.push_back({names[k], {}});
       groups[place->second].second.push_back(uses[k]);
     }
     return groups;
+  }
+
+  // Whether nodes that read the tensor itself have weights of their own now, for want of layers.
+  static bool is_guess(const Groups& groups) {
+    const auto is_of_node = [](const auto& group) {
+      const Use& use = group.second.front();
+      return use.is_direct && group.first == weight_of_node(use);
+    };
+    return std::count_if(groups.begin(), groups.end(), is_of_node) > 1;
   }
 
   // Which group the tensor itself is for: the one of any use, of its own name, or the first.
@@ -229,6 +277,7 @@ class Separation {
 
   void separate(const std::string& weight, const std::vector<Use>& uses) {
     const Groups groups = groups_of(weight, uses);
+    if (is_guess(groups)) guessed_.push_back(weight);
     const std::size_t owner = owner_of(weight, groups);
     int number = 1;
     for (std::size_t k = 0; k < groups.size(); ++k) {
@@ -248,17 +297,23 @@ class Separation {
   const pb::ModelProto& model_;
   pb::GraphProto& graph_;
   const TensorSource& source_;
+  const Scopes scopes_;
   std::map<std::string, int> weights_;          // their places among the initialisers
   std::map<std::string, std::string> aliases_;  // results of Identity: the weight behind them
   std::set<std::string> taken_, outputs_;
   std::map<std::string, std::vector<Use>> uses_;
   std::int64_t elements_left_ = kFreeCopies;
+  std::optional<bool> has_equal_weights_;
+  std::vector<std::string> guessed_;
 };
 
 }  // namespace
 
-void separate_merged_weights(pb::ModelProto& model, const TensorSource& source) {
-  Separation(model, source).run();
+std::vector<std::string> separate_merged_weights(pb::ModelProto& model,
+                                                 const TensorSource& source) {
+  // Its own exports have a tensor for each leaf.
+  if (model.producer_name() == "pantala") return {};
+  return Separation(model, source).run();
 }
 
 }  // namespace pantala::onnx

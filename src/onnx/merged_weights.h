@@ -8,28 +8,21 @@
 // read the merged tensor, and writes into each node which layer it belongs to: a tensor of equal
 // numbers that several layers have for their scale or bias is one of each, and running statistics
 // belong to one layer always.
+//
+// A file that tells no layers (other tools merge, too) has a weight for each norm and bias. Where
+// equal weights stand side by side nobody merged any, and what several nodes read is one weight.
 #pragma once
 
-#include <string_view>
+#include <string>
+#include <vector>
 
 #include "onnx/proto.h"
 
 namespace pantala::onnx {
 
-// Every merged weight becomes an initialiser of its own; all else stays. UnsupportedError where
-// that would make far more of them than the file holds.
-void separate_merged_weights(pb::ModelProto& model, const TensorSource& source);
-
-// Whether PyTorch would give this name to a parameter rather than to something that is computed.
-bool is_parameter_name(std::string_view name, const pb::ModelProto& model);
-// The layer of a node, "layer1.0.bn1", and the function that made it, where the exporter wrote
-// that down (the newer one of PyTorch).
-struct NodeScope {
-  std::string layer, function;
-};
-NodeScope scope_of(const pb::NodeProto& node);
-// Whether the network computes the node. Those that an exporter writes for merged weights belong to
-// no layer.
-bool is_of_network(const pb::NodeProto& node);
+// Every merged weight becomes an initialiser of its own; all else stays. Gives the names of weights
+// that were taken apart without the file saying so. UnsupportedError where that would make far more
+// of them than the file holds.
+std::vector<std::string> separate_merged_weights(pb::ModelProto& model, const TensorSource& source);
 
 }  // namespace pantala::onnx

@@ -11,9 +11,9 @@
 #include <tuple>
 
 #include "base/hash.h"
-#include "onnx/merged_weights.h"
 #include "onnx/model_inputs.h"
 #include "onnx/node.h"
+#include "onnx/node_scope.h"
 
 namespace pantala::onnx {
 
@@ -40,12 +40,17 @@ bool is_one_of(const pb::NodeProto& node, std::initializer_list<std::string_view
 class Notes {
  public:
   Notes(const pb::ModelProto& model, const TensorSource& source)
-      : model_(model), graph_(model.graph()), source_(source) {
+      : model_(model), graph_(model.graph()), source_(source), scopes_(model) {
     for (const pb::NodeProto& node : graph_.node())
       read_.insert(node.input().begin(), node.input().end());
   }
 
-  std::vector<std::string> run() {
+  std::vector<std::string> run(const std::vector<std::string>& guessed) {
+    if (!guessed.empty())
+      lines_.push_back(
+          fmt::format("{}: read by several nodes, and the file does not say whether that is one "
+                      "weight or equal ones of several layers; each node trains its own",
+                      listed(guessed)));
     folded_norms();
     single_numbers();
     constant_weights();
@@ -62,7 +67,7 @@ class Notes {
     for (const pb::NodeProto& node : graph_.node()) {
       if (!is_one_of(node, {"Conv", "ConvTranspose", "Gemm"}) || node.input_size() < 2) continue;
       if (node.input(1).starts_with("onnx::Conv") ||
-          scope_of(node).function.find("batch_norm") != std::string::npos)
+          scopes_.of(node).function.find("batch_norm") != std::string::npos)
         found.push_back(label_of(node));
     }
     if (!found.empty())
@@ -205,14 +210,16 @@ class Notes {
   const pb::ModelProto& model_;
   const pb::GraphProto& graph_;
   const TensorSource& source_;
+  const Scopes scopes_;
   std::set<std::string> read_;
   std::vector<std::string> lines_;
 };
 
 }  // namespace
 
-std::vector<std::string> training_notes(const pb::ModelProto& model, const TensorSource& source) {
-  return Notes(model, source).run();
+std::vector<std::string> training_notes(const pb::ModelProto& model, const TensorSource& source,
+                                        const std::vector<std::string>& guessed) {
+  return Notes(model, source).run(guessed);
 }
 
 }  // namespace pantala::onnx

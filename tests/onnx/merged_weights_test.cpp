@@ -62,7 +62,10 @@ ModelMaker begin() {
                         const std::string& y) {
     weights.insert(weights.begin(), x);
     maker.node("BatchNormalization", weights, {y});
-    if (!layer.empty()) maker.in_layer(layer);
+    if (layer.starts_with('/'))
+      maker.named(layer + "/BatchNormalization");
+    else if (!layer.empty())
+      maker.in_layer(layer);
   };
   maker.node("Gemm", {"x", "fc1.weight"}, {"f"}).with("transB", 1);
   norm(norms.first_layer, "f", norms.first, "n");
@@ -141,6 +144,9 @@ TEST(MergedWeights, without_layers_every_norm_has_its_own) {
   const onnx::Model model = import(finished(maker, {kMerged, kMerged}), {.training = true});
   EXPECT_EQ(names(model.graph, LeafKind::parameter).size(), 6U);
   EXPECT_EQ(names(model.graph, LeafKind::state).size(), 4U);
+  EXPECT_THAT(model.warnings,
+              ElementsAre(HasSubstr("'bn1.bias', 'bn1.weight': read by several nodes, and the file "
+                                    "does not say whether that is one weight")));
   Session session = session_of(model);
   session.step();
   EXPECT_NEAR(session.loss(), 1.836079117, 2e-5);
@@ -210,12 +216,13 @@ TEST(MergedWeights, a_layer_that_is_used_twice_has_one_set_of_weights) {
 
 const Names kShared{"bn.weight", "bn.bias", "bn.running_mean", "bn.running_var"};
 
-ModelMaker begin_shared() {
+ModelMaker begin_shared(bool with_statistics = true) {
   ModelMaker maker("shared");
   maker.input("x", {4, 3})
       .weight("fc1.weight", {3, 3}, counted_weights(3))
       .weight("fc2.weight", {3, 3}, counted_weights(4));
   for (const std::string& name : kShared) {
+    if (name.find("running") != std::string::npos && !with_statistics) continue;
     const bool is_one = name.ends_with("weight") || name.ends_with("var");
     maker.weight(name, {3}, std::vector<float>(3, is_one ? 1.0F : 0.0F));
   }
@@ -233,6 +240,16 @@ ModelMaker begin_shared() {
   ::onnx::ModelProto model = finished(maker, {kShared, second, "bn", "bn"});
   model.set_producer_name("pytorch");
   return model;
+}
+
+// As the older one writes it: the layer is in the nodes' names.
+::onnx::ModelProto shared_norm_of_older_exporter(bool of_training) {
+  ModelMaker maker = begin_shared(of_training);
+  if (!of_training) {
+    maker.node("Identity", {"bn.weight"}, {"bn.running_var"}).named("Identity_0");
+    maker.node("Identity", {"bn.bias"}, {"bn.running_mean"}).named("Identity_1");
+  }
+  return finished(maker, {kShared, kShared, "/bn", "/bn_1"});
 }
 
 // Of PyTorch 2.15, as above.
@@ -255,6 +272,70 @@ void expect_shared_norm_trained(const onnx::Model& model) {
 TEST(MergedWeights, statistics_of_a_norm_that_is_used_twice_follow_both_uses) {
   for (const bool of_training : {false, true})
     expect_shared_norm_trained(import(shared_norm(of_training), {.training = true}));
+}
+
+TEST(MergedWeights, the_older_exporter_tells_by_names_that_a_norm_is_used_twice) {
+  for (const bool of_training : {false, true})
+    expect_shared_norm_trained(
+        import(shared_norm_of_older_exporter(of_training), {.training = true}));
+}
+
+// "/block/seq/seq.0_1/..." is the second use of "block.seq.0".
+TEST(MergedWeights, layers_of_the_older_exporter_may_be_nested) {
+  ModelMaker maker("nested");
+  maker.input("x", {4, 3}).weight("block.seq.0.weight", {3}, {1, 1, 1});
+  maker.weight("block.seq.0.bias", {3}, {0, 0, 0});
+  std::string x = "x";
+  for (const char* layer : {"/block/seq/seq.0", "/block/seq/seq.0_1", "/block/seq/seq.1"}) {
+    maker.node("LayerNormalization", {x, "block.seq.0.weight", "block.seq.0.bias"}, {layer});
+    maker.named(std::string(layer) + "/LayerNormalization");
+    x = layer;
+  }
+  // Some other tool merged them in place: equal weights do not stand side by side.
+  EXPECT_THAT(import(maker.made({x})).weights.names(),
+              ElementsAre("block.seq.0.bias", "block.seq.0.weight", "block.seq.1.bias",
+                          "block.seq.1.weight"));
+}
+
+// The older exporter gives merged weights names of their own: these two layers are tied.
+TEST(MergedWeights, what_two_layers_read_is_tied_where_equal_weights_stand_side_by_side) {
+  for (const char* layer : {"/n", "/m"}) {
+    ModelMaker maker("tied");
+    maker.input("x", {4, 3}).weight("n.weight", {3}, {1, 1, 1}).weight("n.bias", {3}, {0, 0, 0});
+    maker.weight("fc.weight", {3, 3}, counted_weights(3));
+    maker.node("Identity", {"n.bias"}, {"fc.bias"}).named("Identity_0");
+    maker.node("LayerNormalization", {"x", "n.weight", "n.bias"}, {"a"}).named("/n/Layer");
+    maker.node("Gemm", {"a", "fc.weight", "fc.bias"}, {"b"}).named("/fc/Gemm");
+    maker.node("LayerNormalization", {"b", "n.weight", "n.bias"}, {"y"});
+    maker.named(layer + std::string("/LayerNormalization"));
+    EXPECT_THAT(import(maker.made({"y"})).weights.names(),
+                ElementsAre("fc.bias", "fc.weight", "n.bias", "n.weight"));
+  }
+}
+
+// What the network itself computes twice with one parameter.
+TEST(MergedWeights, functions_of_the_network_share_their_parameter) {
+  for (const bool older : {false, true}) {
+    ModelMaker maker("functions");
+    maker.input("x", {4, 3}).weight("g", {3}, {1, 1, 1});
+    maker.node("RMSNormalization", {"x", "g"}, {"a"}).named("/RMSNormalization");
+    if (!older) maker.named("n").in_network("rms_norm");
+    maker.node("RMSNormalization", {"a", "g"}, {"y"}).named("/RMSNormalization_1");
+    if (!older) maker.named("m").in_network("rms_norm_1");
+    EXPECT_THAT(import(maker.made({"y"})).weights.names(), ElementsAre("g"));
+  }
+}
+
+TEST(MergedWeights, own_exports_have_nothing_merged) {
+  ModelMaker maker("own");
+  maker.input("x", {4, 3}).weight("n.weight", {3}, {1, 1, 1}).weight("n.bias", {3}, {0, 0, 0});
+  maker.node("LayerNormalization", {"x", "n.weight", "n.bias"}, {"a"});
+  maker.node("LayerNormalization", {"a", "n.weight", "n.bias"}, {"y"});
+  ::onnx::ModelProto file = maker.made({"y"});
+  file.set_producer_name("pantala");
+  const onnx::Model model = import(file, {.training = true});
+  EXPECT_THAT(model.weights.names(), ElementsAre("n.bias", "n.weight"));
+  EXPECT_THAT(model.warnings, IsEmpty());
 }
 
 // Frozen, it normalises with the same statistics in both places.

@@ -88,6 +88,12 @@ class ModelMaker {
     for (const std::string& name : outputs) node.add_output(name);
     return *this;
   }
+  // Of the node before; the older exporter of PyTorch tells its layer by it.
+  ModelMaker& named(const std::string& name) {
+    ::onnx::GraphProto& graph = *model_.mutable_graph();
+    graph.mutable_node(graph.node_size() - 1)->set_name(name);
+    return *this;
+  }
   ModelMaker& with(const std::string& name, std::int64_t value) {
     ::onnx::AttributeProto& a = attribute(name, ::onnx::AttributeProto::INT);
     a.set_i(value);
@@ -105,9 +111,16 @@ class ModelMaker {
   // The layer that the node before belongs to, as PyTorch's newer exporter writes it: in a field
   // that is newer than the schema.
   ModelMaker& in_layer(const std::string& layer, const std::string& function = "f") {
+    return metadata("pkg.torch.onnx.name_scopes", "['', '" + layer + "', '" + function + "']");
+  }
+  // In no layer of it.
+  ModelMaker& in_network(const std::string& function) {
+    return metadata("pkg.torch.onnx.name_scopes", "['', '" + function + "']");
+  }
+  ModelMaker& metadata(const std::string& key, const std::string& value) {
     ::onnx::StringStringEntryProto entry;
-    entry.set_key("pkg.torch.onnx.name_scopes");
-    entry.set_value("['', '" + layer + "', '" + function + "']");
+    entry.set_key(key);
+    entry.set_value(value);
     ::onnx::GraphProto& graph = *model_.mutable_graph();
     graph.mutable_node(graph.node_size() - 1)
         ->mutable_unknown_fields()
