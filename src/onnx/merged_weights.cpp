@@ -24,6 +24,8 @@ constexpr std::int64_t kMostCopies = 64, kFreeCopies = 1 << 20;
 constexpr std::int64_t kMostElements = std::int64_t{1} << 50;
 // Elements of a weight that PyTorch's newer exporter merges.
 constexpr std::int64_t kMostMerged = 1024;
+// Inputs of a node whose weights are looked up in its call, which is read for each.
+constexpr int kMostInputs = 64;
 
 // What an input of an operator is to its layer, in PyTorch's word for it.
 struct Role {
@@ -53,7 +55,10 @@ constexpr Role kRoles[] = {
     {"Add", 1, "bias", false, true},
     {"Mul", 0, "weight", false, true},
     {"Mul", 1, "weight", false, true},
+    {"PRelu", 1, "weight"},
 };
+// Whose second input is called a weight as well: for finding it in a call.
+constexpr std::string_view kProducts[] = {"Conv", "ConvTranspose", "Gemm", "MatMul"};
 const Role* role_of(const pb::NodeProto& node, int input) {
   const auto found = std::find_if(std::begin(kRoles), std::end(kRoles), [&](const Role& role) {
     return role.input == input && role.op == node.op_type();
@@ -61,9 +66,29 @@ const Role* role_of(const pb::NodeProto& node, int input) {
   return found != std::end(kRoles) && is_default_domain(node.domain()) ? &*found : nullptr;
 }
 
+std::string_view word_for(const pb::NodeProto& node, int input) {
+  if (const Role* role = role_of(node, input)) return role->name;
+  const bool is_product =
+      std::find(std::begin(kProducts), std::end(kProducts), node.op_type()) != std::end(kProducts);
+  return is_product && input == 1 ? "weight" : "";
+}
+
 bool is_identity(const pb::NodeProto& node) {
   return node.op_type() == "Identity" && is_default_domain(node.domain()) &&
          node.input_size() == 1 && node.output_size() == 1;
+}
+
+bool same_type(const pb::TensorProto& a, const pb::TensorProto& b) {
+  return a.data_type() == b.data_type() &&
+         std::equal(a.dims().begin(), a.dims().end(), b.dims().begin(), b.dims().end());
+}
+
+// "gammas." of "gammas.1", an entry of a list; "" of other names.
+std::string list_of(std::string_view name) {
+  const std::size_t dot = name.find_last_not_of("0123456789");
+  const bool is_entry =
+      dot != std::string_view::npos && dot + 1 < name.size() && dot > 0 && name[dot] == '.';
+  return is_entry ? std::string(name.substr(0, dot + 1)) : "";
 }
 
 std::int64_t elements_of(const pb::TensorProto& tensor) {
@@ -142,15 +167,31 @@ class Separation {
     *graph_.add_initializer() = std::move(copy);
   }
 
+  // Entries of lists of parameters have names that values may have, too ("input.4"). Of values
+  // there is one, of a list more.
+  std::map<std::string, int> lists_of_weights() const {
+    std::map<std::string, int> entries;
+    for (const auto& [name, place] : weights_) ++entries[list_of(name)];
+    for (const pb::NodeProto& node : graph_.node())
+      if (is_identity(node) && weights_.contains(node.input(0))) ++entries[list_of(node.output(0))];
+    entries.erase("");
+    return entries;
+  }
+
   // An Identity of a weight under the name of a parameter is that parameter.
   void name_identities() {
+    const std::map<std::string, int> lists = lists_of_weights();
+    const auto is_parameter = [&](const std::string& name) {
+      const auto list = lists.find(list_of(name));
+      return is_parameter_name(name, model_) || (list != lists.end() && list->second > 1);
+    };
     int kept = 0;
     for (int k = 0; k < graph_.node_size(); ++k) {
       const pb::NodeProto& node = graph_.node(k);
       const std::string weight = is_identity(node) ? weight_behind(node.input(0)) : "";
       if (!weight.empty()) {
         const std::string& name = node.output(0);
-        if (is_parameter_name(name, model_) && !is_of_network(node) && !outputs_.contains(name) &&
+        if (is_parameter(name) && !is_of_network(node) && !outputs_.contains(name) &&
             !weights_.contains(name)) {
           add_copy(weight, name);
           continue;
@@ -200,13 +241,46 @@ class Separation {
     return *has_equal_weights_;
   }
 
+  // The parameter that a use is of, where the file has the call; "" where it does not, or not
+  // clearly.
+  std::string told_by_call(const std::string& weight, const Use& use) const {
+    const pb::NodeProto& node = graph_.node(use.node);
+    if (node.input_size() > kMostInputs) return "";
+    std::vector<std::string> called = scopes_.parameters(node);
+    // The weights among the inputs are these, one by one, unless the call became several nodes.
+    std::size_t before = 0, all = 0;
+    for (int k = 0; k < node.input_size(); ++k)
+      if (!weight_behind(node.input(k)).empty()) ++all, before += k < use.input ? 1 : 0;
+    std::string found = all == called.size() ? called[before] : "";
+    if (found.empty()) {
+      const std::string_view word = word_for(node, use.input);
+      std::erase_if(called, [&](const std::string& name) { return !name.ends_with(word); });
+      if (called.size() == 1) found = called.front();
+    }
+    const bool is_other = weights_.contains(found) && !same_type(tensor(found), tensor(weight));
+    return is_other ? "" : found;
+  }
+
+  bool has_one_axis(const std::string& weight) const {
+    const auto& dims = tensor(weight).dims();
+    return std::count_if(dims.begin(), dims.end(), [](std::int64_t n) { return n != 1; }) <= 1;
+  }
+  // Whether the weight belongs to the layer, or to one around it, which may hand it in.
+  static bool is_within(const std::string& layer, const std::string& weight) {
+    const std::string owner = weight.substr(0, weight.rfind('.') + 1);
+    return weight.starts_with(layer + ".") || (layer + ".").starts_with(owner);
+  }
+
   Meant meant_by(const std::string& weight, const Use& use) {
+    if (const std::string told = told_by_call(weight, use); !told.empty())
+      // What was computed of a parameter is not called like it.
+      return {scopes_.has_parameter(weight) ? told : "\n" + told, true};
     const pb::NodeProto& node = graph_.node(use.node);
     const Role* role = role_of(node, use.input);
     if (role == nullptr) return {};
     const NodeScope scope = scopes_.of(node);
-    const bool own_layer = weight.starts_with(scope.layer + ".");
-    if (role->needs_layer && (scope.layer.empty() || own_layer || tensor(weight).dims_size() != 1))
+    if (role->needs_layer &&
+        (scope.layer.empty() || is_within(scope.layer, weight) || !has_one_axis(weight)))
       return {};
     // The newer exporter, which tells functions, may merge weights and leave equal statistics.
     if (scope.function.empty() && use.is_direct && has_equal_weights()) return {};

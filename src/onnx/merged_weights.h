@@ -5,9 +5,10 @@
 // PyTorch's older exporter leaves an `Identity` under the name of each weight that it merged, while
 // weights that are tied in the network (one parameter of two layers) have one name only: an
 // Identity whose result has a parameter's name is a parameter. The newer exporter lets the nodes
-// read the merged tensor, and writes into each node which layer it belongs to: a tensor of equal
-// numbers that several layers have for their scale or bias is one of each, and running statistics
-// belong to one layer always.
+// read the merged tensor, and writes into each node of which call it is, with which parameters, and
+// to which layer it belongs. Where the call is not there or not clear, a tensor of equal numbers
+// that several layers have for their scale or bias is one of each, and running statistics belong to
+// one layer always.
 //
 // A file that tells no layers (other tools merge, too) has a weight for each norm and bias. Where
 // equal weights stand side by side nobody merged any, and what several nodes read is one weight.

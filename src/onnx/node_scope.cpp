@@ -4,14 +4,13 @@
 
 #include <algorithm>
 #include <cctype>
-#include <vector>
 
 namespace pantala::onnx {
 
 namespace {
 
-// A field that is newer than the schema: entries of a name and a text.
-constexpr int kNodeMetadata = 9;
+// Fields that are newer than the schema: entries of a name and a text.
+constexpr int kNodeMetadata = 9, kGraphMetadata = 16;
 // Layers in layers; names with more dots are no names of layers.
 constexpr std::ptrdiff_t kMostDots = 64;
 
@@ -51,6 +50,31 @@ std::vector<std::string> quoted_texts(std::string_view list) {
   return texts;
 }
 
+// What stands between the last `before` and the next `end` behind it; "" if that is not there.
+std::string_view last_between(std::string_view text, std::string_view before, char end) {
+  const std::size_t at = text.rfind(before);
+  if (at == std::string_view::npos) return {};
+  const std::string_view rest = text.substr(at + before.size());
+  return rest.substr(0, std::min(rest.find(end), rest.size()));
+}
+
+// Of "p_fc_weight: PARAMETER target='fc.weight'" on a line for each, or, in earlier versions, of
+// "arg=TensorArgument(name='p_fc_weight'), target='fc.weight'" one behind the other.
+std::map<std::string, std::string, std::less<>> parameters_of(std::string_view signature) {
+  constexpr std::string_view kTarget = "target='";
+  std::map<std::string, std::string, std::less<>> found;
+  for (std::size_t at; (at = signature.find(kTarget)) != std::string_view::npos;) {
+    const std::string_view before = signature.substr(0, at);
+    signature.remove_prefix(at + kTarget.size());
+    std::string_view name = last_between(before, "name='", '\'');
+    if (name.empty()) name = last_between(before, "\n", ':');
+    const std::size_t end = signature.find('\'');
+    if (end == std::string_view::npos) break;
+    if (!name.empty()) found.emplace(name, signature.substr(0, end));
+  }
+  return found;
+}
+
 // "bn1_1" is the second use of "bn1".
 std::string_view without_number(std::string_view name) {
   const std::size_t line = name.rfind('_');
@@ -65,6 +89,9 @@ Scopes::Scopes(const pb::ModelProto& model) {
   for (const pb::TensorProto& tensor : graph.initializer()) add_layers(tensor.name());
   for (const pb::NodeProto& node : graph.node())
     if (node.op_type() == "Identity" && node.output_size() == 1) add_layers(node.output(0));
+  parameters_ = parameters_of(metadata(graph.unknown_fields(), kGraphMetadata,
+                                       "pkg.torch.export.ExportedProgram.graph_signature"));
+  for (const auto& [name, parameter] : parameters_) called_.insert(parameter);
 }
 
 void Scopes::add_layers(std::string_view weight) {
@@ -105,6 +132,22 @@ std::string Scopes::layer_of_name(std::string_view node) const {
     }
   }
   return layer;
+}
+
+std::vector<std::string> Scopes::parameters(const pb::NodeProto& node) const {
+  if (parameters_.empty()) return {};
+  const std::string call = metadata(node.unknown_fields(), kNodeMetadata, "pkg.torch.onnx.fx_node");
+  std::vector<std::string> found;
+  for (std::size_t at = 0; (at = call.find('%', at)) != std::string::npos;) {
+    std::size_t end = ++at;
+    while (end < call.size() &&
+           (std::isalnum(static_cast<unsigned char>(call[end])) != 0 || call[end] == '_'))
+      ++end;
+    const auto parameter = parameters_.find(std::string_view(call).substr(at, end - at));
+    if (parameter != parameters_.end()) found.push_back(parameter->second);
+    at = end;
+  }
+  return found;
 }
 
 bool is_parameter_name(std::string_view name, const pb::ModelProto& model) {

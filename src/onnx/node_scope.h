@@ -1,12 +1,15 @@
 // What PyTorch's exporters tell of a file's nodes.
 //
 // The older one puts the layer into the node's name: "/layer1/layer1.0/bn1/BatchNormalization", and
-// "bn1_1" where the layer is used a second time. The newer one writes the layer into metadata.
+// "bn1_1" where the layer is used a second time. The newer one writes metadata: the layer, and the
+// call that the node was made of, with the parameters that it got.
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "onnx/proto.h"
 
@@ -23,12 +26,19 @@ class Scopes {
   explicit Scopes(const pb::ModelProto& model);
 
   NodeScope of(const pb::NodeProto& node) const;
+  // The parameters and buffers of the call that the node was made of, as they stand there; none
+  // where the file does not tell.
+  std::vector<std::string> parameters(const pb::NodeProto& node) const;
+  // Whether calls may have a parameter of this name.
+  bool has_parameter(std::string_view name) const { return called_.contains(name); }
 
  private:
   void add_layers(std::string_view weight);
   std::string layer_of_name(std::string_view node) const;
 
-  std::set<std::string, std::less<>> layers_;  // that have weights
+  std::set<std::string, std::less<>> layers_;                   // that have weights
+  std::map<std::string, std::string, std::less<>> parameters_;  // by their names in calls
+  std::set<std::string, std::less<>> called_;                   // these parameters
 };
 
 // Whether PyTorch would give this name to a parameter rather than to something that is computed.

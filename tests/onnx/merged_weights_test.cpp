@@ -326,6 +326,103 @@ TEST(MergedWeights, functions_of_the_network_share_their_parameter) {
   }
 }
 
+// --- calls
+
+// Both forms in which PyTorch has written it.
+const char* const kSignatures[] = {
+    "\n# inputs\np_a_weight: PARAMETER target='a.weight'\np_a_bias: PARAMETER target='a.bias'\n"
+    "p_b_weight: PARAMETER target='b.weight'\np_b_bias: PARAMETER target='b.bias'\nx: USER_INPUT\n",
+    "ExportGraphSignature(input_specs=[InputSpec(kind=<InputKind.PARAMETER: 2>, "
+    "arg=TensorArgument(name='p_a_weight'), target='a.weight', persistent=None), "
+    "InputSpec(arg=TensorArgument(name='p_a_bias'), target='a.bias'), "
+    "InputSpec(arg=TensorArgument(name='p_b_weight'), target='b.weight'), "
+    "InputSpec(arg=TensorArgument(name='p_b_bias'), target='b.bias')])",
+};
+
+// Two linear layers, the second as a product and a sum; all that is equal is one tensor.
+::onnx::ModelProto called(const std::string& first, const std::string& second,
+                          const char* signature) {
+  ModelMaker maker("called");
+  maker.input("x", {4, 3}).signature(signature);
+  maker.weight("a.weight", {3, 3}, counted_weights(3)).weight("a.bias", {3}, {1, 2, 3});
+  maker.node("Gemm", {"x", "a.weight", "a.bias"}, {"h"}).in_layer("a").called_with(first);
+  maker.node("MatMul", {"h", "a.weight"}, {"p"}).in_layer("b").called_with(second);
+  maker.node("Add", {"p", "a.bias"}, {"y"}).in_layer("b").called_with(second);
+  return maker.made({"y"});
+}
+
+TEST(MergedWeights, calls_tell_the_parameters_whatever_their_values) {
+  for (const char* signature : kSignatures) {
+    const onnx::Model model =
+        import(called("%x, %p_a_weight, %p_a_bias", "%h, %p_b_weight, %p_b_bias", signature),
+               {.training = true});
+    EXPECT_THAT(model.weights.names(), ElementsAre("a.bias", "a.weight", "b.bias", "b.weight"));
+    EXPECT_EQ(model.weights.read("b.bias"), model.weights.read("a.bias"));
+    EXPECT_THAT(model.warnings, IsEmpty());
+  }
+}
+
+TEST(MergedWeights, calls_tell_what_is_tied) {
+  const onnx::Model model =
+      import(called("%x, %p_a_weight, %p_a_bias", "%h, %p_a_weight, %p_b_bias", kSignatures[0]),
+             {.training = true});
+  EXPECT_THAT(model.weights.names(), ElementsAre("a.bias", "a.weight", "b.bias"));
+  EXPECT_THAT(model.warnings, IsEmpty());
+}
+
+TEST(TrainingNotes, a_bias_that_the_exporter_left_out_is_named) {
+  ModelMaker maker("dropped");
+  maker.input("x", {4, 3}).weight("a.weight", {3, 3}, counted_weights(3)).signature(kSignatures[0]);
+  maker.node("Gemm", {"x", "a.weight"}, {"y"}).in_layer("a");
+  maker.called_with("%x, %p_a_weight, %p_a_bias");
+  EXPECT_THAT(import(maker.made({"y"}), {.training = true}).warnings,
+              ElementsAre(HasSubstr("left out 'a.bias', zeros so far")));
+}
+
+// --- without calls
+
+TEST(MergedWeights, scales_of_layers_are_separate) {
+  ModelMaker maker("scales");
+  maker.input("x", {4, 3, 2, 2}).weight("a.act.weight", {3, 1, 1}, {1, 1, 1});
+  maker.node("PRelu", {"x", "a.act.weight"}, {"h"}).in_layer("a.act");
+  maker.node("Mul", {"a.act.weight", "h"}, {"i"}).in_layer("a");
+  maker.node("PRelu", {"i", "a.act.weight"}, {"j"}).in_layer("b.act");
+  maker.node("Mul", {"a.act.weight", "j"}, {"y"}).in_layer("b");
+  EXPECT_THAT(import(maker.made({"y"})).weights.names(),
+              ElementsAre("a.act.weight", "b.act.weight", "b.weight"));
+}
+
+TEST(MergedWeights, entries_of_a_list_are_parameters) {
+  ModelMaker maker("list");
+  maker.input("x", {4, 3}).weight("gammas.0", {3}, {1, 1, 1});
+  maker.node("Identity", {"gammas.0"}, {"gammas.1"}).named("Identity_0");
+  maker.node("Mul", {"x", "gammas.0"}, {"h"}).named("/Mul");
+  maker.node("Mul", {"h", "gammas.1"}, {"y"}).named("/Mul_1");
+  EXPECT_THAT(import(maker.made({"y"})).weights.names(), ElementsAre("gammas.0", "gammas.1"));
+  // A value of some name is no entry.
+  ModelMaker value("value");
+  value.input("x", {4, 3}).weight("gamma", {3}, {1, 2, 1});
+  value.node("Identity", {"gamma"}, {"input.4"}).node("Mul", {"x", "gamma"}, {"h"});
+  value.node("Mul", {"h", "input.4"}, {"y"});
+  EXPECT_THAT(import(value.made({"y"})).weights.names(), ElementsAre("gamma"));
+}
+
+TEST(TrainingNotes, weights_that_several_layers_read_are_named) {
+  ModelMaker maker("shared");
+  maker.input("x", {4, 3}).weight("emb.weight", {3, 3}, counted_weights(3));
+  maker.weight("a.bias", {3}, {1, 2, 3});
+  maker.node("MatMul", {"x", "emb.weight"}, {"h"}).in_layer("emb");
+  maker.node("Identity", {"emb.weight"}, {"/head/Identity_output_0"}).named("/head/Identity");
+  maker.node("Gemm", {"h", "/head/Identity_output_0", "a.bias"}, {"i"}).named("/head/Gemm");
+  maker.node("Add", {"i", "a.bias"}, {"j"}).in_layer("a").node("Add", {"j", "a.bias"}, {"k"});
+  maker.in_layer("b").node("Add", {"k", "a.bias"}, {"y"}).in_layer("c");
+  EXPECT_THAT(
+      import(maker.made({"y"}), {.training = true}).warnings,
+      ElementsAre("'a.bias' is read by the layers 'a', 'b', 'c' and 1 more: it is trained as one "
+                  "weight",
+                  "'emb.weight' is read by the layers 'emb', 'head': it is trained as one weight"));
+}
+
 TEST(MergedWeights, own_exports_have_nothing_merged) {
   ModelMaker maker("own");
   maker.input("x", {4, 3}).weight("n.weight", {3}, {1, 1, 1}).weight("n.bias", {3}, {0, 0, 0});

@@ -117,14 +117,16 @@ class ModelMaker {
   ModelMaker& in_network(const std::string& function) {
     return metadata("pkg.torch.onnx.name_scopes", "['', '" + function + "']");
   }
-  ModelMaker& metadata(const std::string& key, const std::string& value) {
-    ::onnx::StringStringEntryProto entry;
-    entry.set_key(key);
-    entry.set_value(value);
-    ::onnx::GraphProto& graph = *model_.mutable_graph();
-    graph.mutable_node(graph.node_size() - 1)
-        ->mutable_unknown_fields()
-        ->AddLengthDelimited(9, entry.SerializeAsString());
+  // The call that the node before is of, with parameters by the names of the signature.
+  ModelMaker& called_with(const std::string& arguments) {
+    return metadata(
+        "pkg.torch.onnx.fx_node",
+        "%f : [num_users=1] = call_function[target=f](args = (" + arguments + "), kwargs = {})");
+  }
+  ModelMaker& signature(const std::string& text) {
+    constexpr int kMetadataOfGraph = 16;
+    model_.mutable_graph()->mutable_unknown_fields()->AddLengthDelimited(
+        kMetadataOfGraph, entry("pkg.torch.export.ExportedProgram.graph_signature", text));
     return *this;
   }
   ::onnx::ModelProto made(const Names& outputs) {
@@ -133,6 +135,20 @@ class ModelMaker {
   }
 
  private:
+  static std::string entry(const std::string& key, const std::string& value) {
+    ::onnx::StringStringEntryProto entry;
+    entry.set_key(key);
+    entry.set_value(value);
+    return entry.SerializeAsString();
+  }
+  ModelMaker& metadata(const std::string& key, const std::string& value) {
+    constexpr int kMetadataOfNode = 9;
+    ::onnx::GraphProto& graph = *model_.mutable_graph();
+    graph.mutable_node(graph.node_size() - 1)
+        ->mutable_unknown_fields()
+        ->AddLengthDelimited(kMetadataOfNode, entry(key, value));
+    return *this;
+  }
   ::onnx::AttributeProto& attribute(const std::string& name,
                                     ::onnx::AttributeProto::AttributeType type) {
     ::onnx::GraphProto& graph = *model_.mutable_graph();
