@@ -283,7 +283,8 @@ class Separation {
         (scope.layer.empty() || is_within(scope.layer, weight) || !has_one_axis(weight)))
       return {};
     // The newer exporter, which tells functions, may merge weights and leave equal statistics.
-    if (scope.function.empty() && use.is_direct && has_equal_weights()) return {};
+    const bool by_older = scope.is_told && scope.function.empty();
+    if (by_older && use.is_direct && has_equal_weights()) return {};
     const std::string name = !scope.is_told        ? weight_of_node(use)
                              : scope.layer.empty() ? std::string(role->name)
                                                    : fmt::format("{}.{}", scope.layer, role->name);

@@ -10,8 +10,9 @@
 // that several layers have for their scale or bias is one of each, and running statistics belong to
 // one layer always.
 //
-// A file that tells no layers (other tools merge, too) has a weight for each norm and bias. Where
-// equal weights stand side by side nobody merged any, and what several nodes read is one weight.
+// Other tools merge files of the older exporter in place, too; where equal weights stand side by
+// side nobody did, and what several nodes read is one weight. In a file that tells no layers each
+// node has its own norm and bias.
 #pragma once
 
 #include <string>
