@@ -17,6 +17,8 @@ using ir::Node;
 
 // Inputs of batch_norm_train.
 constexpr std::size_t kWeight = 1, kBias = 2, kMean = 3, kVariance = 4;
+// And its results.
+constexpr std::size_t kNewMean = 1, kNewVariance = 2;
 
 // Whether weight and bias are all frozen, as far as they are parameters.
 bool is_frozen(const GraphData& graph, const Node& norm,
@@ -66,12 +68,15 @@ LossGraph keep_statistics(const LossGraph& given, const TrainingStepOptions& opt
   const auto rule = [&](ir::Rewriter& rewriter, const Node& node,
                         const std::vector<Tensor>& inputs) -> ir::Rewriter::Results {
     if (!keeps(source, node, options)) return {};
-    // Only the result is another one; statistics of the batch stay for whoever reads them.
+    // Statistics of the batch stay for whoever reads them. The running ones do not move: a layer
+    // that is used twice normalises with the same both times.
     ir::Rewriter::Results results =
         rewriter.target()->append(*node.op, inputs, node.attrs, node.where);
     results[0] =
         batch_norm_eval(inputs[0], inputs[kWeight], inputs[kBias], inputs[kMean], inputs[kVariance],
                         {.eps = ir::attributes<op::BatchNormTrain>(node).eps});
+    results[kNewMean] = inputs[kMean];
+    results[kNewVariance] = inputs[kVariance];
     return results;
   };
   LossGraph result;

@@ -57,18 +57,22 @@ class Importer {
         kFreeElements + kElementsPerByte * static_cast<std::int64_t>(model.ByteSizeLong());
   }
 
-  Model run() {
+  // `guessed`: weights that were separated without the file saying so.
+  Model run(const std::vector<std::string>& guessed) {
     for (const pb::NodeProto& node : graph_.node())
       context_.read_names.insert(node.input().begin(), node.input().end());
     for (const pb::ValueInfoProto& output : graph_.output())
       context_.read_names.insert(output.name());
-    if (context_.options.training) context_.warnings = training_notes(model_, context_.source);
+    if (context_.options.training)
+      context_.warnings = training_notes(model_, context_.source, guessed);
     values_ = leaf_values(graph_, context_);
     for (const int index : order_of_evaluation()) translate(graph_.node(index), index);
     if (!unsupported_.empty())
       throw UnsupportedError(fmt::format("{}: {} cannot be read:\n  {}", context_.source.name,
                                          counted(unsupported_.size(), "node"),
                                          fmt::join(unsupported_, "\n  ")));
+    for (const auto& [leaf, latest] : context_.followed)
+      if (leaf != latest) context_.graph.update(leaf, latest);
     name_outputs();
     return {std::move(context_.graph), std::move(context_.weights), graph_.name(), context_.opset,
             std::move(context_.warnings)};
@@ -273,8 +277,9 @@ class Importer {
 Model import(pb::ModelProto model, const TensorPlace& source, const ImportOptions& options) {
   if (options.training && options.evaluation)
     throw TypeError(source.name + ": it is read for training or for evaluation, not for both");
-  if (options.trainable) separate_merged_weights(model, source);
-  return Importer(model, source, options).run();
+  std::vector<std::string> guessed;
+  if (options.trainable) guessed = separate_merged_weights(model, source);
+  return Importer(model, source, options).run(guessed);
 }
 
 }  // namespace

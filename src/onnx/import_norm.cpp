@@ -72,8 +72,9 @@ void convert_batch_norm(Node& node) {
   if (node.attribute("spatial", std::int64_t{1}) == 0)
     node.unsupported("statistics per position (spatial = 0)");
   const ImportOptions& import = node.options();
-  const bool has_states = import.trainable && node.value(3)->is_state && node.value(4)->is_state &&
-                          node.dtype(3) == f32 && node.dtype(4) == f32;
+  const Tensor weight = node.tensor(1), bias = node.tensor(2);
+  Followed *const mean = node.followed(3), *const variance = node.followed(4);
+  const bool has_states = mean != nullptr && variance != nullptr;
   if (import.training && !has_states)
     node.warn(fmt::format(
         "its running mean and variance are no f32 weights of the file: they do not follow the "
@@ -83,16 +84,16 @@ void convert_batch_norm(Node& node) {
     convert_training_batch_norm(node, x, eps);
     return;
   }
-  const Tensor weight = node.tensor(1), bias = node.tensor(2), mean = node.tensor(3),
-               variance = node.tensor(4);
-  BatchNormResult result{.y = {}, .running_mean = mean, .running_var = variance};
+  BatchNormResult result{.y = {}, .running_mean = node.tensor(3), .running_var = node.tensor(4)};
   if (import.training && has_states) {
     const BatchNormOptions options{.momentum = 1 - node.attribute("momentum", 0.9), .eps = eps};
-    result = batch_norm_train(x, weight, bias, mean, variance, options);
-    node.graph().update(mean, result.running_mean);
-    node.graph().update(variance, result.running_var);
+    // A layer that is used twice goes on from what its first use left.
+    result = batch_norm_train(x, weight, bias, mean->latest, variance->latest, options);
+    mean->latest = result.running_mean;
+    variance->latest = result.running_var;
   } else {
-    result.y = batch_norm_eval(x, weight, bias, mean, variance, {.eps = eps});
+    result.y =
+        batch_norm_eval(x, weight, bias, result.running_mean, result.running_var, {.eps = eps});
   }
   node.give(result.y);
   node.give(1, result.running_mean);

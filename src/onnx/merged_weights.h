@@ -5,32 +5,30 @@
 // PyTorch's older exporter leaves an `Identity` under the name of each weight that it merged, while
 // weights that are tied in the network (one parameter of two layers) have one name only: an
 // Identity whose result has a parameter's name is a parameter. The newer exporter lets the nodes
-// read the merged tensor, and writes into each node which layer it belongs to: a tensor of equal
-// numbers that several layers have for their scale or bias is one of each, and running statistics
-// and first states of recurrent layers belong to one layer always.
+// read the merged tensor, and writes into each node of which call it is, with which parameters, and
+// to which layer it belongs. Where the call is not there or not clear, a tensor of equal numbers
+// that several layers have for their scale or bias is one of each, and running statistics and first
+// states of recurrent layers belong to one layer always.
+//
+// Other tools merge files of the older exporter in place, too; where equal weights stand side by
+// side nobody did, and what several nodes read is one weight. In a file that tells no layers each
+// node has its own norm and bias.
 #pragma once
 
-#include <string_view>
+#include <string>
+#include <vector>
 
 #include "onnx/proto.h"
 
 namespace pantala::onnx {
 
-// Every merged weight becomes an initialiser of its own; all else stays. UnsupportedError where
-// that would make far more of them than the file holds.
-void separate_merged_weights(pb::ModelProto& model, const TensorPlace& source);
+// Every merged weight becomes an initialiser of its own; all else stays. Gives the names of weights
+// that were taken apart without the file saying so. UnsupportedError where that would make far more
+// of them than the file holds.
+std::vector<std::string> separate_merged_weights(pb::ModelProto& model, const TensorPlace& source);
 
 // Whether the input is no weight: running statistics, and the states that a recurrent layer begins
 // with.
 bool is_state_input(const pb::NodeProto& node, int input);
-
-// Whether PyTorch would give this name to a parameter rather than to something that is computed.
-bool is_parameter_name(std::string_view name, const pb::ModelProto& model);
-// The layer of a node, "layer1.0.bn1", and the function that made it, where the exporter wrote
-// that down (the newer one of PyTorch).
-struct NodeScope {
-  std::string layer, function;
-};
-NodeScope scope_of(const pb::NodeProto& node);
 
 }  // namespace pantala::onnx

@@ -29,6 +29,15 @@ std::shared_ptr<const Literal> Context::literal(const Value& value) const {
   return std::make_shared<const Literal>(tensor_literal(*value.weight, source));
 }
 
+Followed* Context::find_followed(Value& value) {
+  const bool is_leaf = options.trainable && value.weight != nullptr && value.is_state;
+  if (value.type.dtype != f32 || (!is_leaf && !value.tensor.valid())) return nullptr;
+  const Tensor given = tensor(value);
+  for (Followed& known : followed)
+    if (known.leaf == given || known.latest == given) return &known;
+  return is_leaf ? &followed.emplace_back(Followed{given, given}) : nullptr;
+}
+
 std::string label_of(const pb::NodeProto& node) {
   if (!node.name().empty()) return node.name();
   for (const std::string& output : node.output())

@@ -8,6 +8,7 @@
 // adapter.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -35,6 +36,12 @@ struct Value {
 };
 using ValuePtr = std::shared_ptr<Value>;
 
+// A running statistic while a step is put together.
+struct Followed {
+  Tensor leaf;
+  Tensor latest;  // behind the nodes so far; the leaf itself before the first
+};
+
 // What all nodes of a file share.
 struct Context {
   const ImportOptions& options;
@@ -47,11 +54,15 @@ struct Context {
   std::int64_t elements_left = 0;
   std::unordered_set<std::string> read_names = {};  // by nodes, or as outputs of the graph
   std::vector<std::string> warnings = {};           // of what is not trained as PyTorch would
+  std::deque<Followed> followed = {};               // references to its elements stay valid
 
   // The value as a tensor of the graph.
   Tensor tensor(Value& value);
   // The value as a literal; none for what is known at run time only.
   std::shared_ptr<const Literal> literal(const Value& value) const;
+  // The statistic that the value is, or was made of by the nodes before; nullptr for anything but
+  // f32 states.
+  Followed* find_followed(Value& value);
 };
 
 class Node {
@@ -89,6 +100,7 @@ class Node {
   std::int64_t integer(int input) const;
   double number(int input) const;
   const ValuePtr& value(int input) const;
+  Followed* followed(int input) { return context_.find_followed(*value(input)); }
 
   // --- attributes; TypeError for one of another type
   bool has_attribute(std::string_view name) const;

@@ -11,9 +11,9 @@
 #include <tuple>
 
 #include "base/hash.h"
-#include "onnx/merged_weights.h"
 #include "onnx/model_inputs.h"
 #include "onnx/node.h"
+#include "onnx/node_scope.h"
 
 namespace pantala::onnx {
 
@@ -40,7 +40,7 @@ bool is_one_of(const pb::NodeProto& node, std::initializer_list<std::string_view
 class Notes {
  public:
   Notes(const pb::ModelProto& model, const TensorPlace& source)
-      : model_(model), graph_(model.graph()), source_(source) {
+      : model_(model), graph_(model.graph()), source_(source), scopes_(model) {
     for (const pb::NodeProto& node : graph_.node())
       for (int k = 0; k < node.input_size(); ++k) {
         read_.insert(node.input(k));
@@ -48,29 +48,55 @@ class Notes {
       }
   }
 
-  std::vector<std::string> run() {
+  std::vector<std::string> run(const std::vector<std::string>& guessed) {
+    if (!guessed.empty())
+      lines_.push_back(
+          fmt::format("{}: read by several nodes, and the file does not say whether that is one "
+                      "weight or equal ones of several layers; each node trains its own",
+                      listed(guessed)));
     folded_norms();
+    dropped_biases();
     single_numbers();
     constant_weights();
     copies_of_tied_weights();
     merged_copies();
+    shared_weights();
     computed_values();
     return std::move(lines_);
   }
 
  private:
   // The older exporter gives the weight a name of its own, the newer one tells whose node it was.
+  bool has_folded_norm(const pb::NodeProto& node) const {
+    return node.input(1).starts_with("onnx::Conv") ||
+           scopes_.of(node).function.find("batch_norm") != std::string::npos;
+  }
   void folded_norms() {
     std::vector<std::string> found;
-    for (const pb::NodeProto& node : graph_.node()) {
-      if (!is_one_of(node, {"Conv", "ConvTranspose", "Gemm"}) || node.input_size() < 2) continue;
-      if (node.input(1).starts_with("onnx::Conv") ||
-          scope_of(node).function.find("batch_norm") != std::string::npos)
+    for (const pb::NodeProto& node : graph_.node())
+      if (is_one_of(node, {"Conv", "ConvTranspose", "Gemm"}) && node.input_size() > 1 &&
+          has_folded_norm(node))
         found.push_back(label_of(node));
-    }
     if (!found.empty())
       lines_.push_back(
           fmt::format("the exporter folded batch norm into {}: it is trained without that norm "
+                      "(docs/onnx.md says how to export for training)",
+                      listed(found)));
+  }
+
+  // The newer exporter leaves out a bias of zeros; the call still has it.
+  void dropped_biases() {
+    std::vector<std::string> found;
+    for (const pb::NodeProto& node : graph_.node()) {
+      if (!is_one_of(node, {"Conv", "ConvTranspose", "Gemm"}) || node.input_size() != 2 ||
+          has_folded_norm(node))
+        continue;
+      for (const std::string& name : scopes_.parameters(node))
+        if (name.ends_with("bias") && !read_.contains(name)) found.push_back(name);
+    }
+    if (!found.empty())
+      lines_.push_back(
+          fmt::format("the exporter left out {}, zeros so far: the layer is trained without "
                       "(docs/onnx.md says how to export for training)",
                       listed(found)));
   }
@@ -187,6 +213,53 @@ class Notes {
           listed(found)));
   }
 
+  struct Readers {
+    std::set<std::string> layers;
+    bool is_told = true;  // that they all mean this weight
+  };
+  // Of all weights, also through Identity; nodes that tell no layer are left out.
+  std::map<std::string, Readers> readers() const {
+    std::map<std::string, std::string> behind;
+    for (const pb::TensorProto& tensor : graph_.initializer())
+      if (const std::optional<DType> dtype = dtype_of(tensor.data_type());
+          dtype && is_float(*dtype) && tensor.dims_size() > 0)
+        behind.emplace(tensor.name(), tensor.name());
+    std::map<std::string, Readers> all;
+    for (const pb::NodeProto& node : graph_.node())
+      for (const std::string& input : node.input()) {
+        const auto weight = behind.find(input);
+        if (weight == behind.end()) continue;
+        if (is_one_of(node, {"Identity"}) && node.output_size() == 1)
+          behind.emplace(node.output(0), weight->second);
+        else
+          add_reader(all[weight->second], node, weight->second);
+      }
+    return all;
+  }
+  void add_reader(Readers& readers, const pb::NodeProto& node, const std::string& weight) const {
+    const NodeScope scope = scopes_.of(node);
+    if (!scope.is_told) return;
+    readers.layers.insert(scope.layer.empty() ? "(the network)" : scope.layer);
+    const std::vector<std::string> called = scopes_.parameters(node);
+    readers.is_told =
+        readers.is_told && std::find(called.begin(), called.end(), weight) != called.end();
+  }
+
+  // Tied in the network, or merged in a way that could not be told from it.
+  void shared_weights() {
+    std::size_t count = 0;
+    for (const auto& [weight, readers] : readers()) {
+      if (readers.layers.size() < 2 || readers.is_told) continue;
+      if (++count <= kMostNames)
+        lines_.push_back(fmt::format("'{}' is read by the layers {}: it is trained as one weight",
+                                     weight,
+                                     listed({readers.layers.begin(), readers.layers.end()})));
+    }
+    if (count > kMostNames)
+      lines_.push_back(fmt::format("{} more weights are read by several layers, and trained as one",
+                                   count - kMostNames));
+  }
+
   // The newer exporter writes constants of the network in the same way as what it computed of
   // weights.
   void computed_values() {
@@ -208,14 +281,16 @@ class Notes {
   const pb::ModelProto& model_;
   const pb::GraphProto& graph_;
   const TensorPlace& source_;
+  const Scopes scopes_;
   std::set<std::string> read_, states_;  // by nodes
   std::vector<std::string> lines_;
 };
 
 }  // namespace
 
-std::vector<std::string> training_notes(const pb::ModelProto& model, const TensorPlace& source) {
-  return Notes(model, source).run();
+std::vector<std::string> training_notes(const pb::ModelProto& model, const TensorPlace& source,
+                                        const std::vector<std::string>& guessed) {
+  return Notes(model, source).run(guessed);
 }
 
 }  // namespace pantala::onnx

@@ -9,7 +9,8 @@
 namespace pantala::onnx {
 
 // A line for each kind of thing, with the names of the first ones. Merged weights are separate
-// already.
-std::vector<std::string> training_notes(const pb::ModelProto& model, const TensorPlace& source);
+// already, those in `guessed` without the file saying so.
+std::vector<std::string> training_notes(const pb::ModelProto& model, const TensorPlace& source,
+                                        const std::vector<std::string>& guessed);
 
 }  // namespace pantala::onnx

@@ -38,10 +38,10 @@ std::vector<float> counted_weights(int step) {
   return values;
 }
 
-// What the two norms of a network read, and the layers that its nodes tell.
+// What the two norms of a network read, and the layers that their nodes tell, if they do.
 struct Norms {
   Names first, second;
-  bool tells_layers = false;
+  std::string first_layer = {}, second_layer = {};
 };
 const Names kOwnFirst{"bn1.weight", "bn1.bias", "bn1.running_mean", "bn1.running_var"};
 const Names kOwnSecond{"bn2.weight", "bn2.bias", "bn2.running_mean", "bn2.running_var"};
@@ -62,12 +62,15 @@ ModelMaker begin() {
                         const std::string& y) {
     weights.insert(weights.begin(), x);
     maker.node("BatchNormalization", weights, {y});
-    if (norms.tells_layers) maker.in_layer(layer);
+    if (layer.starts_with('/'))
+      maker.named(layer + "/BatchNormalization");
+    else if (!layer.empty())
+      maker.in_layer(layer);
   };
   maker.node("Gemm", {"x", "fc1.weight"}, {"f"}).with("transB", 1);
-  norm("bn1", "f", norms.first, "n");
+  norm(norms.first_layer, "f", norms.first, "n");
   maker.node("Relu", {"n"}, {"r"}).node("Gemm", {"r", "fc2.weight"}, {"g"}).with("transB", 1);
-  norm("bn2", "g", norms.second, "logits");
+  norm(norms.second_layer, "g", norms.second, "logits");
   return maker.made({"logits"});
 }
 
@@ -83,13 +86,16 @@ ModelMaker begin() {
 // As the newer one does: the nodes read the merged tensors, and tell their layers.
 ::onnx::ModelProto merged_in_place() {
   ModelMaker maker = begin();
-  return finished(maker, {kMerged, kMerged, true});
+  return finished(maker, {kMerged, kMerged, "bn1", "bn2"});
 }
 
-Session session_of(const onnx::Model& model) {
+Session session_of(const onnx::Model& model,
+                   const std::vector<optim::ParameterGroup>& groups = {}) {
   Graph graph = model.graph;
   const Tensor loss = cross_entropy(graph.output("logits"), graph.input("labels", {4}, i64));
-  Session session = build_session(graph, loss, {.threads = 1, .optimizer = optim::sgd(0.1)});
+  CompileOptions options{.threads = 1, .optimizer = optim::sgd(0.1)};
+  options.training.groups = groups;
+  Session session = build_session(graph, loss, options);
   session.load_weights(model.weights);
   std::vector<double> x;
   for (int i = 0; i < 4; ++i)
@@ -138,6 +144,9 @@ TEST(MergedWeights, without_layers_every_norm_has_its_own) {
   const onnx::Model model = import(finished(maker, {kMerged, kMerged}), {.training = true});
   EXPECT_EQ(names(model.graph, LeafKind::parameter).size(), 6U);
   EXPECT_EQ(names(model.graph, LeafKind::state).size(), 4U);
+  EXPECT_THAT(model.warnings,
+              ElementsAre(HasSubstr("'bn1.bias', 'bn1.weight': read by several nodes, and the file "
+                                    "does not say whether that is one weight")));
   Session session = session_of(model);
   session.step();
   EXPECT_NEAR(session.loss(), 1.836079117, 2e-5);
@@ -151,7 +160,8 @@ TEST(MergedWeights, statistics_are_found_through_identity) {
   maker.node("Identity", {"bn1.running_mean"}, {"/bn1/Identity_output_0"});
   maker.node("Identity", {"/bn1/Identity_output_0"}, {"/bn1/Identity_1_output_0"});
   const Names through{"bn1.weight", "bn1.bias", "/bn1/Identity_1_output_0", "bn1.running_var"};
-  const onnx::Model model = import(finished(maker, {through, kMerged, true}), {.training = true});
+  const onnx::Model model =
+      import(finished(maker, {through, kMerged, "bn1", "bn2"}), {.training = true});
   EXPECT_THAT(names(model.graph, LeafKind::state),
               UnorderedElementsAre("bn1.running_mean", "bn1.running_var", "bn2.running_mean",
                                    "bn2.running_var"));
@@ -200,6 +210,240 @@ TEST(MergedWeights, a_layer_that_is_used_twice_has_one_set_of_weights) {
   maker.node("LayerNormalization", {"b", "n.weight", "n.bias"}, {"y"}).in_layer("m");
   EXPECT_THAT(names(import(maker.made({"y"})).graph, LeafKind::parameter),
               UnorderedElementsAre("n.weight", "n.bias", "m.weight", "m.bias"));
+}
+
+// --- one batch norm for both places
+
+const Names kShared{"bn.weight", "bn.bias", "bn.running_mean", "bn.running_var"};
+
+ModelMaker begin_shared(bool with_statistics = true) {
+  ModelMaker maker("shared");
+  maker.input("x", {4, 3})
+      .weight("fc1.weight", {3, 3}, counted_weights(3))
+      .weight("fc2.weight", {3, 3}, counted_weights(4));
+  for (const std::string& name : kShared) {
+    if (name.find("running") != std::string::npos && !with_statistics) continue;
+    const bool is_one = name.ends_with("weight") || name.ends_with("var");
+    maker.weight(name, {3}, std::vector<float>(3, is_one ? 1.0F : 0.0F));
+  }
+  return maker;
+}
+// The second use reads what the first left, which the newer exporter writes as an Identity.
+::onnx::ModelProto shared_norm(bool of_training) {
+  ModelMaker maker = begin_shared();
+  Names second = kShared;
+  if (of_training) {
+    maker.node("Identity", {"bn.running_mean"}, {"getitem_3"}).in_layer("bn");
+    maker.node("Identity", {"bn.running_var"}, {"getitem_4"}).in_layer("bn");
+    second = {"bn.weight", "bn.bias", "getitem_3", "getitem_4"};
+  }
+  ::onnx::ModelProto model = finished(maker, {kShared, second, "bn", "bn"});
+  model.set_producer_name("pytorch");
+  return model;
+}
+
+// As the older one writes it: the layer is in the nodes' names.
+::onnx::ModelProto shared_norm_of_older_exporter(bool of_training) {
+  ModelMaker maker = begin_shared(of_training);
+  if (!of_training) {
+    maker.node("Identity", {"bn.weight"}, {"bn.running_var"}).named("Identity_0");
+    maker.node("Identity", {"bn.bias"}, {"bn.running_mean"}).named("Identity_1");
+  }
+  return finished(maker, {kShared, kShared, "/bn", "/bn_1"});
+}
+
+// Of PyTorch 2.15, as above.
+void expect_shared_norm_trained(const onnx::Model& model) {
+  EXPECT_THAT(model.warnings, IsEmpty());
+  EXPECT_THAT(names(model.graph, LeafKind::state),
+              UnorderedElementsAre("bn.running_mean", "bn.running_var"));
+  Session session = session_of(model);
+  session.step();
+  EXPECT_NEAR(session.loss(), 1.836079116, 2e-5);
+  expect_near(session.state("bn.running_mean"), {0.004949774, -0.029978923, 0.007166965});
+  expect_near(session.state("bn.running_var"), {0.866966053, 0.851261829, 0.848740682});
+  session.step();
+  session.step();
+  EXPECT_NEAR(session.loss(), 0.952178249, 2e-5);
+  expect_near(session.parameter("bn.weight"), {0.826983573, 0.964863000, 1.054578224});
+  expect_near(session.state("bn.running_var"), {0.672457581, 0.643722365, 0.627630522});
+}
+
+TEST(MergedWeights, statistics_of_a_norm_that_is_used_twice_follow_both_uses) {
+  for (const bool of_training : {false, true})
+    expect_shared_norm_trained(import(shared_norm(of_training), {.training = true}));
+}
+
+TEST(MergedWeights, the_older_exporter_tells_by_names_that_a_norm_is_used_twice) {
+  for (const bool of_training : {false, true})
+    expect_shared_norm_trained(
+        import(shared_norm_of_older_exporter(of_training), {.training = true}));
+}
+
+// "/block/seq/seq.0_1/..." is the second use of "block.seq.0".
+TEST(MergedWeights, layers_of_the_older_exporter_may_be_nested) {
+  ModelMaker maker("nested");
+  maker.input("x", {4, 3}).weight("block.seq.0.weight", {3}, {1, 1, 1});
+  maker.weight("block.seq.0.bias", {3}, {0, 0, 0});
+  std::string x = "x";
+  for (const char* layer : {"/block/seq/seq.0", "/block/seq/seq.0_1", "/block/seq/seq.1"}) {
+    maker.node("LayerNormalization", {x, "block.seq.0.weight", "block.seq.0.bias"}, {layer});
+    maker.named(std::string(layer) + "/LayerNormalization");
+    x = layer;
+  }
+  // Some other tool merged them in place: equal weights do not stand side by side.
+  EXPECT_THAT(import(maker.made({x})).weights.names(),
+              ElementsAre("block.seq.0.bias", "block.seq.0.weight", "block.seq.1.bias",
+                          "block.seq.1.weight"));
+}
+
+// The older exporter gives merged weights names of their own: these two layers are tied.
+TEST(MergedWeights, what_two_layers_read_is_tied_where_equal_weights_stand_side_by_side) {
+  for (const char* layer : {"/n", "/m"}) {
+    ModelMaker maker("tied");
+    maker.input("x", {4, 3}).weight("n.weight", {3}, {1, 1, 1}).weight("n.bias", {3}, {0, 0, 0});
+    maker.weight("fc.weight", {3, 3}, counted_weights(3));
+    maker.node("Identity", {"n.bias"}, {"fc.bias"}).named("Identity_0");
+    maker.node("LayerNormalization", {"x", "n.weight", "n.bias"}, {"a"}).named("/n/Layer");
+    maker.node("Gemm", {"a", "fc.weight", "fc.bias"}, {"b"}).named("/fc/Gemm");
+    maker.node("LayerNormalization", {"b", "n.weight", "n.bias"}, {"y"});
+    maker.named(layer + std::string("/LayerNormalization"));
+    EXPECT_THAT(import(maker.made({"y"})).weights.names(),
+                ElementsAre("fc.bias", "fc.weight", "n.bias", "n.weight"));
+  }
+}
+
+// What the network itself computes twice with one parameter.
+TEST(MergedWeights, functions_of_the_network_share_their_parameter) {
+  for (const bool older : {false, true}) {
+    ModelMaker maker("functions");
+    maker.input("x", {4, 3}).weight("g", {3}, {1, 1, 1});
+    maker.node("RMSNormalization", {"x", "g"}, {"a"}).named("/RMSNormalization");
+    if (!older) maker.named("n").in_network("rms_norm");
+    maker.node("RMSNormalization", {"a", "g"}, {"y"}).named("/RMSNormalization_1");
+    if (!older) maker.named("m").in_network("rms_norm_1");
+    EXPECT_THAT(import(maker.made({"y"})).weights.names(), ElementsAre("g"));
+  }
+}
+
+// --- calls
+
+// Both forms in which PyTorch has written it.
+const char* const kSignatures[] = {
+    "\n# inputs\np_a_weight: PARAMETER target='a.weight'\np_a_bias: PARAMETER target='a.bias'\n"
+    "p_b_weight: PARAMETER target='b.weight'\np_b_bias: PARAMETER target='b.bias'\nx: USER_INPUT\n",
+    "ExportGraphSignature(input_specs=[InputSpec(kind=<InputKind.PARAMETER: 2>, "
+    "arg=TensorArgument(name='p_a_weight'), target='a.weight', persistent=None), "
+    "InputSpec(arg=TensorArgument(name='p_a_bias'), target='a.bias'), "
+    "InputSpec(arg=TensorArgument(name='p_b_weight'), target='b.weight'), "
+    "InputSpec(arg=TensorArgument(name='p_b_bias'), target='b.bias')])",
+};
+
+// Two linear layers, the second as a product and a sum; all that is equal is one tensor.
+::onnx::ModelProto called(const std::string& first, const std::string& second,
+                          const char* signature) {
+  ModelMaker maker("called");
+  maker.input("x", {4, 3}).signature(signature);
+  maker.weight("a.weight", {3, 3}, counted_weights(3)).weight("a.bias", {3}, {1, 2, 3});
+  maker.node("Gemm", {"x", "a.weight", "a.bias"}, {"h"}).in_layer("a").called_with(first);
+  maker.node("MatMul", {"h", "a.weight"}, {"p"}).in_layer("b").called_with(second);
+  maker.node("Add", {"p", "a.bias"}, {"y"}).in_layer("b").called_with(second);
+  return maker.made({"y"});
+}
+
+TEST(MergedWeights, calls_tell_the_parameters_whatever_their_values) {
+  for (const char* signature : kSignatures) {
+    const onnx::Model model =
+        import(called("%x, %p_a_weight, %p_a_bias", "%h, %p_b_weight, %p_b_bias", signature),
+               {.training = true});
+    EXPECT_THAT(model.weights.names(), ElementsAre("a.bias", "a.weight", "b.bias", "b.weight"));
+    EXPECT_EQ(model.weights.read("b.bias"), model.weights.read("a.bias"));
+    EXPECT_THAT(model.warnings, IsEmpty());
+  }
+}
+
+TEST(MergedWeights, calls_tell_what_is_tied) {
+  const onnx::Model model =
+      import(called("%x, %p_a_weight, %p_a_bias", "%h, %p_a_weight, %p_b_bias", kSignatures[0]),
+             {.training = true});
+  EXPECT_THAT(model.weights.names(), ElementsAre("a.bias", "a.weight", "b.bias"));
+  EXPECT_THAT(model.warnings, IsEmpty());
+}
+
+TEST(TrainingNotes, a_bias_that_the_exporter_left_out_is_named) {
+  ModelMaker maker("dropped");
+  maker.input("x", {4, 3}).weight("a.weight", {3, 3}, counted_weights(3)).signature(kSignatures[0]);
+  maker.node("Gemm", {"x", "a.weight"}, {"y"}).in_layer("a");
+  maker.called_with("%x, %p_a_weight, %p_a_bias");
+  EXPECT_THAT(import(maker.made({"y"}), {.training = true}).warnings,
+              ElementsAre(HasSubstr("left out 'a.bias', zeros so far")));
+}
+
+// --- without calls
+
+TEST(MergedWeights, scales_of_layers_are_separate) {
+  ModelMaker maker("scales");
+  maker.input("x", {4, 3, 2, 2}).weight("a.act.weight", {3, 1, 1}, {1, 1, 1});
+  maker.node("PRelu", {"x", "a.act.weight"}, {"h"}).in_layer("a.act");
+  maker.node("Mul", {"a.act.weight", "h"}, {"i"}).in_layer("a");
+  maker.node("PRelu", {"i", "a.act.weight"}, {"j"}).in_layer("b.act");
+  maker.node("Mul", {"a.act.weight", "j"}, {"y"}).in_layer("b");
+  EXPECT_THAT(import(maker.made({"y"})).weights.names(),
+              ElementsAre("a.act.weight", "b.act.weight", "b.weight"));
+}
+
+TEST(MergedWeights, entries_of_a_list_are_parameters) {
+  ModelMaker maker("list");
+  maker.input("x", {4, 3}).weight("gammas.0", {3}, {1, 1, 1});
+  maker.node("Identity", {"gammas.0"}, {"gammas.1"}).named("Identity_0");
+  maker.node("Mul", {"x", "gammas.0"}, {"h"}).named("/Mul");
+  maker.node("Mul", {"h", "gammas.1"}, {"y"}).named("/Mul_1");
+  EXPECT_THAT(import(maker.made({"y"})).weights.names(), ElementsAre("gammas.0", "gammas.1"));
+  // A value of some name is no entry.
+  ModelMaker value("value");
+  value.input("x", {4, 3}).weight("gamma", {3}, {1, 2, 1});
+  value.node("Identity", {"gamma"}, {"input.4"}).node("Mul", {"x", "gamma"}, {"h"});
+  value.node("Mul", {"h", "input.4"}, {"y"});
+  EXPECT_THAT(import(value.made({"y"})).weights.names(), ElementsAre("gamma"));
+}
+
+TEST(TrainingNotes, weights_that_several_layers_read_are_named) {
+  ModelMaker maker("shared");
+  maker.input("x", {4, 3}).weight("emb.weight", {3, 3}, counted_weights(3));
+  maker.weight("a.bias", {3}, {1, 2, 3});
+  maker.node("MatMul", {"x", "emb.weight"}, {"h"}).in_layer("emb");
+  maker.node("Identity", {"emb.weight"}, {"/head/Identity_output_0"}).named("/head/Identity");
+  maker.node("Gemm", {"h", "/head/Identity_output_0", "a.bias"}, {"i"}).named("/head/Gemm");
+  maker.node("Add", {"i", "a.bias"}, {"j"}).in_layer("a").node("Add", {"j", "a.bias"}, {"k"});
+  maker.in_layer("b").node("Add", {"k", "a.bias"}, {"y"}).in_layer("c");
+  EXPECT_THAT(
+      import(maker.made({"y"}), {.training = true}).warnings,
+      ElementsAre("'a.bias' is read by the layers 'a', 'b', 'c' and 1 more: it is trained as one "
+                  "weight",
+                  "'emb.weight' is read by the layers 'emb', 'head': it is trained as one weight"));
+}
+
+TEST(MergedWeights, own_exports_have_nothing_merged) {
+  ModelMaker maker("own");
+  maker.input("x", {4, 3}).weight("n.weight", {3}, {1, 1, 1}).weight("n.bias", {3}, {0, 0, 0});
+  maker.node("LayerNormalization", {"x", "n.weight", "n.bias"}, {"a"});
+  maker.node("LayerNormalization", {"a", "n.weight", "n.bias"}, {"y"});
+  ::onnx::ModelProto file = maker.made({"y"});
+  file.set_producer_name("pantala");
+  const onnx::Model model = import(file, {.training = true});
+  EXPECT_THAT(model.weights.names(), ElementsAre("n.bias", "n.weight"));
+  EXPECT_THAT(model.warnings, IsEmpty());
+}
+
+// Frozen, it normalises with the same statistics in both places.
+TEST(MergedWeights, a_frozen_norm_that_is_used_twice_keeps_its_statistics) {
+  Session session = session_of(import(shared_norm(false), {.training = true}),
+                               {{.pattern = "bn.*", .frozen = true}});
+  for (const double loss : {1.176755645, 1.154911772}) {
+    session.step();
+    EXPECT_NEAR(session.loss(), loss, 2e-5);
+  }
+  expect_near(session.state("bn.running_var"), {1, 1, 1});
 }
 
 TEST(MergedWeights, a_small_file_does_not_become_a_huge_one) {

@@ -88,6 +88,12 @@ class ModelMaker {
     for (const std::string& name : outputs) node.add_output(name);
     return *this;
   }
+  // Of the node before; the older exporter of PyTorch tells its layer by it.
+  ModelMaker& named(const std::string& name) {
+    ::onnx::GraphProto& graph = *model_.mutable_graph();
+    graph.mutable_node(graph.node_size() - 1)->set_name(name);
+    return *this;
+  }
   ModelMaker& with(const std::string& name, std::int64_t value) {
     ::onnx::AttributeProto& a = attribute(name, ::onnx::AttributeProto::INT);
     a.set_i(value);
@@ -113,13 +119,22 @@ class ModelMaker {
   // The layer that the node before belongs to, as PyTorch's newer exporter writes it: in a field
   // that is newer than the schema.
   ModelMaker& in_layer(const std::string& layer, const std::string& function = "f") {
-    ::onnx::StringStringEntryProto entry;
-    entry.set_key("pkg.torch.onnx.name_scopes");
-    entry.set_value("['', '" + layer + "', '" + function + "']");
-    ::onnx::GraphProto& graph = *model_.mutable_graph();
-    graph.mutable_node(graph.node_size() - 1)
-        ->mutable_unknown_fields()
-        ->AddLengthDelimited(9, entry.SerializeAsString());
+    return metadata("pkg.torch.onnx.name_scopes", "['', '" + layer + "', '" + function + "']");
+  }
+  // In no layer of it.
+  ModelMaker& in_network(const std::string& function) {
+    return metadata("pkg.torch.onnx.name_scopes", "['', '" + function + "']");
+  }
+  // The call that the node before is of, with parameters by the names of the signature.
+  ModelMaker& called_with(const std::string& arguments) {
+    return metadata(
+        "pkg.torch.onnx.fx_node",
+        "%f : [num_users=1] = call_function[target=f](args = (" + arguments + "), kwargs = {})");
+  }
+  ModelMaker& signature(const std::string& text) {
+    constexpr int kMetadataOfGraph = 16;
+    model_.mutable_graph()->mutable_unknown_fields()->AddLengthDelimited(
+        kMetadataOfGraph, entry("pkg.torch.export.ExportedProgram.graph_signature", text));
     return *this;
   }
   ::onnx::ModelProto made(const Names& outputs) {
@@ -128,6 +143,20 @@ class ModelMaker {
   }
 
  private:
+  static std::string entry(const std::string& key, const std::string& value) {
+    ::onnx::StringStringEntryProto entry;
+    entry.set_key(key);
+    entry.set_value(value);
+    return entry.SerializeAsString();
+  }
+  ModelMaker& metadata(const std::string& key, const std::string& value) {
+    constexpr int kMetadataOfNode = 9;
+    ::onnx::GraphProto& graph = *model_.mutable_graph();
+    graph.mutable_node(graph.node_size() - 1)
+        ->mutable_unknown_fields()
+        ->AddLengthDelimited(kMetadataOfNode, entry(key, value));
+    return *this;
+  }
   ::onnx::AttributeProto& attribute(const std::string& name,
                                     ::onnx::AttributeProto::AttributeType type) {
     ::onnx::GraphProto& graph = *model_.mutable_graph();
