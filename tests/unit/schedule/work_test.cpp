@@ -181,7 +181,7 @@ TEST(Work, of_a_recurrent_layer_is_all_that_it_reads_and_its_products) {
     const Tensor y = kind == "lstm"
                          ? nn::lstm("a", x, 16, {.h0 = h0, .c0 = g.input("c0", {1, 3, 16})}).output
                      : kind == "gru" ? nn::gru("a", x, 16, {.h0 = h0}).output
-                                     : nn::rnn("a", x, 16, Activation::tanh, {.h0 = h0}).output;
+                                     : nn::rnn("a", x, 16, nn::Activation::tanh, {.h0 = h0}).output;
     const Gradients d = differentiate(g, sum(square(y)), {g.leaf("a.weight_hh_l0"), h0});
     const Program program =
         built(d.graph.with_outputs({{"weight", d.gradients[0]}, {"state", d.gradients[1]}}));
