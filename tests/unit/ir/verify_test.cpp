@@ -1,9 +1,10 @@
 // The verifier: a graph built by append() passes; every kind of damage is found. The damage is done
-// through const_cast, because nothing in the system offers a way to do it.
+// through const_cast and past the checks of Graph, because nothing else offers a way to do it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <optional>
 
 #include "ir/graph_data.h"
 #include "ops/table.h"
