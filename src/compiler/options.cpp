@@ -1,12 +1,12 @@
 #include "compiler/options.h"
 
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <thread>
 #include <vector>
 
+#include "base/host_caches.h"
 #include "pantala/error.h"
 #include "schedule/cpu/archetypes.h"
 
@@ -32,17 +32,13 @@ const Backend& backend_of(std::string_view device) {
 }
 
 schedule::Target schedule_target(const codegen::HostTarget& host) {
-  schedule::Target target{.vector_bytes = host.vector_bytes,
-                          .vector_registers = host.vector_registers};
-  const auto known = [](int name, std::int64_t otherwise) {
-    const long value = sysconf(name);
-    return value > 0 ? value : otherwise;
-  };
-  target.l1_bytes = known(_SC_LEVEL1_DCACHE_SIZE, target.l1_bytes);
-  target.l1_ways = static_cast<int>(known(_SC_LEVEL1_DCACHE_ASSOC, target.l1_ways));
-  target.l2_bytes = known(_SC_LEVEL2_CACHE_SIZE, target.l2_bytes);
-  target.l3_bytes = known(_SC_LEVEL3_CACHE_SIZE, target.l3_bytes);
-  return target;
+  const HostCaches caches = host_caches();
+  return {.vector_bytes = host.vector_bytes,
+          .vector_registers = host.vector_registers,
+          .l1_bytes = caches.l1_bytes,
+          .l2_bytes = caches.l2_bytes,
+          .l3_bytes = caches.l3_bytes,
+          .l1_ways = caches.l1_ways};
 }
 
 Options host_options(const std::string& device, int threads, bool fuse) {
