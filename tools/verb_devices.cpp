@@ -4,11 +4,11 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <variant>
 #include <vector>
 
-#include "device/cpu/cpu_device.h"
-#include "device/cpu/host.h"
-#include "device/cpu/probe.h"
+#include "device/describe.h"
+#include "device/device.h"
 #include "tools/command.h"
 
 namespace pantala::tools {
@@ -17,54 +17,30 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string bytes_text(std::int64_t bytes) {
-  return bytes % (1 << 20) == 0 ? fmt::format("{} MiB", bytes >> 20)
-                                : fmt::format("{} KiB", bytes >> 10);
+Json values_of(const std::vector<device::Fact>& facts) {
+  Json values = Json::object();
+  for (const device::Fact& fact : facts)
+    std::visit([&](const auto& value) { values[fact.name] = value; }, fact.value);
+  return values;
 }
 
-// With what the processor does at most, if that is to be measured.
-Json cpu_row(bool probes) {
-  const device::cpu::HostDescription host = device::cpu::describe_host();
-  const int workers = device::cpu::default_workers();
-  Json row{{"name", "cpu"},
-           {"description",
-            fmt::format("{}: {} {}, vectors of {} bytes, caches of {}, {} and {}, {} worker{}",
-                        host.processor, host.architecture, host.cpu, host.vector_bytes,
-                        bytes_text(host.l1_bytes), bytes_text(host.l2_bytes),
-                        bytes_text(host.l3_bytes), workers, workers == 1 ? "" : "s")},
-           {"processor", host.processor},
-           {"architecture", host.architecture},
-           {"cpu", host.cpu},
-           {"vector_bytes", host.vector_bytes},
-           {"vector_registers", host.vector_registers},
-           {"fma", host.fma},
-           {"l1_bytes", host.l1_bytes},
-           {"l1_ways", host.l1_ways},
-           {"l2_bytes", host.l2_bytes},
-           {"l3_bytes", host.l3_bytes},
-           {"workers", workers}};
-  if (!probes) return row;
-  const device::cpu::Probe probe = device::cpu::probe_host();
-  row["probe"] = {{"workers", probe.workers},
-                  {"gflops_per_second", probe.flops / 1e9},
-                  {"gflops_per_second_of_one", probe.flops_of_one / 1e9},
-                  {"read_gb_per_second", probe.read_bytes / 1e9},
-                  {"copy_gb_per_second", probe.copy_bytes / 1e9}};
-  row["description"] = fmt::format(
-      "{}; measured: {:.1f} GFLOP/s (one worker {:.1f}), reads {:.1f} GB/s, copies {:.1f} GB/s",
-      row["description"].get<std::string>(), probe.flops / 1e9, probe.flops_of_one / 1e9,
-      probe.read_bytes / 1e9, probe.copy_bytes / 1e9);
+// With what the device does at most, if that is to be measured.
+Json row_of(const std::string& name, bool probe) {
+  const device::Description device = device::describe(name, probe);
+  Json row{{"name", name}, {"description", device.text}};
+  row.update(values_of(device.facts));
+  if (!device.probed.empty()) row["probe"] = values_of(device.probed);
   return row;
 }
 
-std::vector<Json> rows(bool probes) {
-  return {
-      cpu_row(probes),
-      {{"name", "kir"},
-       {"description",
-        "the interpreter of kernels: the bits of the CPU, with bounds and races checked; slow"}},
+// The devices that plans are made for, and the interpreter of graphs.
+std::vector<Json> rows(bool probe) {
+  std::vector<Json> rows;
+  for (const std::string& name : device::device_names()) rows.push_back(row_of(name, probe));
+  rows.push_back(
       {{"name", "ref"},
-       {"description", "the reference interpreter: every op in double precision; slow"}}};
+       {"description", "the reference interpreter: every op in double precision; slow"}});
+  return rows;
 }
 
 }  // namespace

@@ -10,8 +10,8 @@
 #include <optional>
 
 #include "base/doing.h"
+#include "compiler/options.h"
 #include "pantala/text.h"
-#include "schedule/cpu/archetypes.h"
 #include "schedule/schedule.h"
 #include "tools/command.h"
 #include "tools/inspect/file_kinds.h"
@@ -36,11 +36,12 @@ struct Options {
 };
 
 std::vector<RoleText> graph_texts(const Inspected& inspected, bool lowered) {
+  const schedule::ArchetypeTable& archetypes =
+      compiler::backend_of(inspected.options.device).archetypes();
   std::vector<RoleText> texts;
   for (const compiler::StepGraph& step : step_graphs(inspected))
     texts.push_back(
-        {step.role,
-         to_text(lowered ? schedule::lower(step.graph, schedule::cpu::archetypes()) : step.graph)});
+        {step.role, to_text(lowered ? schedule::lower(step.graph, archetypes) : step.graph)});
   return texts;
 }
 

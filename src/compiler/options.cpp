@@ -1,12 +1,12 @@
 #include "compiler/options.h"
 
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <thread>
-#include <vector>
 
+#include "base/host_caches.h"
+#include "codegen/llvm/llvm.h"
 #include "pantala/error.h"
 #include "schedule/cpu/archetypes.h"
 
@@ -14,45 +14,50 @@ namespace pantala::compiler {
 
 namespace {
 
+schedule::Target host_target() { return schedule_target(codegen::detect_host()); }
+std::string host_code() { return codegen::target_name(codegen::detect_host()); }
+codegen::CompiledKernels compile_for_host(std::span<const kir::Kernel> kernels, int threads,
+                                          const codegen::BeforeEach& before_each) {
+  return codegen::compile_all(kernels, codegen::detect_host(), threads, before_each);
+}
+
+// The interpreter runs the kernels of the CPU.
 constexpr Backend kBackends[] = {
-    {"cpu", schedule::cpu::archetypes, true},
-    {"kir", schedule::cpu::archetypes, false},
+    {"cpu", schedule::cpu::archetypes, host_target, host_code, compile_for_host},
+    {"kir", schedule::cpu::archetypes, host_target, host_code, nullptr},
 };
 
 }  // namespace
 
 const Backend& backend_of(std::string_view device) {
-  std::vector<std::string_view> names;
-  for (const Backend& backend : kBackends) {
+  for (const Backend& backend : kBackends)
     if (backend.device == device) return backend;
-    names.push_back(backend.device);
-  }
   throw UnsupportedError(fmt::format("there is no code for the device '{}'; there are {}", device,
-                                     fmt::join(names, ", ")));
+                                     fmt::join(backend_names(), ", ")));
+}
+
+std::vector<std::string> backend_names() {
+  std::vector<std::string> names;
+  for (const Backend& backend : kBackends) names.emplace_back(backend.device);
+  return names;
 }
 
 schedule::Target schedule_target(const codegen::HostTarget& host) {
-  schedule::Target target{.vector_bytes = host.vector_bytes,
-                          .vector_registers = host.vector_registers};
-  const auto known = [](int name, std::int64_t otherwise) {
-    const long value = sysconf(name);
-    return value > 0 ? value : otherwise;
-  };
-  target.l1_bytes = known(_SC_LEVEL1_DCACHE_SIZE, target.l1_bytes);
-  target.l1_ways = static_cast<int>(known(_SC_LEVEL1_DCACHE_ASSOC, target.l1_ways));
-  target.l2_bytes = known(_SC_LEVEL2_CACHE_SIZE, target.l2_bytes);
-  target.l3_bytes = known(_SC_LEVEL3_CACHE_SIZE, target.l3_bytes);
-  return target;
+  const HostCaches caches = host_caches();
+  return {.vector_bytes = host.vector_bytes,
+          .vector_registers = host.vector_registers,
+          .l1_bytes = caches.l1_bytes,
+          .l2_bytes = caches.l2_bytes,
+          .l3_bytes = caches.l3_bytes,
+          .l1_ways = caches.l1_ways};
 }
 
 Options host_options(const std::string& device, int threads, bool fuse) {
-  backend_of(device);  // refuses what is none
+  const Backend& backend = backend_of(device);
   if (threads < 0) throw TypeError(fmt::format("threads must not be negative, got {}", threads));
   const int available = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  const codegen::HostTarget host = codegen::detect_host();
   return {.device = device,
-          .target = schedule_target(host),
-          .code = host,
+          .target = backend.target(),
           .fuse = fuse,
           .threads = threads == 0 ? available : threads};
 }

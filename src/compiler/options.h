@@ -3,13 +3,20 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/trace.h"
-#include "codegen/llvm/llvm.h"
+#include "codegen/compiled.h"
+#include "kir/kernel.h"
 #include "schedule/archetype.h"
 #include "schedule/target.h"
+
+namespace pantala::codegen {
+struct HostTarget;
+}
 
 namespace pantala::compiler {
 
@@ -17,16 +24,23 @@ namespace pantala::compiler {
 struct Backend {
   std::string_view device;
   const schedule::ArchetypeTable& (*archetypes)();
-  // Whether kernels become machine code of this processor; else the device takes them as they are.
-  bool has_code;
+  // What kernels are made for on this machine: numbers for the scheduler, and a text that names
+  // what objects are compiled for. Both are parts of the plan's key.
+  schedule::Target (*target)();
+  std::string (*code_target)();
+  // The kernels' code; null: the device takes kernels as they are.
+  codegen::CompiledKernels (*generate)(std::span<const kir::Kernel> kernels, int threads,
+                                       const codegen::BeforeEach& before_each);
 };
 // UnsupportedError with the list for a device that there is none for.
 const Backend& backend_of(std::string_view device);
+// Those of the devices (device/device.h), in the same order.
+std::vector<std::string> backend_names();
 
 struct Options {
   std::string device = "cpu";
   schedule::Target target = {};
-  codegen::HostTarget code = {};  // what machine code is made for
+  bool code = true;  // false: a plan to look at, which no device can run
   bool fuse = true;
   int threads = 1;  // that generate code, and that will share the launches
   trace::Recorder* trace = nullptr;

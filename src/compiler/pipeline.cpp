@@ -85,14 +85,14 @@ Program schedule_step(const Graph& graph, const Options& options, Report& report
 
 // The objects of the kernels, in their order.
 ProgramCode generate_code(const Program& program, const Options& options, Report& report) {
-  if (!backend_of(options.device).has_code) return {};
-  codegen::CompiledKernels compiled =
-      codegen::compile_all(program.kernels, options.code, options.threads,
-                           [&] { check_not_cancelled(options.cancelled); });
+  const Backend& backend = backend_of(options.device);
+  if (backend.generate == nullptr || !options.code) return {};
+  codegen::CompiledKernels compiled = backend.generate(
+      program.kernels, options.threads, [&] { check_not_cancelled(options.cancelled); });
   if (compiled.units.size() != program.kernels.size())
     throw InternalError(fmt::format("code generation: {} kernels are {} different ones",
                                     program.kernels.size(), compiled.units.size()));
-  ProgramCode code{.target = codegen::target_name(options.code), .objects = {}};
+  ProgramCode code{.target = backend.code_target(), .objects = {}};
   for (codegen::CompiledUnit& unit : compiled.units) {
     report.units.push_back({unit.name, unit.milliseconds, std::ssize(unit.object)});
     code.objects.push_back(std::move(unit.object));

@@ -20,10 +20,8 @@ std::string value_text(const Tensor& value) {
 }
 
 std::string target_text(const Options& options) {
-  const schedule::Target& t = options.target;
-  return fmt::format("code {}\nvectors {} x {}, caches {} ({} ways) {} {}\n",
-                     codegen::target_name(options.code), t.vector_registers, t.vector_bytes,
-                     t.l1_bytes, t.l1_ways, t.l2_bytes, t.l3_bytes);
+  return fmt::format("code {}\n{}\n", backend_of(options.device).code_target(),
+                     schedule::target_text(options.target));
 }
 
 std::string optimizer_text(const std::optional<optim::Optimizer>& optimizer) {

@@ -127,8 +127,12 @@ class Device {
   Device() = default;
 };
 
+inline constexpr int kMaxWorkers = 1024;
+// One per CPU that this process may use.
+int default_workers();
+
 struct DeviceOptions {
-  int workers = 0;  // threads that compute, the caller's among them; 0: one per CPU
+  int workers = 0;  // threads that compute, the caller's among them; 0: default_workers()
   // How long a waiting worker spins before it sleeps, if there is a CPU for each worker.
   int spin_microseconds = 200;
   // For tests: memory is surrounded by bytes that must not change, and so are the buffers of the

@@ -51,9 +51,9 @@ OrderedJson processor() {
           {"name", host.cpu},
           {"vector_bytes", host.vector_bytes},
           {"fma", host.fma},
-          {"l1_bytes", host.l1_bytes},
-          {"l2_bytes", host.l2_bytes},
-          {"l3_bytes", host.l3_bytes},
+          {"l1_bytes", host.caches.l1_bytes},
+          {"l2_bytes", host.caches.l2_bytes},
+          {"l3_bytes", host.caches.l3_bytes},
           {"cores", std::thread::hardware_concurrency()},
           {"features", features_present(codegen::detect_host().features)}};
 }

@@ -12,8 +12,8 @@
 
 #include "base/text.h"
 #include "compiler/build_id.h"
-#include "device/cpu/cpu_device.h"
 #include "device/cpu/host.h"
+#include "device/device.h"
 #include "io/file.h"
 #include "io/file_changes.h"
 #include "monitor/progress_line.h"
@@ -52,7 +52,7 @@ Finding check_cpu() {
 }
 
 Finding check_threads() {
-  const int workers = device::cpu::default_workers();
+  const int workers = device::default_workers();
   const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
   const bool all = workers >= static_cast<int>(cores);
   return {"threads", all ? Health::ok : Health::warn,

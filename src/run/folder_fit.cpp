@@ -1,7 +1,7 @@
 // A trainer of one's own in a run folder.
 #include <fmt/format.h>
 
-#include "device/cpu/cpu_device.h"
+#include "device/device.h"
 #include "pantala/error.h"
 #include "pantala/run.h"
 #include "run/recording.h"
@@ -29,7 +29,7 @@ RecordingOptions recording_options(const FitOptions& fit, const FolderOptions& o
           .environment = {
               .command = options.command,
               .device = options.device,
-              .threads = options.threads > 0 ? options.threads : device::cpu::default_workers()}};
+              .threads = options.threads > 0 ? options.threads : device::default_workers()}};
 }
 
 }  // namespace

@@ -6,8 +6,8 @@
 
 #include "base/doing.h"
 #include "base/text.h"
-#include "device/cpu/cpu_device.h"
-#include "device/cpu/host.h"
+#include "device/describe.h"
+#include "device/device.h"
 #include "pantala/error.h"
 #include "run/parameter_groups.h"
 
@@ -94,15 +94,19 @@ Trainer make_trainer(const RunConfig& config, const ModelShape& shape, std::int6
 }
 
 int compute_threads(const RunConfig& config) {
-  return config.threads > 0 ? static_cast<int>(config.threads) : device::cpu::default_workers();
+  return config.threads > 0 ? static_cast<int>(config.threads) : device::default_workers();
 }
 
 std::string device_line(const RunConfig& config) {
-  const std::string threads = counted(static_cast<std::size_t>(compute_threads(config)), "thread");
-  if (config.device == "kir")
-    return "device kir: the interpreter of kernels, which checks everything and is slow";
-  return fmt::format("device cpu: {}, {}; no other device is built in",
-                     device::cpu::describe_host().processor, threads);
+  const device::Description device = device::describe(config.device);
+  if (device.checks) return fmt::format("device {}: {}", config.device, device.brief);
+  const auto others = [&](const std::string& name) {
+    return name != config.device && !device::describe(name).checks;
+  };
+  return fmt::format(
+      "device {}: {}, {}{}", config.device, device.brief,
+      counted(static_cast<std::size_t>(compute_threads(config)), "thread"),
+      std::ranges::any_of(device::device_names(), others) ? "" : "; no other device is built in");
 }
 
 }  // namespace pantala::run

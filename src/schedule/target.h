@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "pantala/dtype.h"
 
@@ -20,5 +21,8 @@ struct Target {
   int lanes(DType dtype) const { return vector_bytes / static_cast<int>(dtype_bytes(dtype)); }
   friend bool operator==(const Target&, const Target&) = default;
 };
+
+// All of the numbers: a part of the plan's key, since any of them may change the kernels.
+std::string target_text(const Target& target);
 
 }  // namespace pantala::schedule

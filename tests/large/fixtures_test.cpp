@@ -28,7 +28,7 @@ std::vector<std::string> large_models() {
 class LargeModel : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(LargeModel, agrees_as_machine_code) {
-  const CaseResult result = fixtures().run("models/" + GetParam(), Device::cpu);
+  const CaseResult result = fixtures().run("models/" + GetParam(), {"cpu"});
   for (const Mismatch& mismatch : result.mismatches)
     ADD_FAILURE() << result.name << ": " << to_text(mismatch);
   EXPECT_FALSE(result.values.empty());

@@ -100,8 +100,9 @@ std::vector<compiler::StepGraph> step_graphs(const Inspected& inspected) {
 }
 
 std::vector<plan::CompiledStep> planned_steps(const Inspected& inspected) {
-  const compiler::Options options =
-      compiler::host_options("kir", inspected.options.threads, inspected.options.optimize);
+  const CompileOptions& given = inspected.options;
+  compiler::Options options = compiler::host_options(given.device, given.threads, given.optimize);
+  options.code = false;
   std::vector<plan::CompiledStep> steps;
   for (const compiler::StepGraph& step : step_graphs(inspected))
     steps.push_back(compiler::compile_step(step, options));

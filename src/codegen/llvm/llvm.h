@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "codegen/compiled.h"
 #include "kir/kernel.h"
 
 namespace pantala::codegen {
@@ -49,28 +50,17 @@ std::string target_name(const HostTarget& target);
 using KernelFn = void (*)(void* const* buffers, const std::int64_t* params, std::int64_t begin,
                           std::int64_t end, void* scratch, std::int32_t* status);
 
-struct CompiledUnit {
-  std::string name;               // of the kernel
-  std::vector<std::byte> object;  // relocatable ELF: depends on code and target alone, not on names
-  double milliseconds = 0;        // that compiling took; 0 if the process had the code already
-};
-
+// The object is relocatable ELF.
 CompiledUnit compile(const kir::Kernel& kernel, const HostTarget& target);
 
 // For inspection: the module after the pipeline, and the code that comes out of it.
 std::string llvm_ir(const kir::Kernel& kernel, const HostTarget& target);
 std::string assembly(const kir::Kernel& kernel, const HostTarget& target);
 
-// Kernels that are the same code share a unit: units[unit_of[i]] is the code of kernel i, under the
-// name of the first kernel that has it. What the process has already (see CodeLibrary) is not
-// compiled again; the rest is, by up to `threads` threads, which call `before_each` before each of
-// them: a CancelledError that it throws ends the call.
-struct CompiledKernels {
-  std::vector<CompiledUnit> units;
-  std::vector<std::size_t> unit_of;
-};
+// What the process has already (see CodeLibrary) is not compiled again; the rest is, by up to
+// `threads` threads.
 CompiledKernels compile_all(std::span<const kir::Kernel> kernels, const HostTarget& target,
-                            int threads, const std::function<void()>& before_each = {});
+                            int threads, const BeforeEach& before_each = {});
 
 // Code in this process, as far as it is shared: of a code and a target there is one, for as long as
 // a library has it.

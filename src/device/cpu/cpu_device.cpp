@@ -6,7 +6,6 @@
 #include <chrono>
 #include <map>
 #include <mutex>
-#include <thread>
 
 #include "device/cpu/loaded_plan.h"
 #include "device/cpu/pool.h"
@@ -17,8 +16,6 @@
 namespace pantala::device::cpu {
 
 namespace {
-
-constexpr int kMaxWorkers = 1024;
 
 int worker_count(const DeviceOptions& options) {
   if (options.workers < 0 || options.workers > kMaxWorkers)
@@ -167,10 +164,6 @@ class CpuDevice final : public HostDevice {
 };
 
 }  // namespace
-
-int default_workers() {
-  return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMaxWorkers);
-}
 
 std::unique_ptr<Device> make_cpu_device(const DeviceOptions& options) {
   return std::make_unique<CpuDevice>(options);

@@ -7,8 +7,6 @@
 
 namespace pantala::device::cpu {
 
-// One per CPU that this process may use.
-int default_workers();
 std::unique_ptr<Device> make_cpu_device(const DeviceOptions& options);
 
 }  // namespace pantala::device::cpu

@@ -3,9 +3,9 @@
 // every run on a machine.
 #pragma once
 
-#include <cstdint>
-#include <filesystem>
 #include <string>
+
+#include "base/host_caches.h"
 
 namespace pantala::device::cpu {
 
@@ -15,19 +15,11 @@ struct HostDescription {
   std::string cpu;           // the code generator's name: "sapphirerapids"
   int vector_bytes = 16;     // the widest vector register
   int vector_registers = 16;
-  bool fma = false;                   // in hardware
-  std::int64_t l1_bytes = 32 << 10;   // data cache of a core
-  std::int64_t l2_bytes = 512 << 10;  // of a core
-  std::int64_t l3_bytes = 8 << 20;    // shared by the cores
-  int l1_ways = 8;
+  bool fma = false;  // in hardware
+  HostCaches caches;
   friend bool operator==(const HostDescription&, const HostDescription&) = default;
 };
 
-// The defaults stand for what the system does not tell, or tells in a way that makes no sense.
 HostDescription describe_host();
-
-// The cache part of it, from a folder like /sys/devices/system/cpu/cpu0/cache: changes what it
-// finds there.
-void read_caches(const std::filesystem::path& folder, HostDescription& host);
 
 }  // namespace pantala::device::cpu

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "codegen/llvm/llvm.h"
-#include "device/cpu/cpu_device.h"
 #include "device/cpu/pool.h"
+#include "device/device.h"
 #include "device/host_memory.h"
 #include "kir/builder.h"
 

@@ -151,4 +151,12 @@ std::unique_ptr<Device> make_kir_device(const DeviceOptions& options) {
   return std::make_unique<KirDevice>(options);
 }
 
+Description describe_kir(bool) {
+  return {
+      .text =
+          "the interpreter of kernels: the bits of the CPU, with bounds and races checked; slow",
+      .brief = "the interpreter of kernels, which checks everything and is slow",
+      .checks = true};
+}
+
 }  // namespace pantala::device::kernel_ir

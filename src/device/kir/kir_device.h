@@ -7,10 +7,12 @@
 
 #include <memory>
 
+#include "device/describe.h"
 #include "device/device.h"
 
 namespace pantala::device::kernel_ir {
 
 std::unique_ptr<Device> make_kir_device(const DeviceOptions& options = {});
+Description describe_kir(bool probe);
 
 }  // namespace pantala::device::kernel_ir

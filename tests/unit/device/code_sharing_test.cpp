@@ -2,14 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <thread>
 
 #include "device/cpu/host.h"
-#include "io/file.h"
 #include "pantala/error.h"
 #include "support/plan_code.h"
-#include "support/temporary.h"
 #include "unit/plan/plan_case.h"
 
 namespace pantala::device {
@@ -132,54 +129,11 @@ TEST(DescribeHost, gives_sensible_numbers) {
   EXPECT_EQ(host.vector_bytes, target.vector_bytes);
   EXPECT_EQ(host.vector_registers, target.vector_registers);
   EXPECT_FALSE(host.processor.empty());
-  EXPECT_GE(host.l1_bytes, 4 << 10);
-  EXPECT_GE(host.l2_bytes, host.l1_bytes);
-  EXPECT_GE(host.l3_bytes, host.l2_bytes);
-  EXPECT_GT(host.l1_ways, 0);
+  EXPECT_GE(host.caches.l1_bytes, 4 << 10);
+  EXPECT_GE(host.caches.l2_bytes, host.caches.l1_bytes);
+  EXPECT_GE(host.caches.l3_bytes, host.caches.l2_bytes);
+  EXPECT_GT(host.caches.l1_ways, 0);
   EXPECT_EQ(host, cpu::describe_host());
-}
-
-class Caches : public testing::Test {
- protected:
-  void add(int index, const char* type, const char* level, const char* size, const char* ways) {
-    const auto at = folder / fmt::format("index{}", index);
-    std::filesystem::create_directories(at);
-    io::write_file(at / "type", fmt::format("{}\n", type));
-    io::write_file(at / "level", fmt::format("{}\n", level));
-    io::write_file(at / "size", fmt::format("{}\n", size));
-    io::write_file(at / "ways_of_associativity", fmt::format("{}\n", ways));
-  }
-  cpu::HostDescription read() const {
-    cpu::HostDescription host;
-    cpu::read_caches(folder, host);
-    return host;
-  }
-  const tests::TemporaryFolder temporary;
-  const std::filesystem::path folder = temporary.path();
-};
-
-TEST_F(Caches, are_read_from_the_system) {
-  add(0, "Data", "1", "48K", "12");
-  add(1, "Instruction", "1", "64K", "16");
-  add(2, "Unified", "2", "2048K", "16");
-  add(3, "Unified", "3", "32M", "16");
-  const cpu::HostDescription host = read();
-  EXPECT_EQ(host.l1_bytes, 48 << 10);
-  EXPECT_EQ(host.l1_ways, 12);
-  EXPECT_EQ(host.l2_bytes, 2 << 20);
-  EXPECT_EQ(host.l3_bytes, 32 << 20);
-}
-
-TEST_F(Caches, what_is_missing_or_senseless_has_defaults) {
-  EXPECT_EQ(read(), cpu::HostDescription());
-  add(0, "Data", "1", "lots", "many");
-  add(1, "Unified", "2", "-5K", "0");
-  add(2, "Unified", "3", "1", "0");
-  EXPECT_EQ(read(), cpu::HostDescription());
-  add(0, "Data", "1", "1024K", "0");
-  EXPECT_EQ(read().l1_bytes, 1 << 20);
-  EXPECT_EQ(read().l1_ways, 8);
-  EXPECT_EQ(read().l2_bytes, 1 << 20) << "no smaller than the first level";
 }
 
 }  // namespace
