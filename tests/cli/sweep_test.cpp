@@ -91,8 +91,7 @@ TEST_F(Sweep, a_signal_saves_the_run_at_hand) {
 
 // Without compiled plans, as soon as the folder of the first run is there.
 TEST_F(Sweep, a_signal_while_a_run_compiles_is_answered_at_once) {
-  std::vector<std::string> words =
-      sweep("all", {"--set", "model.hidden=[60,50,40,30,20,10]", "--progress", "plain"});
+  std::vector<std::string> words = sweep("all", {"--set", "model.hidden=[60,50,40,30,20,10]"});
   Running running(words);
   while (!exists("all/lr=0.0001/run.lock") && !running.ended())
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
