@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "base/hash.h"
+#include "onnx/merged_weights.h"
 #include "onnx/model_inputs.h"
 #include "onnx/node.h"
 #include "onnx/node_scope.h"
