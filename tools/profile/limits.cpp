@@ -8,7 +8,6 @@
 #include "base/log.h"
 #include "device/cpu/probe.h"
 #include "pantala/error.h"
-#include "tools/memory.h"
 
 namespace pantala::tools {
 
@@ -26,7 +25,7 @@ MachineLimits probed_limits(int threads) {
   } catch (const Error& error) {
     logging::warning("{}{}", kUnknown, error.what());
   } catch (const std::bad_alloc&) {
-    logging::warning("{}{}", kUnknown, refused_memory_text());
+    logging::warning("{}{}", kUnknown, no_memory_text(0));
   } catch (const std::system_error& error) {  // threads
     logging::warning("{}{}", kUnknown, error.what());
   }

@@ -4,10 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "pantala/error.h"
+#include "run/grid.h"
 #include "support/errors.h"
 #include "support/temporary.h"
 
@@ -51,6 +54,7 @@ TEST(RunSweep, trains_compares_and_stops_when_asked) {
   EXPECT_EQ(tests::message_of<TypeError>([] { compare({}); }), "there is no run to compare");
 }
 
+<<<<<<< ours
 TEST(RunSweep, a_run_that_fails_is_told_behind_the_others) {
   const tests::TemporaryFolder folder;
   const SweepOutcome outcome = run_sweep(small_sweep(folder, "data.subset=41,20"));
@@ -61,6 +65,25 @@ TEST(RunSweep, a_run_that_fails_is_told_behind_the_others) {
   const auto told = nlohmann::json::parse(outcome.comparison);
   EXPECT_EQ(told.at("runs")[0].at("state"), "failed");
   EXPECT_EQ(told.at("best"), outcome.folders.at(1));
+=======
+// Asked while the first run compiles, and not only when it is over.
+TEST(RunSweep, that_is_stopped_while_a_run_compiles_leaves_that_run_as_it_was) {
+  const tests::TemporaryFolder folder;
+  std::ofstream(folder.file("points.csv")) << "1,2,a\n2,1,b\n3,1,b\n1,3,a\n2,2,a\n3,3,b\n";
+  const Grid grid = make_grid(
+      {parse_set("model.name=mlp"), parse_set("data.source=csv:" + folder.file("points.csv")),
+       parse_set("data.validation=none"), parse_set("model.hidden=[3]"), parse_set("max_steps=2"),
+       parse_set("threads=1"), parse_set("output.progress=none"),
+       parse_set("output.folder=" + folder.file("all"))},
+      {parse_axis("seed=1,2")});
+  std::atomic<bool> begun = false;
+  const GridOutcome outcome =
+      run_grid(grid, {.begins = [&](std::size_t, const GridRun&) { begun = true; },
+                      .stop = [&] { return begun.load(); }});
+  EXPECT_TRUE(outcome.interrupted);
+  EXPECT_EQ(outcome.number, 0u);
+  EXPECT_FALSE(std::filesystem::exists(folder.file("all/seed=1/config.toml")));
+>>>>>>> theirs
 }
 
 }  // namespace
