@@ -54,7 +54,6 @@ TEST(RunSweep, trains_compares_and_stops_when_asked) {
   EXPECT_EQ(tests::message_of<TypeError>([] { compare({}); }), "there is no run to compare");
 }
 
-<<<<<<< ours
 TEST(RunSweep, a_run_that_fails_is_told_behind_the_others) {
   const tests::TemporaryFolder folder;
   const SweepOutcome outcome = run_sweep(small_sweep(folder, "data.subset=41,20"));
@@ -65,7 +64,8 @@ TEST(RunSweep, a_run_that_fails_is_told_behind_the_others) {
   const auto told = nlohmann::json::parse(outcome.comparison);
   EXPECT_EQ(told.at("runs")[0].at("state"), "failed");
   EXPECT_EQ(told.at("best"), outcome.folders.at(1));
-=======
+}
+
 // Asked while the first run compiles, and not only when it is over.
 TEST(RunSweep, that_is_stopped_while_a_run_compiles_leaves_that_run_as_it_was) {
   const tests::TemporaryFolder folder;
@@ -83,7 +83,6 @@ TEST(RunSweep, that_is_stopped_while_a_run_compiles_leaves_that_run_as_it_was) {
   EXPECT_TRUE(outcome.interrupted);
   EXPECT_EQ(outcome.number, 0u);
   EXPECT_FALSE(std::filesystem::exists(folder.file("all/seed=1/config.toml")));
->>>>>>> theirs
 }
 
 }  // namespace
