@@ -18,6 +18,7 @@
 #include "pantala/trainer.h"
 #include "tools/help.h"
 #include "tools/manual.h"
+#include "tools/options.h"
 #include "tools/out_of_memory.h"
 
 namespace pantala::tools {
@@ -63,7 +64,8 @@ Run parse(CLI::App& app, int argc, char** argv) {
   std::vector<CLI::App*> verbs;
   for (const Verb& verb : tools::verbs()) {
     verbs.push_back(app.add_subcommand(verb.name, verb.help)->allow_extras());
-    runs.push_back(verb.describe(*verbs.back()));
+    VerbOptions options(*verbs.back());
+    runs.push_back(verb.describe(options));
   }
   app.footer(help_footer());  // of the command alone: verbs inherit what stands here before they do
   try {

@@ -10,11 +10,9 @@
 #include <string_view>
 #include <utility>
 
-namespace CLI {
-class App;
-}
-
 namespace pantala::tools {
+
+class VerbOptions;
 
 // 0 success, 1 the verb's own "no" (a failed check), 2 a mistake of the user, 3 the numbers of a
 // training stopped being finite, 70 a bug of Pantala, 75 interrupted and saved: run it again.
@@ -31,7 +29,7 @@ using Run = std::function<int()>;
 struct Verb {
   const char* name;
   const char* help;
-  Run (*describe)(CLI::App& verb);  // describes its options on `verb` and returns its work
+  Run (*describe)(VerbOptions& verb);  // describes its options on `verb` and returns its work
 };
 std::span<const Verb> verbs();
 

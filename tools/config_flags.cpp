@@ -3,10 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <CLI/CLI.hpp>
-
 #include "pantala/error.h"
-#include "tools/help.h"
 
 namespace pantala::tools {
 
@@ -50,18 +47,16 @@ std::vector<run::Assignment> ConfigFlags::assignments() const {
   return all;
 }
 
-CLI::Option* add_repeatable(CLI::App& verb, const std::string& flag, const std::string& help,
-                            std::function<void(const std::vector<std::string>&)> take) {
+Option* add_repeatable(VerbOptions& verb, const std::string& flag, const std::string& help,
+                       std::function<void(const std::vector<std::string>&)> take) {
   return verb
       .add_option_function<std::vector<std::string>>(flag, std::move(take),
                                                      help + "; can be given several times")
       ->type_name("VALUE")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->take_all();
+      ->repeatable();
 }
 
-std::shared_ptr<ConfigFlags> add_config_flags(CLI::App& verb) {
+std::shared_ptr<ConfigFlags> add_config_flags(VerbOptions& verb) {
   const auto flags = std::make_shared<ConfigFlags>();
   verb.add_option("file", flags->positional, "A TOML config")->type_name("FILE");
   verb.add_option("--config", flags->file, "The same, as an option")->type_name("FILE");

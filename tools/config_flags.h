@@ -9,11 +9,7 @@
 #include <vector>
 
 #include "run/core/config.h"
-
-namespace CLI {
-class App;
-class Option;
-}  // namespace CLI
+#include "tools/options.h"
 
 namespace pantala::tools {
 
@@ -28,10 +24,10 @@ struct ConfigFlags {
 };
 
 // An option that can be given several times; `take` gets all of its values.
-CLI::Option* add_repeatable(CLI::App& verb, const std::string& flag, const std::string& help,
-                            std::function<void(const std::vector<std::string>&)> take);
+Option* add_repeatable(VerbOptions& verb, const std::string& flag, const std::string& help,
+                       std::function<void(const std::vector<std::string>&)> take);
 
 // Adds them to a verb.
-std::shared_ptr<ConfigFlags> add_config_flags(CLI::App& verb);
+std::shared_ptr<ConfigFlags> add_config_flags(VerbOptions& verb);
 
 }  // namespace pantala::tools

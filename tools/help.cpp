@@ -1,17 +1,16 @@
 #include "tools/help.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <sstream>
 #include <utility>
+
+#include "tools/options.h"
 
 namespace pantala::tools {
 
 namespace {
 
 constexpr std::size_t kWidth = 80, kLeft = 26;
-constexpr char kMark = '\f';  // between the two texts of a description; no text has one
 
 // The words in lines of at most kWidth; the first line begins at column `at`, the others at
 // `indent`. A word that is longer has a line of its own.
@@ -73,19 +72,6 @@ std::string fitted(const std::string& text) {
 }
 
 }  // namespace
-
-std::string described(std::string_view shortly, std::string_view fully) {
-  return fmt::format("{}{}{}", shortly, kMark, fully);
-}
-
-std::string short_text(const std::string& description) {
-  return description.substr(0, description.find(kMark));
-}
-
-std::string full_text(const std::string& description) {
-  const std::size_t mark = description.find(kMark);
-  return mark == std::string::npos ? description : description.substr(mark + 1);
-}
 
 std::string HelpFormatter::make_help(const CLI::App* app, std::string name,
                                      CLI::AppFormatMode mode) const {

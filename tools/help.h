@@ -4,14 +4,8 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
-#include <string_view>
 
 namespace pantala::tools {
-
-// What an option says of itself: in few words for --help, and all of it for the manual.
-std::string described(std::string_view shortly, std::string_view fully);
-std::string short_text(const std::string& description);
-std::string full_text(const std::string& description);
 
 class HelpFormatter : public CLI::Formatter {
  public:

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tools/command.h"
-#include "tools/help.h"
+#include "tools/options.h"
 
 namespace pantala::tools {
 

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -16,6 +15,7 @@
 #include "pantala/session.h"
 #include "tools/bench/workloads.h"
 #include "tools/command.h"
+#include "tools/options.h"
 #include "tools/profile/limits.h"
 
 namespace pantala::tools {
@@ -161,7 +161,7 @@ void check(const BenchOptions& options) {
 
 }  // namespace
 
-Run bench_verb(CLI::App& verb) {
+Run bench_verb(VerbOptions& verb) {
   const auto options = std::make_shared<BenchOptions>();
   verb.add_option("workload", options->workloads,
                   fmt::format("Any of {}", fmt::join(workload_names(), ", ")))
@@ -169,10 +169,10 @@ Run bench_verb(CLI::App& verb) {
   verb.add_flag("--infer", options->infer,
                 "The model's outputs, in its form for evaluation, instead of a training step");
   verb.add_option("--seconds", options->seconds, "How long to measure")
-      ->check(CLI::Range(0.0, 3600.0))
+      ->between(0.0, 3600.0)
       ->capture_default_str();
   verb.add_option("--threads", options->threads, "Threads that compute; 0: one per CPU")
-      ->check(CLI::Range(0, 1024))
+      ->between(0, 1024)
       ->capture_default_str();
   verb.add_flag("--json", options->json, "One JSON object a line");
   verb.add_flag("--kernels", options->kernels,

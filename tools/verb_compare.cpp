@@ -1,13 +1,13 @@
 // pantala compare RUN...: what runs differ in, and which is the best.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "run/comparison.h"
 #include "run/grid.h"
 #include "tools/command.h"
 #include "tools/comparison_table.h"
+#include "tools/options.h"
 
 namespace pantala::tools {
 
@@ -31,7 +31,7 @@ int compare(const CompareOptions& options) {
 
 }  // namespace
 
-Run compare_verb(CLI::App& verb) {
+Run compare_verb(VerbOptions& verb) {
   const auto options = std::make_shared<CompareOptions>();
   verb.add_option("RUN", options->runs,
                   "Folders of runs; that of a sweep stands for all of its runs")
@@ -39,7 +39,7 @@ Run compare_verb(CLI::App& verb) {
   verb.add_option("--metric", options->metric,
                   "What says which is the best: loss, accuracy, perplexity, ... (without it: the "
                   "checkpoint.metric of the runs)");
-  CLI::Option* json = verb.add_flag("--json", options->json, "One JSON object");
+  Option* json = verb.add_flag("--json", options->json, "One JSON object");
   verb.add_flag("--csv", options->csv, "A table with a header, with all metrics")->excludes(json);
   verb.footer(
       "Of the configs only those keys are shown that differ and change numbers. A run that is not\n"

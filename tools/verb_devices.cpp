@@ -1,7 +1,6 @@
 // pantala devices: what programs can be run on here.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <variant>
@@ -10,6 +9,7 @@
 #include "device/describe.h"
 #include "device/device.h"
 #include "tools/command.h"
+#include "tools/options.h"
 
 namespace pantala::tools {
 
@@ -45,7 +45,7 @@ std::vector<Json> rows(bool probe) {
 
 }  // namespace
 
-Run devices_verb(CLI::App& verb) {
+Run devices_verb(VerbOptions& verb) {
   const auto json = std::make_shared<bool>(false), probes = std::make_shared<bool>(false);
   verb.add_flag(
       "--probe", *probes,

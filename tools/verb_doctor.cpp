@@ -1,7 +1,6 @@
 // pantala doctor: whether this machine can train.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -9,6 +8,7 @@
 #include "monitor/records.h"
 #include "run/checkup.h"
 #include "tools/command.h"
+#include "tools/options.h"
 #include "tools/process.h"
 
 namespace pantala::tools {
@@ -35,7 +35,7 @@ int examine(bool json) {
 
 }  // namespace
 
-Run doctor_verb(CLI::App& verb) {
+Run doctor_verb(VerbOptions& verb) {
   const auto json = std::make_shared<bool>(false);
   verb.add_flag("--json", *json, "One JSON object");
   verb.footer(

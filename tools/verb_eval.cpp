@@ -1,7 +1,6 @@
 // pantala eval: how good the model of a run is.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "pantala/error.h"
@@ -10,6 +9,7 @@
 #include "run/sources/source.h"
 #include "run/trained.h"
 #include "tools/command.h"
+#include "tools/options.h"
 #include "tools/process.h"
 
 namespace pantala::tools {
@@ -57,7 +57,7 @@ int evaluate(const EvalOptions& options) {
 
 }  // namespace
 
-Run eval_verb(CLI::App& verb) {
+Run eval_verb(VerbOptions& verb) {
   const auto options = std::make_shared<EvalOptions>();
   verb.add_option("RUN", options->run, "The folder of a run")->required();
   verb.add_option("--checkpoint", options->checkpoint, run::checkpoint_help())
@@ -66,7 +66,7 @@ Run eval_verb(CLI::App& verb) {
       "--data", options->data,
       run::source_rule() + "; a test set if there is one. Not given: the validation of the run");
   verb.add_option("--threads", options->threads, "Threads that compute; 0: as in the run")
-      ->check(CLI::Range(0, 1024))
+      ->between(0, 1024)
       ->capture_default_str();
   verb.add_flag("--json", options->json, "One JSON object");
   verb.footer(

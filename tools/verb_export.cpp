@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -17,6 +16,7 @@
 #include "run/run_data.h"
 #include "run/trained.h"
 #include "tools/command.h"
+#include "tools/options.h"
 #include "tools/process.h"
 #include "train/snapshot.h"
 
@@ -162,7 +162,7 @@ int export_source(const ExportVerbOptions& options) {
 
 }  // namespace
 
-Run export_verb(CLI::App& verb) {
+Run export_verb(VerbOptions& verb) {
   const auto options = std::make_shared<ExportVerbOptions>();
   verb.add_option("SOURCE", options->source, "The folder of a run, or a model of the zoo")
       ->required();
@@ -174,7 +174,7 @@ Run export_verb(CLI::App& verb) {
   verb.add_option("--batch", options->batch,
                   "Items that the model takes at once; otherwise any number, a symbolic size "
                   "'batch', if the model can be written so")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
+      ->between(std::int64_t{1}, std::int64_t{1} << 20);
   verb.add_option("--opset", options->opset, "The version of the ONNX operators")
       ->capture_default_str();
   verb.add_flag("--json", options->json, "Tell what was written as JSON");

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -11,6 +10,7 @@
 #include "base/text.h"
 #include "tools/command.h"
 #include "tools/fixtures/fixtures.h"
+#include "tools/options.h"
 
 namespace pantala::tools {
 
@@ -118,7 +118,7 @@ int run(const Options& options) {
 
 }  // namespace
 
-Run fixtures_verb(CLI::App& verb) {
+Run fixtures_verb(VerbOptions& verb) {
   const auto options = std::make_shared<Options>();
   verb.add_option("DIR", options->folder,
                   "The folder with ops.json, layers.json, optimizers.json, schedules.json, models/")

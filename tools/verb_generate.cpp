@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <chrono>
@@ -18,6 +17,7 @@
 #include "run/models/model.h"
 #include "run/trained.h"
 #include "tools/command.h"
+#include "tools/options.h"
 #include "tools/process.h"
 #include "train/snapshot.h"
 
@@ -186,7 +186,7 @@ int generate(const TextOptions& options) {
 
 }  // namespace
 
-Run generate_verb(CLI::App& verb) {
+Run generate_verb(VerbOptions& verb) {
   const auto options = std::make_shared<TextOptions>();
   verb.add_option("RUN", options->run, "The folder of a run that trained a language model");
   verb.add_option("--checkpoint", options->checkpoint, "Of a run. " + run::checkpoint_help())
@@ -204,11 +204,11 @@ Run generate_verb(CLI::App& verb) {
   verb.add_option(
           "--tokens", options->tokens,
           "How many to write; 0: until the cache is full; by default 100, or as many as fit")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 24));
+      ->between(std::int64_t{0}, std::int64_t{1} << 24);
   verb.add_option("--stop-tokens", options->stop_tokens, "Tokens that end the text: 0,2");
   verb.add_option("--cache", options->cache,
                   "Room for this many tokens with the prompt; 0: 2048, or all that the model can")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 24))
+      ->between(std::int64_t{0}, std::int64_t{1} << 24)
       ->capture_default_str();
   verb.add_option("--temperature", options->sampler.temperature, "0: the most likely token")
       ->capture_default_str();
@@ -221,7 +221,7 @@ Run generate_verb(CLI::App& verb) {
   verb.add_option("--seed", options->sampler.seed, "Another seed, another text")
       ->capture_default_str();
   verb.add_option("--threads", options->threads, "Threads that compute; 0: as many as there are")
-      ->check(CLI::Range(0, 1024))
+      ->between(0, 1024)
       ->capture_default_str();
   verb.add_flag("--json", options->json, "An object with the tokens and why they ended");
   verb.footer(

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -18,6 +17,7 @@
 #include "tools/inspect/profile.h"
 #include "tools/inspect/render.h"
 #include "tools/inspect/subject.h"
+#include "tools/options.h"
 
 namespace pantala::tools {
 
@@ -87,7 +87,7 @@ std::string picture(const Options& o) {
   return o.json ? roles_json({{o.kernel, code}}) : code;
 }
 
-void add_source_options(CLI::App& verb, Options& o) {
+void add_source_options(VerbOptions& verb, Options& o) {
   verb.add_option("SOURCE", o.subject.name,
                   fmt::format("A model ({}), a file with a graph in text form, a safetensors file, "
                               "index or folder, an ONNX file, or a compiled plan",
@@ -109,8 +109,8 @@ void add_source_options(CLI::App& verb, Options& o) {
       ->capture_default_str();
 }
 
-void add_pictures(CLI::App& verb, Options& o) {
-  const auto what = [&](CLI::Option* option) { option->group("What to show"); };
+void add_pictures(VerbOptions& verb, Options& o) {
+  const auto what = [&](Option* option) { option->group("What to show"); };
   what(verb.add_flag("--graph", o.graph, "The step as a graph"));
   what(verb.add_flag("--lowered", o.lowered, "The graph as the scheduler sees it"));
   what(verb.add_flag("--schedule", o.schedule, "Launches in order with their buffers"));
@@ -120,7 +120,7 @@ void add_pictures(CLI::App& verb, Options& o) {
   what(verb.add_flag("--report", o.report, "Stages, sizes, kernels, units (the default)"));
   what(verb.add_flag("--profile", o.profile,
                      "Run it for a moment on made-up inputs: layers, time, GFLOP/s, GB/s"));
-  const auto form = [&](CLI::Option* option) { option->group("Forms of a kernel"); };
+  const auto form = [&](Option* option) { option->group("Forms of a kernel"); };
   form(verb.add_flag("--kir", o.kir, "Kernel IR (the default)"));
   form(verb.add_flag("--llvm", o.llvm, "LLVM IR"));
   form(verb.add_flag("--asm", o.assembly, "Assembly of this machine"));
@@ -138,7 +138,7 @@ void check(const Options& o) {
 
 }  // namespace
 
-Run inspect_verb(CLI::App& verb) {
+Run inspect_verb(VerbOptions& verb) {
   const auto o = std::make_shared<Options>();
   add_source_options(verb, *o);
   add_pictures(verb, *o);

@@ -1,7 +1,6 @@
 // pantala lr-find: one number, and the plot that it was read from.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "base/text.h"
@@ -14,6 +13,7 @@
 #include "run/setup.h"
 #include "tools/command.h"
 #include "tools/config_flags.h"
+#include "tools/options.h"
 #include "tools/process.h"
 
 namespace pantala::tools {
@@ -74,13 +74,13 @@ int find(const run::RunConfig& config, const LrFindOptions& options) {
 
 }  // namespace
 
-Run lr_find_verb(CLI::App& verb) {
+Run lr_find_verb(VerbOptions& verb) {
   const auto options = std::make_shared<LrFindOptions>();
   const std::shared_ptr<ConfigFlags> flags = add_config_flags(verb);
   verb.add_option("--first", options->sweep.from, "The first rate")->capture_default_str();
   verb.add_option("--last", options->sweep.to, "The last rate")->capture_default_str();
   verb.add_option("--steps", options->sweep.steps, "Updates of the weights in between")
-      ->check(CLI::Range(10, 10000))
+      ->between(10, 10000)
       ->capture_default_str();
   verb.add_option("--plot", options->plot, "Where the plot is written")->capture_default_str();
   verb.add_flag("--json", options->json, "One JSON object, with the points of the curve");

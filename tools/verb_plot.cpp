@@ -1,7 +1,6 @@
 // pantala plot RUN...: draws the numbers that runs have left behind.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -12,6 +11,7 @@
 #include "pantala/error.h"
 #include "run/grid.h"
 #include "tools/command.h"
+#include "tools/options.h"
 
 namespace pantala::tools {
 
@@ -60,7 +60,7 @@ std::vector<fs::path> draw(const PlotOptions& options) {
 
 }  // namespace
 
-Run plot_verb(CLI::App& verb) {
+Run plot_verb(VerbOptions& verb) {
   const auto options = std::make_shared<PlotOptions>();
   verb.add_option("RUN", options->runs,
                   "Folders of runs, or of a sweep; several are drawn over each other")
@@ -70,8 +70,7 @@ Run plot_verb(CLI::App& verb) {
   verb.add_option("--metric", options->metrics,
                   "What to draw: loss, accuracy, learning_rate, ... (without it: the loss, and "
                   "accuracy or r2 if there is one)")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      ->repeatable();
   verb.add_flag("--json", options->json, "The files as a JSON object");
   return [options] {
     const std::vector<fs::path> files = draw(*options);

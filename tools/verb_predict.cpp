@@ -1,7 +1,6 @@
 // pantala predict: the class, or the numbers, of every item, by the model of a run.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <optional>
 #include <span>
@@ -13,6 +12,7 @@
 #include "run/sources/source.h"
 #include "run/trained.h"
 #include "tools/command.h"
+#include "tools/options.h"
 #include "tools/predict/lines.h"
 #include "tools/process.h"
 
@@ -122,25 +122,23 @@ std::string predict(const PredictOptions& options) {
 
 }  // namespace
 
-Run predict_verb(CLI::App& verb) {
+Run predict_verb(VerbOptions& verb) {
   const auto options = std::make_shared<PredictOptions>();
   verb.add_option("RUN", options->run, "The folder of a run")->required();
   verb.add_option("--data", options->data,
                   run::item_source_rule() + "; several images: --data for each")
       ->required()
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->take_all();
+      ->repeatable();
   verb.add_option("--checkpoint", options->checkpoint, run::checkpoint_help())
       ->capture_default_str();
   verb.add_option("--limit", options->limit, "How many items, the first ones; 0: all")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 53))
+      ->between(std::int64_t{0}, std::int64_t{1} << 53)
       ->capture_default_str();
   verb.add_option("--threads", options->threads, "Threads that compute; 0: as in the run")
-      ->check(CLI::Range(0, 1024))
+      ->between(0, 1024)
       ->capture_default_str();
   verb.add_option("--top-k", options->lines.top_k, "So many classes, the most likely ones")
-      ->check(CLI::Range(std::int64_t{1}, run::DataFacts::kMaxClasses))
+      ->between(std::int64_t{1}, run::DataFacts::kMaxClasses)
       ->capture_default_str();
   verb.add_flag("--probabilities", options->lines.probabilities,
                 "The probabilities of all classes");

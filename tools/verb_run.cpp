@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -18,6 +17,7 @@
 #include "pantala/session.h"
 #include "tools/command.h"
 #include "tools/onnx/arguments.h"
+#include "tools/options.h"
 #include "tools/process.h"
 
 namespace pantala::tools {
@@ -185,7 +185,7 @@ std::string run_model(const RunOptions& options) {
 
 }  // namespace
 
-Run run_verb(CLI::App& verb) {
+Run run_verb(VerbOptions& verb) {
   const auto options = std::make_shared<RunOptions>();
   verb.add_option("MODEL", options->model, "An ONNX file")->required();
   verb.add_option("--input", options->inputs, "NAME=FILE.npy: the values of an input");
@@ -196,7 +196,7 @@ Run run_verb(CLI::App& verb) {
   verb.add_option("--size", options->sizes,
                   "NAME=N: a symbolic size of the model; sizes of inputs follow from their files");
   verb.add_option("--threads", options->threads, "Threads that compute; 0: one per CPU")
-      ->check(CLI::Range(0, 1024))
+      ->between(0, 1024)
       ->capture_default_str();
   verb.add_flag("--json", options->json, "Tell what was written as JSON");
   return [options] {

@@ -1,7 +1,6 @@
 // pantala train: trains a model, or continues a run.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 
@@ -13,6 +12,7 @@
 #include "run/result.h"
 #include "tools/command.h"
 #include "tools/config_flags.h"
+#include "tools/options.h"
 #include "tools/process.h"
 #include "tools/profile/limits.h"
 #include "tools/signals.h"
@@ -138,7 +138,7 @@ int train_sweep(const ConfigFlags& flags, const TrainOptions& options) {
 
 }  // namespace
 
-Run train_verb(CLI::App& verb) {
+Run train_verb(VerbOptions& verb) {
   const auto options = std::make_shared<TrainOptions>();
   const std::shared_ptr<ConfigFlags> flags = add_config_flags(verb);
   add_repeatable(verb, "--sweep",

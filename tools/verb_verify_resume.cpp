@@ -1,7 +1,6 @@
 // pantala verify-resume: proves for a config that interruptions change no bit.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "base/text.h"
@@ -10,6 +9,7 @@
 #include "run/verify_resume.h"
 #include "tools/command.h"
 #include "tools/config_flags.h"
+#include "tools/options.h"
 #include "tools/process.h"
 
 namespace pantala::tools {
@@ -50,15 +50,15 @@ int verify(const run::RunConfig& config, const Options& options) {
 
 }  // namespace
 
-Run verify_resume_verb(CLI::App& verb) {
+Run verify_resume_verb(VerbOptions& verb) {
   const auto options = std::make_shared<Options>();
   const std::shared_ptr<ConfigFlags> flags = add_config_flags(verb);
   verb.add_option("--steps", options->steps, "Updates of the weights that are compared, at most")
-      ->check(CLI::Range(1, 1000000000))
+      ->between(1, 1000000000)
       ->capture_default_str();
   verb.add_option("--interruptions", options->interruptions,
                   "Places where the run is interrupted: each alone, then all in one run")
-      ->check(CLI::Range(1, 100))
+      ->between(1, 100)
       ->capture_default_str();
   verb.add_flag("--json", options->json, "One JSON object");
   verb.footer(

@@ -22,7 +22,7 @@
 
 namespace pantala::tools {
 
-#define PANTALA_DECLARE(function, name, help) Run function##_verb(CLI::App& verb);
+#define PANTALA_DECLARE(function, name, help) Run function##_verb(VerbOptions& verb);
 PANTALA_VERBS(PANTALA_DECLARE)
 #undef PANTALA_DECLARE
 
