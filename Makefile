@@ -1,12 +1,15 @@
 # The commands of a user and of CI. On a fresh Debian machine each installs what it needs first.
-PACKAGES := g++ patch pkgconf cmake ninja-build ccache libfmt-dev libspdlog-dev libcli11-dev libtomlplusplus-dev nlohmann-json3-dev zlib1g-dev libssl-dev libpng-dev libjpeg-dev libprotobuf-dev protobuf-compiler libonnx-dev libonnx-testdata llvm-19-dev libgtest-dev libgmock-dev clang-format-19 dataset-fashion-mnist
+BUILD_PACKAGES := g++ pkgconf cmake ninja-build ccache libfmt-dev libspdlog-dev libcli11-dev libtomlplusplus-dev nlohmann-json3-dev zlib1g-dev libssl-dev libpng-dev libjpeg-dev libprotobuf-dev protobuf-compiler libonnx-dev llvm-19-dev
+DATA_PACKAGES := dataset-fashion-mnist
+TEST_PACKAGES := $(DATA_PACKAGES) patch libonnx-testdata libgtest-dev libgmock-dev clang-format-19
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 
 .PHONY: build install test demo test-exchange test-asan test-tsan deps format clean
 
 # The command and the library alone; tests and examples are built by `make test`.
-build: deps
+build:
+	@$(call need,$(BUILD_PACKAGES))
 	cmake --preset release
 	cmake --build --preset release -j $(JOBS) --target pantala_shipped
 
@@ -14,45 +17,52 @@ install: build
 	cmake --install build/release --prefix $(PREFIX)
 
 test: deps
-	cmake --preset release
+	cmake --preset release -DPANTALA_TESTS=ON
 	cmake --build --preset release -j $(JOBS)
 	@cat build/release/exchange.txt
 	ctest --preset release -j $(JOBS)
 
 # Files exchanged with Python packages, which are put into an environment below build/. `make test` runs these tests too from then on.
 EXCHANGE := $(CURDIR)/build/exchange
-test-exchange: PACKAGES += python3-venv
 test-exchange: deps
+	@$(call need,python3-venv)
 	test -x $(EXCHANGE)/bin/python || python3 -m venv $(EXCHANGE)
 	$(EXCHANGE)/bin/pip install --quiet numpy ml_dtypes safetensors onnxruntime tensorboard
-	cmake --preset release -DPANTALA_SAFETENSORS_PYTHON=$(EXCHANGE)/bin/python -DPANTALA_ONNXRUNTIME_PYTHON=$(EXCHANGE)/bin/python -DPANTALA_TENSORBOARD_PYTHON=$(EXCHANGE)/bin/python
+	cmake --preset release -DPANTALA_TESTS=ON -DPANTALA_SAFETENSORS_PYTHON=$(EXCHANGE)/bin/python -DPANTALA_ONNXRUNTIME_PYTHON=$(EXCHANGE)/bin/python -DPANTALA_TENSORBOARD_PYTHON=$(EXCHANGE)/bin/python
 	cmake --build --preset release -j $(JOBS) --target copy_weights write_exported_models write_sample_run
 	ctest --preset release -L exchange
 
 test-asan: deps
-	cmake --preset asan
+	cmake --preset asan -DPANTALA_TESTS=ON
 	cmake --build --preset asan -j $(JOBS)
 	ctest --preset asan -j $(JOBS)
 
 # What runs on several threads: pool, devices, code and plan caches, sessions. Generated code and LLVM are
 # not instrumented.
 test-tsan: deps
-	cmake --preset tsan
+	cmake --preset tsan -DPANTALA_TESTS=ON
 	cmake --build --preset tsan -j $(JOBS) --target test_unit
 	ctest --preset tsan -j $(JOBS)
 
 demo: build
+	@$(call need,$(DATA_PACKAGES))
 	build/release/bin/pantala train examples/fashion_mnist.toml --out runs/demo --restart
 
-# Installs the Debian packages that are missing; quiet and fast when there is nothing to do.
-deps:
-	@missing=""; for p in $(PACKAGES); do \
-	  dpkg-query -W -f '$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || missing="$$missing $$p"; done; \
-	if [ -n "$$missing" ]; then echo "installing:$$missing"; \
-	  sudo=$$(test "$$(id -u)" = 0 || echo sudo); \
-	  $$sudo apt-get update -qq && DEBIAN_FRONTEND=noninteractive $$sudo apt-get install -y -qq --no-install-recommends $$missing; fi
+# need,PACKAGES: installs the Debian packages that are missing; quiet and fast when there is nothing to do.
+define need
+missing=""; for p in $(1); do \
+  dpkg-query -W -f '$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || missing="$$missing $$p"; done; \
+if [ -n "$$missing" ]; then echo "installing:$$missing"; \
+  sudo=$$(test "$$(id -u)" = 0 || echo sudo); \
+  $$sudo apt-get update -qq && DEBIAN_FRONTEND=noninteractive $$sudo apt-get install -y -qq --no-install-recommends $$missing; fi
+endef
 
-format: deps
+# All that building and testing needs.
+deps:
+	@$(call need,$(BUILD_PACKAGES) $(TEST_PACKAGES))
+
+format:
+	@$(call need,clang-format-19)
 	git ls-files '*.h' '*.cpp' | xargs clang-format-19 -i
 
 clean:
