@@ -222,7 +222,7 @@ TEST(Append, names_of_what_was_added) {
 }
 
 TEST(Append, scalars_beside_the_optimizers_are_listed_as_they_are_added) {
-  Bench bench({"a", "b"}, {2});
+  Bench bench({"x", "a", "b"}, {2});
   const optim::AppendOptions options{.groups = {{.pattern = "x", .frozen = true},
                                                 {.pattern = "a", .lr_factor = 0.5},
                                                 {.pattern = "b", .weight_decay = 0.25}},
