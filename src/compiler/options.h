@@ -40,7 +40,7 @@ std::vector<std::string> backend_names();
 struct Options {
   std::string device = "cpu";
   schedule::Target target = {};
-  bool code = true;  // false: a plan to look at, which no device can run
+  bool code = true;  // false: none is generated, for plans that are only looked at
   bool fuse = true;
   int threads = 1;  // that generate code, and that will share the launches
   trace::Recorder* trace = nullptr;
