@@ -90,7 +90,8 @@ class Validator {
                           r.name, storage_name(r.storage)));
       available = r.bytes, alignment = dtype_bytes(b.dtype);
     }
-    if (b.offset < 0 || b.offset > kMaxBytes || b.offset + b.bytes() > available)
+    if (b.offset < 0 || b.offset > kMaxBytes) wrong(fmt::format("it begins at byte {}", b.offset));
+    if (b.offset + b.bytes() > available)
       wrong(fmt::format("bytes {} to {} of {} {}", b.offset, b.offset + b.bytes(), available,
                         storage_name(b.storage)));
     if (b.offset % alignment != 0)
