@@ -104,20 +104,6 @@ double sum_of(const std::vector<MemoryUse>& uses, bool is_write) {
 
 }  // namespace
 
-std::string_view stride_name(Stride stride) {
-  switch (stride) {
-    case Stride::none:
-      return "none";
-    case Stride::unit:
-      return "unit";
-    case Stride::strided:
-      return "strided";
-    case Stride::gathered:
-      break;
-  }
-  return "gathered";
-}
-
 double Work::read_bytes() const { return sum_of(uses, false); }
 double Work::written_bytes() const { return sum_of(uses, true); }
 

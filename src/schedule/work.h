@@ -8,7 +8,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 #include "schedule/context.h"
@@ -22,7 +21,6 @@ enum class Stride : std::uint8_t {
   strided,   // elements at a distance that is known
   gathered,  // wherever an index from memory leads
 };
-std::string_view stride_name(Stride stride);
 
 constexpr int kEveryKernel = -1;
 
