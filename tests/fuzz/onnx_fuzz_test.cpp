@@ -39,7 +39,7 @@ class OnnxFuzz : public testing::Test {
 
   // True if the file was taken.
   bool survives(const std::string& file) {
-    const std::size_t before = tests::allocations().live;
+    const std::int64_t before = tests::allocations().live;
     tests::reset_peak_allocation();
     bool taken = false;
     try {
@@ -52,7 +52,7 @@ class OnnxFuzz : public testing::Test {
     } catch (const std::exception& error) {
       ADD_FAILURE() << error.what() << "\nfile: " << testing::PrintToString(file);
     }
-    const std::size_t peak = tests::allocations().peak - before;
+    const auto peak = static_cast<std::size_t>(tests::allocations().peak - before);
     worst_ = std::max(worst_, peak);
     EXPECT_LE(peak, (std::size_t{64} << 20) + 200 * file.size()) << testing::PrintToString(file);
     return taken;

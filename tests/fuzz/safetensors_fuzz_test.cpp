@@ -35,7 +35,7 @@ class SafeTensorsFuzz : public testing::Test {
   // True if the model was taken; then all of it is read.
   bool survives(const std::string& path, std::size_t bytes_on_disk, const std::string& shown) {
     const std::size_t limit = (std::size_t{64} << 20) + 200 * bytes_on_disk;
-    const std::size_t before = tests::allocations().live;
+    const std::int64_t before = tests::allocations().live;
     tests::reset_peak_allocation();
     bool taken = false;
     try {
@@ -53,7 +53,7 @@ class SafeTensorsFuzz : public testing::Test {
     } catch (const std::exception& error) {
       ADD_FAILURE() << error.what() << "\nfile: " << testing::PrintToString(shown);
     }
-    const std::size_t peak = tests::allocations().peak - before;
+    const auto peak = static_cast<std::size_t>(tests::allocations().peak - before);
     worst_ = std::max(worst_, peak);
     // The contents are of a few hundred bytes: the allowance of 64 MB must not hide a slip.
     EXPECT_LT(peak, 200 * bytes_on_disk + (std::size_t{1} << 16)) << testing::PrintToString(shown);

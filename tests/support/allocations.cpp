@@ -8,24 +8,34 @@
 
 namespace {
 
-std::atomic<std::int64_t> count{0};
-std::atomic<std::size_t> largest{0}, live{0}, peak{0};
+// Counting takes a good part of the time of a small allocation: nothing is counted before somebody
+// asks.
+std::atomic<bool> counting{false};
+std::atomic<std::int64_t> count{0}, live{0}, peak{0};
+std::atomic<std::size_t> largest{0};
 
-void raise(std::atomic<std::size_t>& mark, std::size_t value) {
-  std::size_t seen = mark.load(std::memory_order_relaxed);
+template <typename T>
+void raise(std::atomic<T>& mark, T value) {
+  T seen = mark.load(std::memory_order_relaxed);
   while (value > seen && !mark.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {}
 }
 
+// What the heap really gave: it is known again when the memory comes back.
+std::int64_t bytes_of(void* memory) {
+  return static_cast<std::int64_t>(malloc_usable_size(memory));
+}
+
 void note(std::size_t size, void* memory) {
+  if (!counting.load(std::memory_order_relaxed)) return;
   count.fetch_add(1, std::memory_order_relaxed);
   raise(largest, size);
-  // What the heap really gave: it is known again when the memory comes back.
-  const std::size_t given = malloc_usable_size(memory);
+  const std::int64_t given = bytes_of(memory);
   raise(peak, live.fetch_add(given, std::memory_order_relaxed) + given);
 }
 
 void give_back(void* memory) {
-  live.fetch_sub(malloc_usable_size(memory), std::memory_order_relaxed);
+  if (counting.load(std::memory_order_relaxed))
+    live.fetch_sub(bytes_of(memory), std::memory_order_relaxed);
   std::free(memory);
 }
 
@@ -64,8 +74,17 @@ PANTALA_COUNTED(operator new[], operator delete[])
 
 namespace pantala::tests {
 
-Allocations allocations() { return {count.load(), largest.load(), live.load(), peak.load()}; }
-void reset_largest_allocation() { largest = 0; }
-void reset_peak_allocation() { peak = live.load(); }
+Allocations allocations() {
+  counting = true;
+  return {count.load(), largest.load(), live.load(), peak.load()};
+}
+void reset_largest_allocation() {
+  counting = true;
+  largest = 0;
+}
+void reset_peak_allocation() {
+  counting = true;
+  peak = live.load();
+}
 
 }  // namespace pantala::tests
