@@ -11,7 +11,7 @@
 #include "cli/run.h"
 #include "support/temporary.h"
 
-namespace pantala::tests {
+namespace pantala::tests::bench_test {
 namespace {
 
 using testing::HasSubstr;
@@ -111,4 +111,4 @@ TEST(Bench, mistakes_are_named) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::bench_test

@@ -7,7 +7,7 @@
 #include "cli/training.h"
 #include "support/data_files.h"
 
-namespace pantala::tests {
+namespace pantala::tests::checkpoint_choice_test {
 namespace {
 
 using nlohmann::json;
@@ -191,4 +191,4 @@ TEST_F(CheckpointChoice, a_checkpoint_that_was_being_replaced_has_its_name_still
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::checkpoint_choice_test

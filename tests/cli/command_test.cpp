@@ -4,7 +4,7 @@
 
 #include "cli/run.h"
 
-namespace pantala::tests {
+namespace pantala::tests::command_test {
 namespace {
 
 using testing::HasSubstr;
@@ -62,4 +62,4 @@ TEST(Command, surplus_argument_is_an_error) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::command_test

@@ -9,7 +9,7 @@
 #include "cli/run.h"
 #include "device/device.h"
 
-namespace pantala::tests {
+namespace pantala::tests::devices_test {
 namespace {
 
 using testing::HasSubstr;
@@ -77,4 +77,4 @@ TEST(Command, an_unknown_log_level_is_a_mistake) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::devices_test

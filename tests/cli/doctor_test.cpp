@@ -6,7 +6,7 @@
 
 #include "cli/training.h"
 
-namespace pantala::tests {
+namespace pantala::tests::doctor_test {
 namespace {
 
 using testing::ContainsRegex;
@@ -40,4 +40,4 @@ TEST_F(Doctor, a_cache_that_cannot_be_made_is_a_warning) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::doctor_test

@@ -6,7 +6,7 @@
 
 #include "cli/training.h"
 
-namespace pantala::tests {
+namespace pantala::tests::eval_test {
 namespace {
 
 using nlohmann::json;
@@ -108,4 +108,4 @@ TEST_F(Eval, mistakes_are_named) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::eval_test

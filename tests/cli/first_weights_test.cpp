@@ -8,7 +8,7 @@
 #include "cli/training.h"
 #include "pantala/weights.h"
 
-namespace pantala::tests {
+namespace pantala::tests::first_weights_test {
 namespace {
 
 using testing::HasSubstr;
@@ -93,4 +93,4 @@ TEST_F(FirstWeights, a_file_that_lacks_is_said_before_anything_is_written) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::first_weights_test

@@ -11,7 +11,7 @@
 #include "io/file.h"
 #include "support/temporary.h"
 
-namespace pantala::tests {
+namespace pantala::tests::fixtures_test {
 namespace {
 
 using testing::HasSubstr;
@@ -140,4 +140,4 @@ TEST(FixturesVerb, a_damaged_file_is_a_mistake) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::fixtures_test

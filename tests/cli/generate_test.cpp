@@ -9,7 +9,7 @@
 #include "io/json.h"
 #include "support/llama_case.h"
 
-namespace pantala::tests {
+namespace pantala::tests::generate_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -81,4 +81,4 @@ TEST_F(Generate, refuses_a_run_of_another_kind) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::generate_test

@@ -11,7 +11,7 @@
 #include "pantala/session.h"
 #include "pantala/weights.h"
 
-namespace pantala::tests {
+namespace pantala::tests::groups_test {
 namespace {
 
 using nlohmann::json;
@@ -197,4 +197,4 @@ TEST_F(FrozenOnnx, batch_norm_keeps_its_statistics_unless_it_is_told_otherwise) 
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::groups_test

@@ -10,7 +10,7 @@
 #include "cli/training.h"
 #include "support/data_files.h"
 
-namespace pantala::tests {
+namespace pantala::tests::images_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -163,4 +163,4 @@ TEST_F(Images, mistakes_are_named) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::images_test

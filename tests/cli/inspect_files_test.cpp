@@ -12,7 +12,7 @@
 #include "pantala/weights.h"
 #include "support/temporary.h"
 
-namespace pantala::tests {
+namespace pantala::tests::inspect_files_test {
 namespace {
 
 using testing::ContainsRegex;
@@ -146,4 +146,4 @@ TEST_F(InspectFiles, mistakes_are_answered) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::inspect_files_test

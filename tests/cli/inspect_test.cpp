@@ -11,7 +11,7 @@
 #include "pantala/text.h"
 #include "support/temporary.h"
 
-namespace pantala::tests {
+namespace pantala::tests::inspect_test {
 namespace {
 
 using testing::Contains;
@@ -146,4 +146,4 @@ TEST(Inspect, mistakes_get_the_nearest_name) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::inspect_test

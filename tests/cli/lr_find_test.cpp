@@ -9,7 +9,7 @@
 #include "pantala/error.h"
 #include "run/lr_sweep.h"
 
-namespace pantala::tests {
+namespace pantala::tests::lr_find_test {
 namespace {
 
 using testing::HasSubstr;
@@ -64,4 +64,4 @@ TEST_F(LrFind, a_range_that_is_none_is_a_mistake) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::lr_find_test

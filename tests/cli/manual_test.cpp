@@ -8,7 +8,7 @@
 
 #include "cli/run.h"
 
-namespace pantala::tests {
+namespace pantala::tests::manual_test {
 namespace {
 
 using testing::HasSubstr;
@@ -117,4 +117,4 @@ TEST(Manual, help_names_the_exit_codes) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::manual_test

@@ -7,7 +7,7 @@
 #include "cli/training.h"
 #include "pantala/data.h"
 
-namespace pantala::tests {
+namespace pantala::tests::onnx_test {
 namespace {
 
 using nlohmann::json;
@@ -115,4 +115,4 @@ TEST_F(OnnxCommands, mistakes_of_export_and_train_from_are_named) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::onnx_test

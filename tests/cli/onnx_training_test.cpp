@@ -16,7 +16,7 @@
 #include "support/data_files.h"
 #include "support/fill.h"
 
-namespace pantala::tests {
+namespace pantala::tests::onnx_training_test {
 namespace {
 
 using nlohmann::json;
@@ -363,4 +363,4 @@ TEST_F(TrainFromOnnx, names_of_classes_and_normalisation_go_with_the_exported_fi
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::onnx_training_test

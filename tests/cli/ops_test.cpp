@@ -8,7 +8,7 @@
 #include "io/file.h"
 #include "ops/table.h"
 
-namespace pantala::tests {
+namespace pantala::tests::ops_test {
 namespace {
 
 using testing::HasSubstr;
@@ -69,4 +69,4 @@ TEST(Ops, formats_exclude_each_other) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::ops_test

@@ -11,7 +11,7 @@
 #include "pantala/data.h"
 #include "support/data_files.h"
 
-namespace pantala::tests {
+namespace pantala::tests::output_test {
 namespace {
 
 using testing::ContainsRegex;
@@ -173,4 +173,4 @@ TEST_F(Memory, that_is_missing_names_what_a_verb_was_doing) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::output_test

@@ -10,7 +10,7 @@
 #include "monitor/run_log.h"
 #include "support/temporary.h"
 
-namespace pantala::tests {
+namespace pantala::tests::plot_test {
 namespace {
 
 using testing::HasSubstr;
@@ -108,4 +108,4 @@ TEST(PlotVerb, mistakes_are_answered) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::plot_test

@@ -9,7 +9,7 @@
 #include "pantala/data.h"
 #include "pantala/weights.h"
 
-namespace pantala::tests {
+namespace pantala::tests::predict_test {
 namespace {
 
 using nlohmann::json;
@@ -203,4 +203,4 @@ TEST_F(Predict, mistakes_are_named) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::predict_test

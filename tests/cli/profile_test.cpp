@@ -13,7 +13,7 @@
 #include "pantala/ops.h"
 #include "support/trace_file.h"
 
-namespace pantala::tests {
+namespace pantala::tests::profile_test {
 namespace {
 
 using nlohmann::json;
@@ -211,4 +211,4 @@ TEST_F(InspectOnnx, sizes_are_for_pictures_of_onnx_files) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::profile_test

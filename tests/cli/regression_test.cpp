@@ -13,7 +13,7 @@
 #include "pantala/data.h"
 #include "support/data_files.h"
 
-namespace pantala::tests {
+namespace pantala::tests::regression_test {
 namespace {
 
 using nlohmann::json;
@@ -247,4 +247,4 @@ TEST_F(Regression, mistakes_are_named) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::regression_test

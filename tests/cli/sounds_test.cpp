@@ -9,7 +9,7 @@
 #include "pantala/data.h"
 #include "support/data_files.h"
 
-namespace pantala::tests {
+namespace pantala::tests::sounds_test {
 namespace {
 
 using nlohmann::json;
@@ -150,4 +150,4 @@ TEST_F(Sounds, labels_and_items_that_do_not_fit_are_refused) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::sounds_test

@@ -10,7 +10,7 @@
 
 #include "cli/training.h"
 
-namespace pantala::tests {
+namespace pantala::tests::sweep_test {
 namespace {
 
 using nlohmann::json;
@@ -276,4 +276,4 @@ TEST_F(Compare, plot_leaves_out_a_run_of_a_sweep_that_has_logged_nothing_yet) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::sweep_test

@@ -10,7 +10,7 @@
 #include "pantala/weights.h"
 #include "support/data_files.h"
 
-namespace pantala::tests {
+namespace pantala::tests::tokens_test {
 namespace {
 
 using nlohmann::json;
@@ -193,4 +193,4 @@ TEST_F(Tokens, mistakes_are_named) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::tokens_test

@@ -12,7 +12,7 @@
 #include "pantala/weights.h"
 #include "support/numbers.h"
 
-namespace pantala::tests {
+namespace pantala::tests::train_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -583,4 +583,4 @@ TEST_F(Train, every_verb_has_help_with_examples) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::train_test

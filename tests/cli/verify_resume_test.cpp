@@ -6,7 +6,7 @@
 
 #include "cli/training.h"
 
-namespace pantala::tests {
+namespace pantala::tests::verify_resume_test {
 namespace {
 
 using testing::HasSubstr;
@@ -49,4 +49,4 @@ TEST_F(VerifyResume, holds_for_a_plateau_and_momentum) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::verify_resume_test
