@@ -2,7 +2,7 @@
 // bits on any input.
 #include "unit/codegen/llvm_case.h"
 
-namespace pantala::codegen {
+namespace pantala::codegen::llvm_arithmetic_test {
 namespace {
 
 using kir::Builder;
@@ -150,4 +150,4 @@ TEST(LlvmArithmetic, transposes_match_the_interpreter) {
 }
 
 }  // namespace
-}  // namespace pantala::codegen
+}  // namespace pantala::codegen::llvm_arithmetic_test

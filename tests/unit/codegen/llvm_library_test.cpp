@@ -8,7 +8,7 @@
 #include "pantala/error.h"
 #include "unit/codegen/llvm_case.h"
 
-namespace pantala::codegen {
+namespace pantala::codegen::llvm_library_test {
 namespace {
 
 using kir::Access;
@@ -164,4 +164,4 @@ TEST(LlvmLibrary, knows_the_host) {
 }
 
 }  // namespace
-}  // namespace pantala::codegen
+}  // namespace pantala::codegen::llvm_library_test

@@ -3,7 +3,7 @@
 #include "kir/math.h"
 #include "unit/codegen/llvm_case.h"
 
-namespace pantala::codegen {
+namespace pantala::codegen::llvm_math_test {
 namespace {
 
 using kir::Var;
@@ -35,4 +35,4 @@ TEST(LlvmMath, functions_match_the_interpreter) {
 }
 
 }  // namespace
-}  // namespace pantala::codegen
+}  // namespace pantala::codegen::llvm_math_test

@@ -3,7 +3,7 @@
 // an access past it ends the test.
 #include "unit/codegen/llvm_case.h"
 
-namespace pantala::codegen {
+namespace pantala::codegen::llvm_memory_test {
 namespace {
 
 using kir::Access;
@@ -194,4 +194,4 @@ TEST(LlvmMemory, scratch_keeps_what_an_item_writes) {
 }
 
 }  // namespace
-}  // namespace pantala::codegen
+}  // namespace pantala::codegen::llvm_memory_test

@@ -1,7 +1,7 @@
 // Loops, branches, parameters, reports and items as machine code against the kernel-IR interpreter.
 #include "unit/codegen/llvm_case.h"
 
-namespace pantala::codegen {
+namespace pantala::codegen::llvm_structure_test {
 namespace {
 
 using kir::Access;
@@ -153,4 +153,4 @@ TEST(LlvmStructure, items_are_the_range_that_is_asked_for) {
 }
 
 }  // namespace
-}  // namespace pantala::codegen
+}  // namespace pantala::codegen::llvm_structure_test

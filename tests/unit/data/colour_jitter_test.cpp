@@ -15,7 +15,7 @@
 #include "pantala/error.h"
 #include "support/errors.h"
 
-namespace pantala::data {
+namespace pantala::data::colour_jitter_test {
 namespace {
 
 using testing::ElementsAre;
@@ -178,4 +178,4 @@ TEST(Rotation, between_pixels_is_bilinear_and_outside_is_0) {
 }
 
 }  // namespace
-}  // namespace pantala::data
+}  // namespace pantala::data::colour_jitter_test

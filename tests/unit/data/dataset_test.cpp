@@ -11,7 +11,7 @@
 #include "support/errors.h"
 #include "support/temporary.h"
 
-namespace pantala::data {
+namespace pantala::data::dataset_test {
 namespace {
 
 using testing::ElementsAre;
@@ -191,4 +191,4 @@ TEST(FashionMnist, is_where_debian_puts_it) {
 }
 
 }  // namespace
-}  // namespace pantala::data
+}  // namespace pantala::data::dataset_test

@@ -12,7 +12,7 @@
 #include "support/images.h"
 #include "support/temporary.h"
 
-namespace pantala::data {
+namespace pantala::data::image_folder_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -202,4 +202,4 @@ TEST_F(ImageFolder, a_damaged_image_is_named_by_the_batch_that_wants_it) {
 }
 
 }  // namespace
-}  // namespace pantala::data
+}  // namespace pantala::data::image_folder_test

@@ -13,7 +13,7 @@
 #include "pantala/data.h"
 #include "pantala/error.h"
 
-namespace pantala::data {
+namespace pantala::data::loader_test {
 namespace {
 
 using testing::ElementsAre;
@@ -360,4 +360,4 @@ TEST(LoaderPrefetch, a_new_start_drops_the_old_work) {
 }
 
 }  // namespace
-}  // namespace pantala::data
+}  // namespace pantala::data::loader_test

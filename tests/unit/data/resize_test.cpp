@@ -8,7 +8,7 @@
 #include "pantala/error.h"
 #include "support/errors.h"
 
-namespace pantala::data {
+namespace pantala::data::resize_test {
 namespace {
 
 using testing::ElementsAre;
@@ -287,4 +287,4 @@ TEST(AnySize, mistakes_are_found_early_or_name_the_item) {
 }
 
 }  // namespace
-}  // namespace pantala::data
+}  // namespace pantala::data::resize_test

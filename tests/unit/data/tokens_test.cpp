@@ -13,7 +13,7 @@
 #include "support/errors.h"
 #include "support/temporary.h"
 
-namespace pantala::data {
+namespace pantala::data::tokens_test {
 namespace {
 
 using testing::ElementsAre;
@@ -167,4 +167,4 @@ TEST_F(Tokens, one_hot_is_refused) {
 }
 
 }  // namespace
-}  // namespace pantala::data
+}  // namespace pantala::data::tokens_test

@@ -9,7 +9,7 @@
 #include "pantala/data.h"
 #include "pantala/error.h"
 
-namespace pantala::data {
+namespace pantala::data::transforms_test {
 namespace {
 
 using testing::ElementsAre;
@@ -218,4 +218,4 @@ TEST(Transforms, items_without_elements) {
 }
 
 }  // namespace
-}  // namespace pantala::data
+}  // namespace pantala::data::transforms_test

@@ -9,7 +9,7 @@
 #include "support/plan_code.h"
 #include "unit/plan/plan_case.h"
 
-namespace pantala::device {
+namespace pantala::device::code_sharing_test {
 namespace {
 
 using codegen::code_summary;
@@ -137,4 +137,4 @@ TEST(DescribeHost, gives_sensible_numbers) {
 }
 
 }  // namespace
-}  // namespace pantala::device
+}  // namespace pantala::device::code_sharing_test

@@ -22,7 +22,7 @@
 #include "support/plan_code.h"
 #include "unit/plan/plan_case.h"
 
-namespace pantala::device {
+namespace pantala::device::cpu_device_test {
 namespace {
 
 using plan::Plan;
@@ -425,4 +425,4 @@ TEST(WorkerPool, the_cost_of_a_barrier) {
 }
 
 }  // namespace
-}  // namespace pantala::device
+}  // namespace pantala::device::cpu_device_test

@@ -13,7 +13,7 @@
 #include <sanitizer/asan_interface.h>
 #endif
 
-namespace pantala::device {
+namespace pantala::device::device_guards_test {
 namespace {
 
 using plan::Plan;
@@ -155,4 +155,4 @@ TEST(ArenaPoison, covers_gaps_and_other_temporaries_while_it_stands) {
 }
 
 }  // namespace
-}  // namespace pantala::device
+}  // namespace pantala::device::device_guards_test

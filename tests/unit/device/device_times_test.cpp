@@ -10,7 +10,7 @@
 #include "support/trace_file.h"
 #include "unit/plan/plan_case.h"
 
-namespace pantala::device {
+namespace pantala::device::device_times_test {
 namespace {
 
 using plan::Plan;
@@ -193,4 +193,4 @@ TEST(Profile, becomes_spans_of_a_trace) {
 }
 
 }  // namespace
-}  // namespace pantala::device
+}  // namespace pantala::device::device_times_test

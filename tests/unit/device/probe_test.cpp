@@ -5,7 +5,7 @@
 
 #include "pantala/error.h"
 
-namespace pantala::device::cpu {
+namespace pantala::device::cpu::probe_test {
 namespace {
 
 TEST(Probe, measures_numbers_and_bytes) {
@@ -25,4 +25,4 @@ TEST(Probe, refuses_workers_that_cannot_be) {
 }
 
 }  // namespace
-}  // namespace pantala::device::cpu
+}  // namespace pantala::device::cpu::probe_test

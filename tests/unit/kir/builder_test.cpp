@@ -10,7 +10,7 @@
 #include "pantala/error.h"
 #include "support/errors.h"
 
-namespace pantala::kir {
+namespace pantala::kir::builder_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -220,4 +220,4 @@ TEST(KirKernel, aligns_scratch) {
 }
 
 }  // namespace
-}  // namespace pantala::kir
+}  // namespace pantala::kir::builder_test

@@ -15,7 +15,7 @@
 #include "pantala/error.h"
 #include "support/errors.h"
 
-namespace pantala::kir {
+namespace pantala::kir::interpret_test {
 namespace {
 
 using ::testing::AllOf;
@@ -326,4 +326,4 @@ TEST(KirChecks, steps) {
 }
 
 }  // namespace
-}  // namespace pantala::kir
+}  // namespace pantala::kir::interpret_test

@@ -14,7 +14,7 @@
 #include "kir/interpret.h"
 #include "kir/simplify.h"
 
-namespace pantala::kir {
+namespace pantala::kir::math_test {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -256,4 +256,4 @@ INSTANTIATE_TEST_SUITE_P(Functions, Math, ::testing::Range(std::size_t{0}, funct
                          [](const auto& p) { return std::string(functions()[p.param].name); });
 
 }  // namespace
-}  // namespace pantala::kir
+}  // namespace pantala::kir::math_test

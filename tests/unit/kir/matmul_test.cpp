@@ -12,7 +12,7 @@
 #include "kir/simplify.h"
 #include "kir/text.h"
 
-namespace pantala::kir {
+namespace pantala::kir::matmul_test {
 namespace {
 
 constexpr int kRows = 3, kVectors = 2, kLanes = 8, kColumns = kVectors * kLanes;
@@ -102,4 +102,4 @@ TEST(KirMatmul, simplifies_and_prints_without_change) {
 }
 
 }  // namespace
-}  // namespace pantala::kir
+}  // namespace pantala::kir::matmul_test

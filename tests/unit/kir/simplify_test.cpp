@@ -10,7 +10,7 @@
 #include "kir/text.h"
 #include "support/random_kernel.h"
 
-namespace pantala::kir {
+namespace pantala::kir::simplify_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -158,4 +158,4 @@ TEST(KirSimplifyRandom, keeps_every_bit) {
 }
 
 }  // namespace
-}  // namespace pantala::kir
+}  // namespace pantala::kir::simplify_test

@@ -11,7 +11,7 @@
 #include "support/errors.h"
 #include "support/random_kernel.h"
 
-namespace pantala::kir {
+namespace pantala::kir::text_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -132,4 +132,4 @@ TEST(KirText, survives_damage) {
 }
 
 }  // namespace
-}  // namespace pantala::kir
+}  // namespace pantala::kir::text_test

@@ -14,7 +14,7 @@
 #include "support/errors.h"
 #include "support/temporary.h"
 
-namespace pantala::monitor {
+namespace pantala::monitor::plot_test {
 namespace {
 
 using testing::DoubleNear;
@@ -353,4 +353,4 @@ TEST(RunPlots, are_written_into_a_folder) {
 }
 
 }  // namespace
-}  // namespace pantala::monitor
+}  // namespace pantala::monitor::plot_test

@@ -18,7 +18,7 @@
 #include "pantala/error.h"
 #include "support/errors.h"
 
-namespace pantala::monitor {
+namespace pantala::monitor::progress_test {
 namespace {
 
 using testing::ElementsAre;
@@ -554,4 +554,4 @@ TEST(ProgressLine, numbers_are_for_people) {
 }
 
 }  // namespace
-}  // namespace pantala::monitor
+}  // namespace pantala::monitor::progress_test

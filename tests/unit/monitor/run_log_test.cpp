@@ -21,7 +21,7 @@
 #include "support/errors.h"
 #include "support/temporary.h"
 
-namespace pantala::monitor {
+namespace pantala::monitor::run_log_test {
 namespace {
 
 using testing::ElementsAre;
@@ -526,4 +526,4 @@ TEST(Environment, a_continued_run_lists_every_continuation) {
 }
 
 }  // namespace
-}  // namespace pantala::monitor
+}  // namespace pantala::monitor::run_log_test

@@ -17,7 +17,7 @@
 #include "support/temporary.h"
 #include "support/trainer_case.h"
 
-namespace pantala::monitor {
+namespace pantala::monitor::run_monitor_test {
 namespace {
 
 using testing::ElementsAre;
@@ -236,4 +236,4 @@ TEST(RunMonitor, a_position_that_is_none_is_refused) {
 }
 
 }  // namespace
-}  // namespace pantala::monitor
+}  // namespace pantala::monitor::run_monitor_test

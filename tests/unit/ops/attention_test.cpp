@@ -14,7 +14,7 @@
 #include "support/gradcheck.h"
 #include "support/numbers.h"
 
-namespace pantala::tests {
+namespace pantala::tests::attention_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -286,4 +286,4 @@ TEST(Rope, errors_name_inputs_and_shapes) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::attention_test

@@ -10,7 +10,7 @@
 #include "support/gradcheck.h"
 #include "support/numbers.h"
 
-namespace pantala::tests {
+namespace pantala::tests::conv_test {
 namespace {
 
 Literal random(const Shape& shape, const std::string& name) {
@@ -253,4 +253,4 @@ TEST(ConvolutionErrors, of_the_gradients_and_transposes) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::conv_test

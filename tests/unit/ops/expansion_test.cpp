@@ -10,7 +10,7 @@
 #include "pantala/interpreter.h"
 #include "support/gradcheck.h"
 
-namespace pantala {
+namespace pantala::expansion_test {
 namespace {
 
 bool has_two_meanings(const ir::OpDef& op) { return op.expand && (op.scalar || op.eval); }
@@ -89,4 +89,4 @@ TEST(ExpansionCoverage, every_op_has_a_meaning) {
 }
 
 }  // namespace
-}  // namespace pantala
+}  // namespace pantala::expansion_test

@@ -11,7 +11,7 @@
 #include "pantala/ops.h"
 #include "support/errors.h"
 
-namespace pantala {
+namespace pantala::face_test {
 namespace {
 
 using tests::message_of;
@@ -62,4 +62,4 @@ TEST(Face, the_attributes_of_another_op_are_our_bug) {
 }
 
 }  // namespace
-}  // namespace pantala
+}  // namespace pantala::face_test

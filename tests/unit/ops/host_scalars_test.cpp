@@ -7,7 +7,7 @@
 #include "schedule/cpu/archetypes.h"
 #include "schedule/schedule.h"
 
-namespace pantala::ops {
+namespace pantala::ops::host_scalars_test {
 namespace {
 
 bool is_host(const Graph& graph, const Tensor& value) {
@@ -73,4 +73,4 @@ TEST(HostScalars, lowering_changes_no_answer) {
 }
 
 }  // namespace
-}  // namespace pantala::ops
+}  // namespace pantala::ops::host_scalars_test

@@ -10,7 +10,7 @@
 #include "support/errors.h"
 #include "support/numbers.h"
 
-namespace pantala::tests {
+namespace pantala::tests::index_test {
 namespace {
 
 using ::testing::AllOf;
@@ -186,4 +186,4 @@ TEST_F(IndexOps, wrong_shapes_and_dtypes_are_type_errors) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::index_test

@@ -12,7 +12,7 @@
 #include "support/errors.h"
 #include "support/numbers.h"
 
-namespace pantala::tests {
+namespace pantala::tests::loss_test {
 namespace {
 
 constexpr double kTolerance = 1e-9;
@@ -302,4 +302,4 @@ TEST_F(LossOps, class_weights_can_be_differentiated) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::loss_test

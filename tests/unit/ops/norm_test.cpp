@@ -17,7 +17,7 @@
 #include "support/gradcheck.h"
 #include "support/numbers.h"
 
-namespace pantala::tests {
+namespace pantala::tests::norm_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -280,4 +280,4 @@ TEST_F(BatchNorm, momentum_out_of_range_is_a_type_error) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::norm_test

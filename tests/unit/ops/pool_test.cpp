@@ -8,7 +8,7 @@
 #include "support/errors.h"
 #include "support/numbers.h"
 
-namespace pantala::tests {
+namespace pantala::tests::pool_test {
 namespace {
 
 using Values = std::vector<double>;
@@ -169,4 +169,4 @@ TEST(Upsample, bilinear_takes_quarters_and_clamps_at_the_edges) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::pool_test

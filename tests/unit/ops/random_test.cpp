@@ -13,7 +13,7 @@
 #include "support/errors.h"
 #include "support/numbers.h"
 
-namespace pantala::tests {
+namespace pantala::tests::random_test {
 namespace {
 
 using ::testing::Each;
@@ -177,4 +177,4 @@ TEST(Random, a_stream_that_does_not_fit_the_counter_is_an_error) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::random_test

@@ -10,7 +10,7 @@
 #include "support/errors.h"
 #include "support/numbers.h"
 
-namespace pantala::tests {
+namespace pantala::tests::topk_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -97,4 +97,4 @@ TEST(RecurrentOps, only_definitions_have_a_limit_of_steps) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::topk_test

@@ -9,7 +9,7 @@
 #include "pantala/ops.h"
 #include "support/numbers.h"
 
-namespace pantala::tests {
+namespace pantala::tests::torch_cases_test {
 namespace {
 
 using ir::Ints;
@@ -416,4 +416,4 @@ TEST(TorchCases, huber_loss_is_curved_at_zero_error) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::torch_cases_test

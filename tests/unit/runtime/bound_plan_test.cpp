@@ -14,7 +14,7 @@
 #include "support/allocations.h"
 #include "support/errors.h"
 
-namespace pantala::runtime {
+namespace pantala::runtime::bound_plan_test {
 namespace {
 
 using testing::ElementsAre;
@@ -159,4 +159,4 @@ INSTANTIATE_TEST_SUITE_P(Devices, BoundPlans, testing::Values("cpu", "kir"),
                          [](const auto& device) { return std::string(device.param); });
 
 }  // namespace
-}  // namespace pantala::runtime
+}  // namespace pantala::runtime::bound_plan_test

@@ -11,7 +11,7 @@
 #include "support/temporary.h"
 #include "unit/runtime/session_case.h"
 
-namespace pantala {
+namespace pantala::load_weights_test {
 namespace {
 
 using testing::ElementsAre;
@@ -231,4 +231,4 @@ TEST(LoadWeights, integers_are_taken_if_each_fits) {
 }
 
 }  // namespace
-}  // namespace pantala
+}  // namespace pantala::load_weights_test

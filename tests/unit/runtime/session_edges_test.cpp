@@ -16,7 +16,7 @@
 #include "support/errors.h"
 #include "support/temporary.h"
 
-namespace pantala {
+namespace pantala::session_edges_test {
 namespace {
 
 using testing::HasSubstr;
@@ -159,4 +159,4 @@ TEST(SessionEdges, without_a_parameter_there_is_nothing_to_train) {
 }
 
 }  // namespace
-}  // namespace pantala
+}  // namespace pantala::session_edges_test

@@ -11,7 +11,7 @@
 #include "support/temporary.h"
 #include "support/training_data.h"
 
-namespace pantala {
+namespace pantala::session_outputs_test {
 namespace {
 
 using testing::ElementsAre;
@@ -113,4 +113,4 @@ TEST(SessionOutputs, the_plan_cache_tells_them_apart) {
 }
 
 }  // namespace
-}  // namespace pantala
+}  // namespace pantala::session_outputs_test

@@ -8,7 +8,7 @@
 #include "support/trace_file.h"
 #include "support/trainer_case.h"
 
-namespace pantala::tests {
+namespace pantala::tests::session_profile_test {
 namespace {
 
 using testing::Contains;
@@ -174,4 +174,4 @@ TEST(SessionProfile, a_plan_from_a_file_keeps_what_is_known_of_its_launches) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::session_profile_test

@@ -11,7 +11,7 @@
 #include "support/temporary.h"
 #include "unit/runtime/session_case.h"
 
-namespace pantala {
+namespace pantala::session_split_test {
 namespace {
 
 using namespace session_case;
@@ -458,4 +458,4 @@ TEST(SessionSplit, a_long_window_survives_a_file) {
 }
 
 }  // namespace
-}  // namespace pantala
+}  // namespace pantala::session_split_test

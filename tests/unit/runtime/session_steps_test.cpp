@@ -12,7 +12,7 @@
 #include "support/errors.h"
 #include "unit/runtime/session_case.h"
 
-namespace pantala {
+namespace pantala::session_steps_test {
 namespace {
 
 using namespace session_case;
@@ -226,4 +226,4 @@ TEST(SessionSteps, a_counter_of_the_device_is_advanced_by_the_host_of_another_pl
 }
 
 }  // namespace
-}  // namespace pantala
+}  // namespace pantala::session_steps_test

@@ -22,7 +22,7 @@
 #include "support/temporary.h"
 #include "support/training_data.h"
 
-namespace pantala {
+namespace pantala::session_test {
 namespace {
 
 using testing::Contains;
@@ -464,4 +464,4 @@ TEST(Session, a_moved_session_keeps_its_plans) {
 }
 
 }  // namespace
-}  // namespace pantala
+}  // namespace pantala::session_test

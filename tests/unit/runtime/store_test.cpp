@@ -16,7 +16,7 @@
 #include "support/errors.h"
 #include "support/temporary.h"
 
-namespace pantala::runtime {
+namespace pantala::runtime::store_test {
 namespace {
 
 using testing::ElementsAre;
@@ -273,4 +273,4 @@ TEST(SafetensorsWrite, a_file_reads_back_with_its_metadata) {
 }
 
 }  // namespace
-}  // namespace pantala::runtime
+}  // namespace pantala::runtime::store_test

@@ -6,7 +6,7 @@
 #include "pantala/session.h"
 #include "support/fill.h"
 
-namespace pantala {
+namespace pantala::unoptimized_test {
 namespace {
 
 Session session(bool optimize) {
@@ -37,4 +37,4 @@ TEST(Unoptimized, trains_with_a_kernel_per_op_to_the_same_bits) {
 }
 
 }  // namespace
-}  // namespace pantala
+}  // namespace pantala::unoptimized_test

@@ -9,7 +9,7 @@
 #include "support/numbers.h"
 #include "unit/schedule/attention_case.h"
 
-namespace pantala::schedule::cpu {
+namespace pantala::schedule::cpu::attention_kernel_test {
 namespace {
 
 using codegen::Array;
@@ -395,4 +395,4 @@ TEST(AttentionKernel, refuses_what_it_cannot_do) {
 }
 
 }  // namespace
-}  // namespace pantala::schedule::cpu
+}  // namespace pantala::schedule::cpu::attention_kernel_test

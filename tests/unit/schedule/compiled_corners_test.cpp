@@ -6,7 +6,7 @@
 #include "support/compiled.h"
 #include "support/gradcheck.h"
 
-namespace pantala::tests {
+namespace pantala::tests::compiled_corners_test {
 namespace {
 
 void expect_right(const Graph& graph) {
@@ -103,4 +103,4 @@ TEST(CompiledCorners, rows_of_padding_around_rows_of_one_number) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::compiled_corners_test

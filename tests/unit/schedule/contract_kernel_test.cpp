@@ -12,7 +12,7 @@
 #include "schedule/cpu/contract/kernel.h"
 #include "unit/codegen/llvm_case.h"
 
-namespace pantala::schedule::cpu {
+namespace pantala::schedule::cpu::contract_kernel_test {
 namespace {
 
 using codegen::Array;
@@ -489,4 +489,4 @@ TEST(ContractKernel, prologues_change_the_operands_on_their_way) {
 }
 
 }  // namespace
-}  // namespace pantala::schedule::cpu
+}  // namespace pantala::schedule::cpu::contract_kernel_test

@@ -11,7 +11,7 @@
 #include "schedule/cpu/conv/kernel.h"
 #include "unit/codegen/llvm_case.h"
 
-namespace pantala::schedule::cpu {
+namespace pantala::schedule::cpu::conv_kernel_test {
 namespace {
 
 using codegen::Array;
@@ -678,4 +678,4 @@ TEST(ConvKernel, hooks_see_the_logical_coordinates_of_their_lanes) {
 }
 
 }  // namespace
-}  // namespace pantala::schedule::cpu
+}  // namespace pantala::schedule::cpu::conv_kernel_test

@@ -14,7 +14,7 @@
 #include "schedule/schedule.h"
 #include "support/errors.h"
 
-namespace pantala::schedule {
+namespace pantala::schedule::decide_test {
 namespace {
 
 using testing::ElementsAre;
@@ -119,4 +119,4 @@ TEST(ArchetypeTable, finds_anchors_maps_and_nothing_for_leaves_and_composites) {
 }
 
 }  // namespace
-}  // namespace pantala::schedule
+}  // namespace pantala::schedule::decide_test

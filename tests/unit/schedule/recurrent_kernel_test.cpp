@@ -13,7 +13,7 @@
 #include "support/fill.h"
 #include "support/numbers.h"
 
-namespace pantala {
+namespace pantala::recurrent_kernel_test {
 namespace {
 
 using tests::CompiledRun;
@@ -107,4 +107,4 @@ TEST(TopkKernel, takes_the_best_of_ties_and_of_nan_as_the_interpreter_does) {
 }
 
 }  // namespace
-}  // namespace pantala
+}  // namespace pantala::recurrent_kernel_test

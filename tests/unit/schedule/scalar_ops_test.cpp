@@ -15,7 +15,7 @@
 #include "pantala/error.h"
 #include "unit/codegen/llvm_case.h"
 
-namespace pantala::schedule {
+namespace pantala::schedule::scalar_ops_test {
 namespace {
 
 using ir::AttrValues;
@@ -465,4 +465,4 @@ INSTANTIATE_TEST_SUITE_P(DTypes, ScalarOpCode, ::testing::ValuesIn(kDTypes),
                          [](const auto& p) { return std::string(dtype_name(p.param)); });
 
 }  // namespace
-}  // namespace pantala::schedule
+}  // namespace pantala::schedule::scalar_ops_test

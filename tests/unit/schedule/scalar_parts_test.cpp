@@ -13,7 +13,7 @@
 #include "schedule/scalar_ops.h"
 #include "unit/codegen/llvm_case.h"
 
-namespace pantala::schedule {
+namespace pantala::schedule::scalar_parts_test {
 namespace {
 
 using ir::Number;
@@ -114,4 +114,4 @@ TEST(ScalarRounding, is_that_of_memory) {
 }
 
 }  // namespace
-}  // namespace pantala::schedule
+}  // namespace pantala::schedule::scalar_parts_test

@@ -15,7 +15,7 @@
 #include "schedule/schedule.h"
 #include "support/compiled.h"
 
-namespace pantala {
+namespace pantala::schedule_anchors_test {
 namespace {
 
 using tests::CompiledRun;
@@ -394,4 +394,4 @@ TEST(ScheduleScatter, indices_out_of_range_are_reported) {
 }
 
 }  // namespace
-}  // namespace pantala
+}  // namespace pantala::schedule_anchors_test

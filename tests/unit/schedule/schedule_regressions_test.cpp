@@ -12,7 +12,7 @@
 #include "support/compiled.h"
 #include "support/fill.h"
 
-namespace pantala {
+namespace pantala::schedule_regressions_test {
 namespace {
 
 // Leaves that are not bound are filled by their names: floats in [-1, 1), integers in [0, 5).
@@ -208,4 +208,4 @@ TEST(ScheduleRegressions, counters_made_of_constants_are_guarded) {
 }
 
 }  // namespace
-}  // namespace pantala
+}  // namespace pantala::schedule_regressions_test

@@ -13,7 +13,7 @@
 #include "schedule/schedule.h"
 #include "support/compiled.h"
 
-namespace pantala::schedule {
+namespace pantala::schedule::shared_kernels_test {
 namespace {
 
 constexpr std::int64_t kSequence = 5, kBatch = 2, kWidth = 8, kHeads = 2;
@@ -124,4 +124,4 @@ TEST(SharedKernels, dropout_has_as_many_for_any_number_of_layers) {
 }
 
 }  // namespace
-}  // namespace pantala::schedule
+}  // namespace pantala::schedule::shared_kernels_test

@@ -11,7 +11,7 @@
 #include "schedule/cpu/archetypes.h"
 #include "schedule/schedule.h"
 
-namespace pantala::schedule {
+namespace pantala::schedule::work_test {
 namespace {
 
 using testing::ElementsAre;
@@ -237,4 +237,4 @@ TEST(Contents, without_any_layer_are_what_is_stored) {
 }
 
 }  // namespace
-}  // namespace pantala::schedule
+}  // namespace pantala::schedule::work_test
