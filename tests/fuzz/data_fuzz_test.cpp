@@ -13,7 +13,7 @@
 #include "support/data_files.h"
 #include "support/temporary.h"
 
-namespace pantala::data {
+namespace pantala::data::data_fuzz_test {
 namespace {
 
 using tests::gzip;
@@ -299,4 +299,4 @@ TEST_F(DataFuzz, bombs_are_not_unpacked) {
 }
 
 }  // namespace
-}  // namespace pantala::data
+}  // namespace pantala::data::data_fuzz_test

@@ -11,7 +11,7 @@
 #include "pantala/ops.h"
 #include "support/random_graph.h"
 
-namespace pantala::tests {
+namespace pantala::tests::extremes_test {
 namespace {
 
 constexpr std::int64_t kIntegers[] = {INT64_MAX,
@@ -116,4 +116,4 @@ const auto name_of = [](const auto& info) { return info.param; };
 INSTANTIATE_TEST_SUITE_P(Ops, Extremes, ::testing::ValuesIn(names()), name_of);
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::extremes_test

@@ -11,7 +11,7 @@
 #include "support/data_files.h"
 #include "support/images.h"
 
-namespace pantala::io {
+namespace pantala::io::image_fuzz_test {
 namespace {
 
 constexpr int kTrials = 20000;
@@ -128,4 +128,4 @@ TEST_F(ImageFuzz, jpeg) {
 }
 
 }  // namespace
-}  // namespace pantala::io
+}  // namespace pantala::io::image_fuzz_test

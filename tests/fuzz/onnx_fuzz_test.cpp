@@ -14,7 +14,7 @@
 #include "support/allocations.h"
 #include "support/temporary.h"
 
-namespace pantala {
+namespace pantala::onnx_fuzz_test {
 namespace {
 
 namespace pb = ::onnx;
@@ -264,4 +264,4 @@ TEST_F(OnnxFuzz, damaged_files_are_refused_with_typed_errors_and_little_memory) 
 }
 
 }  // namespace
-}  // namespace pantala
+}  // namespace pantala::onnx_fuzz_test

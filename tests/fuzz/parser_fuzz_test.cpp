@@ -14,7 +14,7 @@
 #include "support/gradcheck.h"
 #include "support/random_graph.h"
 
-namespace pantala::tests {
+namespace pantala::tests::parser_fuzz_test {
 namespace {
 
 constexpr int kTrials = 20000;
@@ -226,4 +226,4 @@ TEST(ParserFuzz, damaged_texts_are_refused_or_valid) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::parser_fuzz_test

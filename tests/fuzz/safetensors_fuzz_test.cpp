@@ -15,7 +15,7 @@
 #include "support/data_files.h"
 #include "support/temporary.h"
 
-namespace pantala {
+namespace pantala::safetensors_fuzz_test {
 namespace {
 
 using tests::put_file;
@@ -309,4 +309,4 @@ TEST_F(SafeTensorsFuzz, memory_is_a_small_multiple_of_the_file) {
 }
 
 }  // namespace
-}  // namespace pantala
+}  // namespace pantala::safetensors_fuzz_test

@@ -13,7 +13,7 @@
 #include "pantala/interpreter.h"
 #include "pantala/onnx.h"
 
-namespace pantala::tests {
+namespace pantala::tests::attention_test {
 namespace {
 
 struct AttentionCase {
@@ -107,4 +107,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& test) { return test.param.name; });
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::attention_test

@@ -16,7 +16,7 @@
 #include "support/errors.h"
 #include "support/temporary.h"
 
-namespace pantala::tests {
+namespace pantala::tests::export_models_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -167,4 +167,4 @@ TEST(ExportModels, weights_that_do_not_fit_are_listed) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::export_models_test

@@ -14,7 +14,7 @@
 #include "support/gradcheck.h"
 #include "support/temporary.h"
 
-namespace pantala::tests {
+namespace pantala::tests::export_ops_test {
 namespace {
 
 // The first operator set that has what they need.
@@ -97,4 +97,4 @@ INSTANTIATE_TEST_SUITE_P(ops, ExportOp, ::testing::ValuesIn(names()),
                          [](const auto& test) { return test.param; });
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::export_ops_test

@@ -12,7 +12,7 @@
 #include "support/errors.h"
 #include "support/temporary.h"
 
-namespace pantala::tests {
+namespace pantala::tests::export_symbolic_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -115,4 +115,4 @@ TEST(ExportMetadata, goes_with_the_file) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::export_symbolic_test

@@ -10,7 +10,7 @@
 #include "pantala/onnx.h"
 #include "pantala/session.h"
 
-namespace pantala::tests {
+namespace pantala::tests::import_corners_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -155,4 +155,4 @@ TEST(OnnxCorners, constants_keep_every_integer) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::import_corners_test

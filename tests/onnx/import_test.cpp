@@ -14,7 +14,7 @@
 #include "support/errors.h"
 #include "support/temporary.h"
 
-namespace pantala::tests {
+namespace pantala::tests::import_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -316,4 +316,4 @@ TEST(OnnxImport, a_model_learns) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::import_test

@@ -10,7 +10,7 @@
 #include "pantala/session.h"
 #include "support/errors.h"
 
-namespace pantala::tests {
+namespace pantala::tests::merged_weights_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -595,4 +595,4 @@ TEST(TrainingNotes, weights_in_constant_nodes_are_named) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::merged_weights_test

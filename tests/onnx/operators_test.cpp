@@ -17,7 +17,7 @@
 #include "onnx/adapters.h"
 #include "onnx/operator_case.h"
 
-namespace pantala::tests {
+namespace pantala::tests::operators_test {
 namespace {
 
 constexpr int kParts = 8;
@@ -156,4 +156,4 @@ TEST(OnnxDocument, lists_the_operators) {
 INSTANTIATE_TEST_SUITE_P(Parts, OnnxOperators, testing::Range(0, kParts));
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::operators_test

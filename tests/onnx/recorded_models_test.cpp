@@ -12,7 +12,7 @@
 #include "pantala/session.h"
 #include "support/temporary.h"
 
-namespace pantala::tests {
+namespace pantala::tests::recorded_models_test {
 namespace {
 
 constexpr double kTolerance = 1e-4;  // of the largest magnitude
@@ -80,4 +80,4 @@ TEST(TrainedFromOnnx, resnet18_learns_and_is_exported_again) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::recorded_models_test

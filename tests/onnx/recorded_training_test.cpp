@@ -13,7 +13,7 @@
 #include "pantala/optim.h"
 #include "pantala/session.h"
 
-namespace pantala::tests {
+namespace pantala::tests::recorded_training_test {
 namespace {
 
 const std::filesystem::path kFolder = std::filesystem::path(PANTALA_FIXTURES_DIR) / "onnx_training";
@@ -77,4 +77,4 @@ INSTANTIATE_TEST_SUITE_P(onnx, RecordedTraining, ::testing::ValuesIn(recorded())
                          [](const auto& test) { return test.param; });
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::recorded_training_test

@@ -19,7 +19,7 @@
 #include "support/fill.h"
 #include "support/numbers.h"
 
-namespace pantala::tests {
+namespace pantala::tests::recurrent_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -378,4 +378,4 @@ TEST(OnnxSampling, a_grid_over_volumes_is_refused) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::recurrent_test

@@ -9,7 +9,7 @@
 #include "pantala/onnx.h"
 #include "support/errors.h"
 
-namespace pantala::tests {
+namespace pantala::tests::refusals_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -119,4 +119,4 @@ TEST(OnnxRefusals, every_operator_that_is_read_has_a_signature) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::refusals_test

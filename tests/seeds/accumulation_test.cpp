@@ -12,7 +12,7 @@
 #include "support/errors.h"
 #include "support/numbers.h"
 
-namespace pantala::tests {
+namespace pantala::tests::accumulation_test {
 namespace {
 
 using ::testing::AllOf;
@@ -463,4 +463,4 @@ TEST(GradientAccumulation, G33_non_finite_gradients_by_option) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::accumulation_test

@@ -12,7 +12,7 @@
 #include "support/numbers.h"
 #include "tools/fixtures/fixtures.h"
 
-namespace pantala::tests {
+namespace pantala::tests::autograd_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -239,4 +239,4 @@ TEST(Autograd, A17_gradients_can_be_differentiated_again) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::autograd_test

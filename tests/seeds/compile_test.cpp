@@ -14,7 +14,7 @@
 #include "plan/compiled_plan.h"
 #include "support/temporary.h"
 
-namespace pantala::tests {
+namespace pantala::tests::compile_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -167,4 +167,4 @@ TEST(Compilation, T45_a_cache_path_that_cannot_be_written_is_one_warning) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::compile_test

@@ -14,7 +14,7 @@
 #include "support/errors.h"
 #include "support/numbers.h"
 
-namespace pantala::tests {
+namespace pantala::tests::losses_test {
 namespace {
 
 // A graph with constants, in double.
@@ -364,4 +364,4 @@ TEST(Losses, L18_reductions) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::losses_test

@@ -13,7 +13,7 @@
 #include "pantala/text.h"
 #include "support/errors.h"
 
-namespace pantala {
+namespace pantala::optimizers_test {
 namespace {
 
 using testing::DoubleNear;
@@ -299,4 +299,4 @@ TEST(Optimizers, O14_rate_zero_and_zero_gradients_leave_the_weights) {
 }
 
 }  // namespace
-}  // namespace pantala
+}  // namespace pantala::optimizers_test

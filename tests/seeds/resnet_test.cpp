@@ -15,7 +15,7 @@
 #include "support/errors.h"
 #include "support/numbers.h"
 
-namespace pantala::tests {
+namespace pantala::tests::resnet_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -386,4 +386,4 @@ TEST(Resnet, R19_training_graphs) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::resnet_test

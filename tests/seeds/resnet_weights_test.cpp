@@ -13,7 +13,7 @@
 #include "support/numbers.h"
 #include "support/temporary.h"
 
-namespace pantala::tests {
+namespace pantala::tests::resnet_weights_test {
 namespace {
 
 using zoo::ResnetForm;
@@ -181,4 +181,4 @@ TEST(Resnet, R25_nothing_in_gives_the_last_bias) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::resnet_weights_test

@@ -19,7 +19,7 @@
 #include "support/temporary.h"
 #include "support/training_data.h"
 
-namespace pantala {
+namespace pantala::session_test {
 namespace {
 
 using testing::Contains;
@@ -295,4 +295,4 @@ TEST(Sessions, T49_without_an_optimizer_there_are_gradients_and_no_updates) {
 }
 
 }  // namespace
-}  // namespace pantala
+}  // namespace pantala::session_test

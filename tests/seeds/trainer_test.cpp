@@ -18,7 +18,7 @@
 #include "support/trace_file.h"
 #include "support/trainer_case.h"
 
-namespace pantala::tests {
+namespace pantala::tests::trainer_test {
 namespace {
 
 using namespace tests;  // NOLINT: the tests' own words
@@ -565,4 +565,4 @@ TEST(CompiledAccumulation, G33_a_gradient_that_is_not_finite_by_option) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::trainer_test

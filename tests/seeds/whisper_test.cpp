@@ -18,7 +18,7 @@
 #include "support/numbers.h"
 #include "support/temporary.h"
 
-namespace pantala::tests {
+namespace pantala::tests::whisper_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -564,4 +564,4 @@ TEST(Whisper, W21_tensors_load_as_hugging_face_stores_them) {
 }
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::whisper_test
