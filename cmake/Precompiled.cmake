@@ -18,10 +18,11 @@ function(pantala_precompiled target name)
   target_precompile_headers(${target} REUSE_FROM ${name})
 endfunction()
 
-# pantala_join(TARGET [folders...]): compiles the files of each folder of a test together, a few at a time, because reading the same headers
-# and making the same code of templates again takes most of the time of a build. Files of the named folders, in which names clash, stay alone.
-# The presets `dev` and `tsan` compile every file alone, which shows that each includes what it needs. What is shipped is never joined: a name of
-# one file's unnamed namespace would silently stand before a header's name in all files behind it.
+# pantala_join(TARGET): compiles the files of each folder of a test together, a few at a time, because reading the same headers and making the
+# same code of templates again takes most of the time of a build. Where names of a folder's files clash, each file has a namespace of its own
+# around the unnamed one, like pantala::tests::train_test. The presets `dev` and `tsan` compile every file alone, which shows that each includes
+# what it needs. What is shipped is never joined: a name of one file's unnamed namespace would silently stand before a header's name in all files
+# behind it.
 option(PANTALA_JOIN_SOURCES "Compile several files of a test's folder as one" ON)
 set(PANTALA_JOINED_FILES 8)
 function(pantala_join target)
@@ -37,7 +38,7 @@ function(pantala_join target)
   foreach(source ${sources})
     get_filename_component(folder ${source} DIRECTORY)
     get_filename_component(name ${folder} NAME)
-    if(NOT source MATCHES "\\.cpp$" OR name IN_LIST ARGN)
+    if(NOT source MATCHES "\\.cpp$")
       continue()
     endif()
     string(MAKE_C_IDENTIFIER ${folder} group)
