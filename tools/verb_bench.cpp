@@ -11,10 +11,12 @@
 #include <vector>
 
 #include "base/doing.h"
+#include "base/text.h"
 #include "pantala/error.h"
 #include "pantala/session.h"
 #include "tools/bench/workloads.h"
 #include "tools/command.h"
+#include "tools/compile_flags.h"
 #include "tools/options.h"
 #include "tools/profile/limits.h"
 
@@ -33,6 +35,8 @@ struct BenchOptions {
   double seconds = 2;
   int threads = 0;
   std::string cache, trace;
+  std::string guard = "gradients";  // as `train` has it
+  CompileChoice compile;
 };
 
 struct Measured {
@@ -45,11 +49,24 @@ struct Measured {
   double median() const { return steps[steps.size() / 2]; }
 };
 
+NonFiniteGuard guard_named(const std::string& name) {
+  const std::vector<std::string> names = {"none", "loss", "gradients"};
+  const auto found = std::ranges::find(names, name);
+  if (found == names.end())
+    throw TypeError(fmt::format("--guard must be one of {}, got '{}'{}", fmt::join(names, ", "),
+                                name, did_you_mean(name, names)));
+  return static_cast<NonFiniteGuard>(found - names.begin());
+}
+
 CompileOptions compile_options(const Workload& w, const BenchOptions& options) {
   CompileOptions compile;
   compile.threads = options.threads;
   compile.optimize = !options.unfused;
-  if (!options.infer) compile.optimizer = w.optimizer;
+  options.compile.apply(compile);
+  if (!options.infer) {
+    compile.optimizer = w.optimizer;
+    compile.non_finite = guard_named(options.guard);
+  }
   return compile;
 }
 
@@ -71,7 +88,8 @@ double figure_of(const Session& session, const BenchOptions& options) {
   return std::sqrt(squares / static_cast<double>(output.numel()));
 }
 
-// The first step is not among those that are timed.
+// The first step is not among those that are timed: it touches memory for the first time. A trace
+// shows it.
 Measured measure(Session& session, double compile_ms, const BenchOptions& options) {
   Measured m;
   m.compile_ms = compile_ms;
@@ -79,6 +97,7 @@ Measured measure(Session& session, double compile_ms, const BenchOptions& option
   session.step();
   session.wait();
   m.first_step_ms = compile_ms + milliseconds_since(start);
+  if (options.kernels && options.trace.empty()) session.set_timing(true);
   m.first = figure_of(session, options);
   const Clock::time_point begin = Clock::now();
   while (milliseconds_since(begin) < options.seconds * 1000 || m.steps.size() < 3) {
@@ -146,13 +165,16 @@ void run_workload(const std::string& name, const BenchOptions& options) {
   const double compile_ms = milliseconds_since(start);
   set_weights(w, session);
   for (const auto& [input, value] : w.inputs) session.set_input(input, value);
-  if (options.kernels || !options.trace.empty()) session.set_timing(true, !options.trace.empty());
+  if (!options.trace.empty()) session.set_timing(true, true);
   const Measured m = measure(session, compile_ms, options);
   (options.json ? print_json : print_text)(name, options, m, session);
   if (!options.trace.empty()) session.write_trace(options.trace);
 }
 
 void check(const BenchOptions& options) {
+  guard_named(options.guard);
+  CompileOptions unused;
+  options.compile.apply(unused);
   for (const std::string& name : options.workloads) require_workload(name);
   if (options.workloads.size() > 1 && !(options.cache.empty() && options.trace.empty()))
     throw TypeError("--cache and --trace are files of one workload");
@@ -179,6 +201,10 @@ Run bench_verb(VerbOptions& verb) {
                 "Also a table of the launches: layers, time, GFLOP/s, GB/s; with --json as "
                 "`launches`");
   verb.add_flag("--unfused", options->unfused, "A kernel per op");
+  verb.add_option("--guard", options->guard,
+                  "What is asked before weights change: gradients (as train does), loss or none")
+      ->capture_default_str();
+  add_compile_flags(verb, options->compile);
   verb.add_option("--cache", options->cache, "Take the plan from this file, or write it there");
   verb.add_option("--trace", options->trace, "Write a trace for Perfetto");
   return [options] {

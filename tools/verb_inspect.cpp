@@ -11,13 +11,13 @@
 #include "base/doing.h"
 #include "compiler/options.h"
 #include "pantala/text.h"
-#include "schedule/schedule.h"
 #include "tools/command.h"
 #include "tools/inspect/file_kinds.h"
 #include "tools/inspect/profile.h"
 #include "tools/inspect/render.h"
 #include "tools/inspect/subject.h"
 #include "tools/options.h"
+#include "tools/subject_options.h"
 
 namespace pantala::tools {
 
@@ -28,7 +28,7 @@ struct Options {
   bool graph = false, lowered = false, schedule = false, kernels = false, memory = false,
        report = false, profile = false;
   std::string kernel;
-  bool kir = false, llvm = false, assembly = false, unfused = false, json = false;
+  bool kir = false, llvm = false, assembly = false, json = false;
 
   int pictures() const {
     return graph + lowered + schedule + kernels + !kernel.empty() + memory + report + profile;
@@ -36,12 +36,12 @@ struct Options {
 };
 
 std::vector<RoleText> graph_texts(const Inspected& inspected, bool lowered) {
-  const schedule::ArchetypeTable& archetypes =
-      compiler::backend_of(inspected.options.device).archetypes();
+  const compiler::Options options = compiler::host_options(inspected.options);
+  Report report;
   std::vector<RoleText> texts;
   for (const compiler::StepGraph& step : step_graphs(inspected))
     texts.push_back(
-        {step.role, to_text(lowered ? schedule::lower(step.graph, archetypes) : step.graph)});
+        {step.role, to_text(lowered ? compiler::choose_graph(step, options, report) : step.graph)});
   return texts;
 }
 
@@ -87,28 +87,6 @@ std::string picture(const Options& o) {
   return o.json ? roles_json({{o.kernel, code}}) : code;
 }
 
-void add_source_options(VerbOptions& verb, Options& o) {
-  verb.add_option("SOURCE", o.subject.name,
-                  fmt::format("A model ({}), a file with a graph in text form, a safetensors file, "
-                              "index or folder, an ONNX file, or a compiled plan",
-                              fmt::join(model_names(), ", ")))
-      ->required();
-  verb.add_option("--batch", o.subject.batch, "Items of a model's batch");
-  verb.add_option(
-      "--loss", o.subject.loss,
-      "The output of the file's graph that is trained; without it the graph is compiled "
-      "as it is");
-  verb.add_option("--optimizer", o.subject.optimizer, "By name, or none: gradients only")
-      ->capture_default_str();
-  verb.add_option("--accumulate", o.subject.accumulate, "Micro-batches per update")
-      ->capture_default_str();
-  verb.add_flag("--inference", o.subject.inference, "A model without training");
-  verb.add_option("--size", o.subject.sizes, "NAME=N: a symbolic size of an ONNX file");
-  verb.add_flag("--unfused", o.unfused, "A kernel per op");
-  verb.add_option("--threads", o.subject.threads, "That will share the work; 0: all there are")
-      ->capture_default_str();
-}
-
 void add_pictures(VerbOptions& verb, Options& o) {
   const auto what = [&](Option* option) { option->group("What to show"); };
   what(verb.add_flag("--graph", o.graph, "The step as a graph"));
@@ -140,12 +118,11 @@ void check(const Options& o) {
 
 Run inspect_verb(VerbOptions& verb) {
   const auto o = std::make_shared<Options>();
-  add_source_options(verb, *o);
+  add_subject_options(verb, o->subject);
   add_pictures(verb, *o);
   verb.add_flag("--json", o->json, "JSON instead of text");
   return [o] {
     check(*o);
-    o->subject.fused = !o->unfused;
     fmt::print("{}", picture(*o));
     return 0;
   };

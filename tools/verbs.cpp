@@ -8,6 +8,7 @@
   VERB(devices, "devices", "List the devices of this machine")                       \
   VERB(doctor, "doctor", "Check whether this machine can train")                     \
   VERB(eval, "eval", "Evaluate the model of a run")                                  \
+  VERB(explain, "explain", "Show which graph the compiler chose, and why")           \
   VERB(export, "export", "Write the model of a run, or of the zoo, as an ONNX file") \
   VERB(fixtures, "fixtures", "Run recorded cases and compare with what they expect") \
   VERB(generate, "generate", "Write text with a language model")                     \

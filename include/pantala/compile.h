@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -21,10 +22,33 @@ namespace trace {
 class Recorder;
 }
 
+// How the compiler looks for something equal that takes less time (docs/rewriting.md).
+enum class Rewrite : std::uint8_t {
+  none,    // the graph as it is given
+  greedy,  // the rules in their order, each wherever it fits
+  egraph,  // the best of all that the rules say is equal
+};
+// What it may take for equal.
+enum class Numerics : std::uint8_t {
+  strict,   // what has the same bits
+  relaxed,  // what is equal over the real numbers
+  fast,     // what is equal where all numbers are finite and nothing overflows
+};
+
+// By the names of the values; TypeError with the nearest for another name.
+Rewrite rewrite_named(std::string_view name);
+Numerics numerics_named(std::string_view name);
+const std::vector<std::string>& rewrite_names();
+const std::vector<std::string>& numerics_names();
+
 struct CompileOptions {
   std::string device = "cpu";  // or "kir", the interpreter of kernels: slow, checks everything
   int threads = 0;             // 0: as many as the process may use
   bool optimize = true;        // false: a kernel per op and no rewriting, for debugging
+  Rewrite rewrite = Rewrite::egraph;
+  Numerics numerics = Numerics::relaxed;
+  // Rules that are switched off, by name; TypeError with the nearest name for one that is none.
+  std::vector<std::string> rules_off = {};
   NonFiniteGuard non_finite = NonFiniteGuard::loss;
   // The outputs of the graph that are wanted, by name; empty: all. Inputs that nothing wanted needs
   // are none of the plan's, so that a graph with a loss gives its other outputs without labels. A

@@ -38,16 +38,27 @@ struct Report {
     double flops = 0;         // in additions
     // That move between memory and the cores, if every element moves once.
     double read_bytes = 0, written_bytes = 0;
+    double predicted_us = 0;  // by the cost table, on its nominal processor
   };
   struct Unit {
     std::string name;
     double milliseconds = 0;  // 0 if it came from a cache
     std::int64_t code_bytes = 0;
   };
+  // A rule that fit somewhere.
   struct Rule {
     std::string name;
-    std::int64_t count = 0;
+    std::int64_t matches = 0;  // places where it fit
+    std::int64_t count = 0;    // times that it said something new
+    std::int64_t reached = 0;  // nodes of the chosen graph that it made
     double milliseconds = 0;
+  };
+  // A graph that was weighed, by the cost table.
+  struct Candidate {
+    std::string name;
+    bool chosen = false;
+    double predicted_us = 0, flops = 0, bytes = 0;
+    std::int64_t nodes = 0, launches = 0, peak_bytes = 0;
   };
   std::vector<Stage> stages;
   std::int64_t nodes_before = 0;    // of the user's graph with gradients and optimizer
@@ -55,6 +66,8 @@ struct Report {
   std::int64_t kernels_before = 0;  // ops of the lowered graph: a kernel each, were nothing fused
   std::int64_t kernels_after = 0;   // launches
   double flops = 0, bytes = 0;      // of one step
+  double predicted_us = 0;          // by the cost table
+  std::string cost_table;           // its name
   std::int64_t peak_bytes = 0;      // temporaries and scratch, exactly
   std::int64_t store_bytes = 0;     // parameters and state
   std::vector<Kernel> kernels;
@@ -62,7 +75,8 @@ struct Report {
   std::vector<Unit> units;
   // Of the e-graph.
   std::vector<Rule> rules;
-  std::int64_t egraph_nodes = 0, egraph_classes = 0;
+  std::vector<Candidate> candidates;  // of every step, the one that was given first
+  std::int64_t egraph_nodes = 0, egraph_classes = 0, egraph_rounds = 0;
   std::string stop_reason;
 
   bool cached() const;  // loaded from a plan cache instead of compiled

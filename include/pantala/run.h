@@ -35,6 +35,10 @@ struct RunConfig {
   std::int64_t threads = 0;
   std::string non_finite = "error";
   struct {
+    std::string rewrite = "egraph", numerics = "relaxed";
+    std::string rules_off;  // names, with commas between them
+  } compile;
+  struct {
     std::string name = "lenet";
     std::string from;  // an ONNX file instead
     std::string weights, prefix, fresh, unused;

@@ -55,6 +55,7 @@ struct KernelInfo {
   // As in Report::Launch.
   std::string layers = {}, ops = {};
   double flops = 0, read_bytes = 0, written_bytes = 0;  // of one run
+  double predicted_us = 0;                              // for one run
 
   double bytes() const { return read_bytes + written_bytes; }
   double flops_per_second() const { return milliseconds > 0 ? flops * rate() : 0; }

@@ -6,8 +6,10 @@
 #include <thread>
 
 #include "base/host_caches.h"
+#include "base/text.h"
 #include "codegen/llvm/llvm.h"
 #include "pantala/error.h"
+#include "rewrite/rules/rules.h"
 #include "schedule/cpu/archetypes.h"
 
 namespace pantala::compiler {
@@ -60,6 +62,52 @@ Options host_options(const std::string& device, int threads, bool fuse) {
           .target = backend.target(),
           .fuse = fuse,
           .threads = threads == 0 ? available : threads};
+}
+
+namespace {
+
+search::Level level_of(const CompileOptions& options) {
+  if (!options.optimize || options.rewrite == Rewrite::none) return search::Level::none;
+  return options.rewrite == Rewrite::greedy ? search::Level::greedy : search::Level::egraph;
+}
+
+// Equal bits, or the same numbers added in the same order, which are equal bits too.
+rewrite::Promise promise_of(Numerics numerics) {
+  switch (numerics) {
+    case Numerics::strict:
+      return rewrite::Promise::order;
+    case Numerics::relaxed:
+      return rewrite::Promise::real;
+    case Numerics::fast:
+      break;
+  }
+  return rewrite::Promise::finite;
+}
+
+void check_rules(const std::vector<std::string>& off) {
+  std::vector<std::string> names;
+  for (const rewrite::Rule& rule : rewrite::all_rules()) names.push_back(rule.name);
+  for (const std::string& name : off)
+    if (std::ranges::find(names, name) == names.end())
+      throw TypeError(fmt::format("rules_off: there is no rule '{}'{}; there are {}", name,
+                                  did_you_mean(name, names), fmt::join(names, ", ")));
+}
+
+}  // namespace
+
+Options host_options(const CompileOptions& options) {
+  check_rules(options.rules_off);
+  Options lower = host_options(options.device, options.threads, options.optimize);
+  lower.level = level_of(options);
+  lower.promise = promise_of(options.numerics);
+  lower.rules_off = options.rules_off;
+  lower.trace = options.trace;
+  lower.cancelled = options.cancelled;
+  return lower;
+}
+
+const schedule::CostTable& cost_table(const Options& options) {
+  return schedule::shipped_cost_table(options.target.vector_bytes);
 }
 
 }  // namespace pantala::compiler

@@ -11,8 +11,11 @@
 #include "base/trace.h"
 #include "codegen/compiled.h"
 #include "kir/kernel.h"
+#include "pantala/compile.h"
 #include "schedule/archetype.h"
+#include "schedule/cost_table.h"
 #include "schedule/target.h"
+#include "search/search.h"
 
 namespace pantala::codegen {
 struct HostTarget;
@@ -42,6 +45,9 @@ struct Options {
   schedule::Target target = {};
   bool code = true;  // false: none is generated, for plans that are only looked at
   bool fuse = true;
+  search::Level level = search::Level::none;
+  rewrite::Promise promise = rewrite::Promise::real;
+  std::vector<std::string> rules_off = {};
   int threads = 1;  // that generate code, and that will share the launches
   trace::Recorder* trace = nullptr;
   std::function<bool()> cancelled = {};
@@ -50,6 +56,11 @@ struct Options {
 // For the processor that this process runs on. 0 threads: as many as the process may use.
 // UnsupportedError for a device that there is no code for.
 Options host_options(const std::string& device, int threads, bool fuse);
+// The same, with what the user's options say about rewriting. TypeError for a rule that there is
+// none of.
+Options host_options(const CompileOptions& options);
+// The table by which candidates are weighed.
+const schedule::CostTable& cost_table(const Options& options);
 // The numbers of a schedule's target for a processor; the caches are those of this machine.
 schedule::Target schedule_target(const codegen::HostTarget& host);
 

@@ -13,6 +13,7 @@
 #include "pantala/error.h"
 #include "plan/compiled_plan.h"
 #include "plan/step_names.h"
+#include "schedule/estimate.h"
 #include "schedule/schedule.h"
 
 namespace pantala::compiler {
@@ -55,9 +56,6 @@ namespace {
 // The place of the rules that recognise decomposed ops; they keep derivatives.
 LossGraph canonicalise(LossGraph given) { return given; }
 
-// The place of the e-graph that chooses among equal ways to compute the joint graph.
-std::vector<StepGraph> saturate(std::vector<StepGraph> steps) { return steps; }
-
 // Larger than any memory: a slip in a size. Kernels need not reckon with such numbers.
 constexpr std::int64_t kMaxValueBytes = std::int64_t{1} << 40;
 
@@ -70,15 +68,68 @@ void check_value_sizes(const Graph& graph) {
             ir::message_prefix(node.op->name, node.where), type.str(), kMaxValueBytes >> 30));
 }
 
-Program schedule_step(const Graph& graph, const Options& options, Report& report) {
+void report_search(const search::Outcome& found, Report& report) {
+  for (const search::RuleUse& use : found.rules)
+    report.rules.push_back({use.name, use.matches, use.fired, use.reached, use.milliseconds});
+  for (std::size_t k = 0; k < found.candidates.size(); ++k) {
+    const search::Candidate& one = found.candidates[k];
+    report.candidates.push_back({one.name, k == found.chosen, one.microseconds, one.flops,
+                                 one.bytes, one.nodes, one.launches, one.peak_bytes});
+  }
+  report.egraph_nodes = found.nodes;
+  report.egraph_classes = found.classes;
+  report.egraph_rounds = found.rounds;
+  report.stop_reason = found.stop_reason;
+}
+
+}  // namespace
+
+Graph choose_graph(const StepGraph& step, const Options& options, Report& report) {
+  const schedule::ArchetypeTable& archetypes = backend_of(options.device).archetypes();
+  const Graph lowered = schedule::lower(step.graph, archetypes);
+  if (options.level == search::Level::none) return lowered;
+  search::Outcome found =
+      search::search(lowered, {.level = options.level,
+                               .promise = options.promise,
+                               .off = options.rules_off,
+                               .archetypes = archetypes,
+                               .table = cost_table(options),
+                               .check = [&options] { check_not_cancelled(options.cancelled); }});
+  report_search(found, report);
+  return std::move(found.graph);
+}
+
+namespace {
+
+// For another number of threads than the table's a group may be computed by other kernels: then
+// each gets its share of the group's time.
+void note_predictions(const schedule::Estimate& estimate, Program& program) {
+  std::vector<std::uint32_t> kernels(estimate.groups.size(), 0);
+  for (const schedule::ProgramLaunch& launch : program.launches)
+    kernels.at(launch.group) = std::max(kernels[launch.group], launch.part + 1);
+  for (schedule::ProgramLaunch& launch : program.launches) {
+    const schedule::GroupCost& group = estimate.groups[launch.group];
+    launch.predicted_us = kernels[launch.group] <= group.kernels.size()
+                              ? group.kernels[launch.part].microseconds
+                              : group.microseconds() / kernels[launch.group];
+  }
+}
+
+Program schedule_step(const Graph& lowered, const Options& options, Report& report) {
   const schedule::Machine machine{backend_of(options.device).archetypes(), options.target};
-  const Graph lowered = schedule::lower(graph, machine.archetypes);
   report.nodes_after = static_cast<std::int64_t>(lowered.size());
   report.kernels_before = count_ops(lowered);
-  Program program = schedule::schedule(
-      lowered, machine, {.fuse = options.fuse, .workers = options.threads, .check = [&options] {
-                           check_not_cancelled(options.cancelled);
-                         }});
+  const schedule::ScheduleOptions how{
+      .fuse = options.fuse, .workers = options.threads, .check = [&options] {
+        check_not_cancelled(options.cancelled);
+      }};
+  schedule::Decisions decisions = schedule::decide(lowered, machine, how);
+  const schedule::CostTable& table = cost_table(options);
+  const schedule::Estimate estimate = schedule::estimate(decisions, machine.archetypes, table);
+  Program program = schedule::build(std::move(decisions), machine, how);
+  note_predictions(estimate, program);
+  report.predicted_us = estimate.microseconds;
+  report.cost_table = table.name;
   name_kernels(program);
   return program;
 }
@@ -137,7 +188,7 @@ std::vector<StepGraph> make_step_graphs(const Compilation& given, Report& report
   } else {
     steps.push_back({.graph = std::move(canonical.graph)});
   }
-  return stages.run("saturate", [&] { return saturate(std::move(steps)); });
+  return steps;
 }
 
 CompiledStep compile_step(const StepGraph& step, const Options& options) {
@@ -147,8 +198,8 @@ CompiledStep compile_step(const StepGraph& step, const Options& options) {
   Report& report = result.report;
   Stages stages(report, options);
   check_value_sizes(step.graph);
-  Program program =
-      stages.run("schedule", [&] { return schedule_step(step.graph, options, report); });
+  const Graph chosen = stages.run("saturate", [&] { return choose_graph(step, options, report); });
+  Program program = stages.run("schedule", [&] { return schedule_step(chosen, options, report); });
   ProgramCode code = stages.run("codegen", [&] { return generate_code(program, options, report); });
   result.plan = stages.run("plan", [&] {
     return assemble(program, std::move(code), {.name = step.role, .gradients = step.gradients});
@@ -167,9 +218,7 @@ CompileResult run_pipeline(const Compilation& given, const Digest& key) {
   const CompileOptions& options = given.options;
   Report report;
   const std::vector<StepGraph> steps = make_step_graphs(given, report);
-  Options lower = host_options(options.device, options.threads, options.optimize);
-  lower.trace = options.trace;
-  lower.cancelled = options.cancelled;
+  const Options lower = host_options(options);
   CompiledPlan::Data data = describe_plan(steps, options, lower.threads);
   data.key = key;
   for (const StepGraph& step : steps) data.steps.push_back(compile_step(step, lower));

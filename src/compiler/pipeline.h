@@ -1,6 +1,6 @@
 // The pipeline is run_pipeline(): from the user's graph to a plan with its code, a line per stage:
 //   canonicalise -> differentiate -> optimizer -> saturate -> schedule -> codegen -> plan
-// The first four work on graphs, of which several steps may come; the others on each step. Both
+// The first three work on graphs, of which several steps may come; the others on each step. Both
 // halves can be had alone by those who look inside. The stage `device` belongs to the session that
 // opens one.
 #pragma once
@@ -35,11 +35,13 @@ LossGraph loss_graph(const Compilation& given);
 // `key` is that of the plan (compiler/plan_key.h), which keeps it.
 CompileResult run_pipeline(const Compilation& given, const Digest& key);
 
-// The stages canonicalise, differentiate, optimizer, saturate; of a plain graph the first and the
-// last.
+// The stages canonicalise, differentiate, optimizer; of a plain graph the first.
 std::vector<StepGraph> make_step_graphs(const Compilation& given, Report& report);
 
-// The stages schedule, codegen, plan, which are noted in the step's report.
+// The stage saturate: the lowered graph that the scheduler gets.
+Graph choose_graph(const StepGraph& step, const Options& options, Report& report);
+
+// The stages saturate, schedule, codegen, plan, which are noted in the step's report.
 plan::CompiledStep compile_step(const StepGraph& step, const Options& options);
 
 }  // namespace pantala::compiler

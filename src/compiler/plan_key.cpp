@@ -24,6 +24,15 @@ std::string target_text(const Options& options) {
                      schedule::target_text(options.target));
 }
 
+// What a graph is chosen by. A plan without choices does not depend on the table.
+std::string rewrite_text(const Options& options) {
+  std::string text = fmt::format("rewrite {} promise {}", static_cast<int>(options.level),
+                                 static_cast<int>(options.promise));
+  if (options.level == search::Level::none) return text + "\n";
+  for (const std::string& rule : options.rules_off) text += fmt::format(" off {}", rule);
+  return text + fmt::format(" table {}\n", hex(schedule::digest_of(cost_table(options))));
+}
+
 std::string optimizer_text(const std::optional<optim::Optimizer>& optimizer) {
   return fmt::format("optimizer {}\n", optimizer ? ops::graph_key(*optimizer) : "none");
 }
@@ -43,7 +52,7 @@ std::string training_text(const TrainingStepOptions& options) {
 }  // namespace
 
 std::string key_text(const Graph& graph, const Tensor& loss, const CompileOptions& options) {
-  const Options lower = host_options(options.device, options.threads, options.optimize);
+  const Options lower = host_options(options);
   std::string text =
       fmt::format("plan file {} plan {}\nbuild {}\nllvm {}\n", plan::kPlanFileVersion,
                   plan::kPlanVersion, build_id(), llvm_version());
@@ -52,7 +61,8 @@ std::string key_text(const Graph& graph, const Tensor& loss, const CompileOption
       lower.device, lower.threads, options.optimize, static_cast<int>(options.non_finite),
       options.accumulation_steps, options.normalize, splits_update(options),
       options.observe_gradients);
-  text += target_text(lower) + optimizer_text(options.optimizer) + training_text(options.training);
+  text += rewrite_text(lower) + target_text(lower) + optimizer_text(options.optimizer) +
+          training_text(options.training);
   for (const std::string& name : options.outputs)
     text += fmt::format("output {}\n", in_quotes(name));
   for (const auto& [name, value] : options.observe)

@@ -1,6 +1,7 @@
 #include "egraph/runner.h"
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 
 #include "egraph/index.h"
@@ -67,11 +68,15 @@ class Round {
   void flush(std::size_t rule) {
     std::vector<std::uint32_t>& waiting = waiting_[rule];
     if (!is_full() && !waiting.empty()) {
+      const auto start = std::chrono::steady_clock::now();
       if (rules_[rule].condition) drop_unfit(rule);
       RuleCount& count = result_.rules[rule];
       count.matches += waiting.size() / strides_[rule];
       count.fired +=
           rules_[rule].right ? instantiations_[rule]->apply(graph_, waiting) : call(rule, waiting);
+      count.milliseconds +=
+          std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+              .count();
     }
     waiting.clear();
   }

@@ -24,6 +24,7 @@ std::string_view to_string(StopReason reason);
 struct RuleCount {
   std::size_t matches = 0;  // where the left side fit and the condition held
   std::size_t fired = 0;    // of these, where something new was said
+  double milliseconds = 0;  // for conditions and right sides; matching is shared by all rules
 };
 
 struct RunResult {

@@ -107,6 +107,32 @@ void gather_leaves(CompiledPlan::Data& data) {
     }
 }
 
+namespace {
+
+void add_rules(Report& total, const Report& report) {
+  for (const Report::Rule& rule : report.rules) {
+    const auto known = std::ranges::find(total.rules, rule.name, &Report::Rule::name);
+    if (known == total.rules.end()) {
+      total.rules.push_back(rule);
+      continue;
+    }
+    known->matches += rule.matches;
+    known->count += rule.count;
+    known->reached += rule.reached;
+    known->milliseconds += rule.milliseconds;
+  }
+  total.candidates.insert(total.candidates.end(), report.candidates.begin(),
+                          report.candidates.end());
+  total.egraph_nodes += report.egraph_nodes;
+  total.egraph_classes += report.egraph_classes;
+  total.egraph_rounds = std::max(total.egraph_rounds, report.egraph_rounds);
+  // Of several steps the one that says more than that all was found.
+  if (total.stop_reason.empty() || total.stop_reason == "saturated")
+    total.stop_reason = report.stop_reason;
+}
+
+}  // namespace
+
 Report combined_report(const std::vector<CompiledStep>& steps) {
   Report total;
   for (const CompiledStep& step : steps) {
@@ -119,10 +145,13 @@ Report combined_report(const std::vector<CompiledStep>& steps) {
     total.kernels_after += report.kernels_after;
     total.flops += report.flops;
     total.bytes += report.bytes;
+    total.predicted_us += report.predicted_us;
+    total.cost_table = report.cost_table;
     total.peak_bytes = std::max(total.peak_bytes, report.peak_bytes);
     total.kernels.insert(total.kernels.end(), report.kernels.begin(), report.kernels.end());
     total.launches.insert(total.launches.end(), report.launches.begin(), report.launches.end());
     total.units.insert(total.units.end(), report.units.begin(), report.units.end());
+    add_rules(total, report);
   }
   return total;
 }

@@ -56,12 +56,28 @@ std::string rule_table(const Report& report) {
   if (report.rules.empty()) return "";
   std::size_t width = 4;
   for (const Report::Rule& rule : report.rules) width = std::max(width, rule.name.size());
-  std::string text = fmt::format("\n{:<{}} {:>8} {:>10}\n", "rule", width, "count", "ms");
+  std::string text = fmt::format("\n{:<{}} {:>8} {:>8} {:>8} {:>10}\n", "rule", width, "matches",
+                                 "fired", "reached", "ms");
   for (const Report::Rule& rule : report.rules)
-    text +=
-        fmt::format("{:<{}} {:>8} {:>10.2f}\n", rule.name, width, rule.count, rule.milliseconds);
+    text += fmt::format("{:<{}} {:>8} {:>8} {:>8} {:>10.2f}\n", rule.name, width, rule.matches,
+                        rule.count, rule.reached, rule.milliseconds);
   return text + fmt::format("e-graph: {} nodes, {} classes, stopped: {}\n", report.egraph_nodes,
                             report.egraph_classes, report.stop_reason);
+}
+
+std::string candidate_table(const std::vector<Report::Candidate>& candidates) {
+  if (candidates.empty()) return "";
+  std::size_t width = 9;
+  for (const Report::Candidate& one : candidates) width = std::max(width, one.name.size());
+  std::string text =
+      fmt::format("\n  {:<{}} {:>12} {:>8} {:>8} {:>12} {:>12} {:>12}\n", "candidate", width,
+                  "predicted us", "nodes", "launches", "work", "traffic", "peak");
+  for (const Report::Candidate& one : candidates)
+    text += fmt::format("{} {:<{}} {:>12.1f} {:>8} {:>8} {:>12} {:>12} {:>12}\n",
+                        one.chosen ? '*' : ' ', one.name, width, one.predicted_us, one.nodes,
+                        one.launches, flop_text(one.flops), bytes_text(one.bytes),
+                        bytes_text(static_cast<double>(one.peak_bytes)));
+  return text;
 }
 
 }  // namespace
@@ -85,7 +101,8 @@ std::string Report::text() const {
   text += fmt::format("memory         {} temporaries and scratch, {} store\n",
                       bytes_text(static_cast<double>(peak_bytes)),
                       bytes_text(static_cast<double>(store_bytes)));
-  return text + kernel_table(kernels) + unit_table(units) + rule_table(*this);
+  return text + kernel_table(kernels) + unit_table(units) + rule_table(*this) +
+         candidate_table(candidates);
 }
 
 std::string Report::json() const {
@@ -98,12 +115,16 @@ std::string Report::json() const {
                 {"bytes", bytes},
                 {"peak_bytes", peak_bytes},
                 {"store_bytes", store_bytes},
+                {"predicted_us", predicted_us},
+                {"cost_table", cost_table},
                 {"kernels", Json::array()},
                 {"launches", Json::array()},
                 {"units", Json::array()},
                 {"rules", Json::array()},
+                {"candidates", Json::array()},
                 {"egraph_nodes", egraph_nodes},
                 {"egraph_classes", egraph_classes},
+                {"egraph_rounds", egraph_rounds},
                 {"stop_reason", stop_reason}};
   for (const Stage& stage : stages)
     document["stages"].push_back({{"name", stage.name}, {"milliseconds", stage.milliseconds}});
@@ -120,14 +141,27 @@ std::string Report::json() const {
                                     {"ops", launch.ops},
                                     {"flops", launch.flops},
                                     {"read_bytes", launch.read_bytes},
-                                    {"written_bytes", launch.written_bytes}});
+                                    {"written_bytes", launch.written_bytes},
+                                    {"predicted_us", launch.predicted_us}});
   for (const Unit& unit : units)
     document["units"].push_back({{"name", unit.name},
                                  {"milliseconds", unit.milliseconds},
                                  {"code_bytes", unit.code_bytes}});
   for (const Rule& rule : rules)
-    document["rules"].push_back(
-        {{"name", rule.name}, {"count", rule.count}, {"milliseconds", rule.milliseconds}});
+    document["rules"].push_back({{"name", rule.name},
+                                 {"matches", rule.matches},
+                                 {"count", rule.count},
+                                 {"reached", rule.reached},
+                                 {"milliseconds", rule.milliseconds}});
+  for (const Candidate& one : candidates)
+    document["candidates"].push_back({{"name", one.name},
+                                      {"chosen", one.chosen},
+                                      {"predicted_us", one.predicted_us},
+                                      {"flops", one.flops},
+                                      {"bytes", one.bytes},
+                                      {"nodes", one.nodes},
+                                      {"launches", one.launches},
+                                      {"peak_bytes", one.peak_bytes}});
   // Names of layers come from users: they may be any bytes.
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -154,11 +188,16 @@ Report report_from_json(const nlohmann::json& document) {
   for (const auto& launch : document.at("launches"))
     report.launches.push_back({launch.at("name"), launch.at("kernel"), launch.at("layers"),
                                launch.at("ops"), launch.at("flops"), launch.at("read_bytes"),
-                               launch.at("written_bytes")});
+                               launch.at("written_bytes"), launch.at("predicted_us")});
   for (const auto& unit : document.at("units"))
     report.units.push_back({unit.at("name"), unit.at("milliseconds"), unit.at("code_bytes")});
   for (const auto& rule : document.at("rules"))
-    report.rules.push_back({rule.at("name"), rule.at("count"), rule.at("milliseconds")});
+    report.rules.push_back({rule.at("name"), rule.at("matches"), rule.at("count"),
+                            rule.at("reached"), rule.at("milliseconds")});
+  for (const auto& one : document.at("candidates"))
+    report.candidates.push_back({one.at("name"), one.at("chosen"), one.at("predicted_us"),
+                                 one.at("flops"), one.at("bytes"), one.at("nodes"),
+                                 one.at("launches"), one.at("peak_bytes")});
   document.at("nodes_before").get_to(report.nodes_before);
   document.at("nodes_after").get_to(report.nodes_after);
   document.at("kernels_before").get_to(report.kernels_before);
@@ -167,8 +206,11 @@ Report report_from_json(const nlohmann::json& document) {
   document.at("bytes").get_to(report.bytes);
   document.at("peak_bytes").get_to(report.peak_bytes);
   document.at("store_bytes").get_to(report.store_bytes);
+  document.at("predicted_us").get_to(report.predicted_us);
+  document.at("cost_table").get_to(report.cost_table);
   document.at("egraph_nodes").get_to(report.egraph_nodes);
   document.at("egraph_classes").get_to(report.egraph_classes);
+  document.at("egraph_rounds").get_to(report.egraph_rounds);
   document.at("stop_reason").get_to(report.stop_reason);
   return report;
 }

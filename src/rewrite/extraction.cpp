@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <queue>
 #include <set>
 
 #include "pantala/error.h"
@@ -73,11 +74,34 @@ class Search {
       for (const ClassId operand : operands_of(joint, node))
         users_[operand.index()].push_back(node);
     }
-    select_the_rest();
-    for (const ClassId root : roots_of(joint)) {
-      take(root);
-      find_level(root);
+  }
+
+  // Before anything is exchanged: the classes that have no node yet get the cheapest, if nothing
+  // were shared, or the first that was made.
+  void begin_with_cheapest() {
+    select_cheapest();
+    count_readers();
+  }
+  void begin_with_first() {
+    for (std::size_t id = 0; id < members_.size(); ++id)
+      if (!selection_.nodes[id].valid() && !members_[id].empty())
+        selection_.nodes[id] = *std::ranges::min_element(members_[id], {}, &NodeId::index);
+    count_readers();
+  }
+
+  // Lets a node compute its class, unless the class would need itself.
+  bool exchange(ClassId id, NodeId node) {
+    if (needs_itself(id, node)) return false;
+    if (is_read(id)) {
+      const NodeId before = selected(id);
+      leave_operands(before);
+      take_operands(node);
+      selection_.nodes[id.index()] = node;
+      settle_levels(id, before);
+    } else {
+      selection_.nodes[id.index()] = node;
     }
+    return true;
   }
 
   // Looks at every class once; returns whether anything changed.
@@ -100,8 +124,14 @@ class Search {
   NodeId selected(ClassId id) const { return selection_.nodes[id.index()]; }
   bool is_read(ClassId id) const { return readers_[id.index()] > 0; }
 
-  // Classes that rules have made get the node that is cheapest if nothing is shared.
-  void select_the_rest() {
+  void count_readers() {
+    for (const ClassId root : roots_of(joint_)) {
+      take(root);
+      find_level(root);
+    }
+  }
+
+  void select_cheapest() {
     std::vector<bool> is_given(members_.size());
     for (std::size_t id = 0; id < members_.size(); ++id)
       is_given[id] = selection_.nodes[id].valid();
@@ -170,10 +200,15 @@ class Search {
     selection_.nodes[id.index()] = best;
     take_operands(best);
     if (best == before) return false;
-    for (const ClassId operand : operands_of(joint_, before)) forget_level(operand);
-    for (const ClassId operand : operands_of(joint_, best)) find_level(operand);
-    raise_level(id);
+    settle_levels(id, before);
     return true;
+  }
+
+  // After a class is computed by another node than before.
+  void settle_levels(ClassId id, NodeId before) {
+    for (const ClassId operand : operands_of(joint_, before)) forget_level(operand);
+    for (const ClassId operand : operands_of(joint_, selected(id))) find_level(operand);
+    raise_level(id);
   }
 
   void forget_level(ClassId id) {
@@ -233,15 +268,65 @@ Selection given_selection(const Joint& joint) {
 
 Selection improved(const Joint& joint, const Selection& from, const NodeCost& cost, int passes) {
   Search search(joint, from, cost);
+  search.begin_with_cheapest();
   for (int k = 0; k < passes && search.pass(); ++k) {}
   return search.take_selection();
 }
+
+Selection selection_with(const Joint& joint, std::span<const Application> applications,
+                         const std::vector<bool>& wanted) {
+  const NodeCost one = [](NodeId) { return 1.0; };
+  Search search(joint, given_selection(joint), one);
+  search.begin_with_first();
+  std::vector<NodeId> chosen(joint.equal().class_ids());  // by class: what an application chose
+  for (std::size_t k = 0; k < applications.size(); ++k) {
+    const Application& application = applications[k];
+    const ClassId id = joint.equal().class_of(application.left);
+    NodeId& last = chosen[id.index()];
+    const bool is_free = !last.valid() || last == application.left;
+    if (wanted[k] && is_free && search.exchange(id, application.right)) last = application.right;
+  }
+  return search.take_selection();
+}
+
+namespace {
+
+// Operands first, and else as the nodes' places say.
+std::vector<ClassId> placed_order(const Joint& joint, const Selection& selection) {
+  const std::vector<ClassId> needed = order_of(joint, selection);
+  using Entry = std::pair<std::pair<std::size_t, std::size_t>, ClassId>;  // place, node; class
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
+  std::vector<std::size_t> waits(joint.equal().class_ids(), 0);
+  std::vector<std::vector<ClassId>> readers(joint.equal().class_ids());
+  const auto enter = [&](ClassId id) {
+    const NodeId node = selection.nodes[id.index()];
+    ready.push({{joint.place(node), node.index()}, id});
+  };
+  for (const ClassId id : needed) {
+    for (const ClassId operand : operands_of(joint, selection.nodes[id.index()])) {
+      readers[operand.index()].push_back(id);
+      ++waits[id.index()];
+    }
+    if (waits[id.index()] == 0) enter(id);
+  }
+  std::vector<ClassId> order;
+  while (!ready.empty()) {
+    const ClassId id = ready.top().second;
+    ready.pop();
+    order.push_back(id);
+    for (const ClassId reader : readers[id.index()])
+      if (--waits[reader.index()] == 0) enter(reader);
+  }
+  return order;
+}
+
+}  // namespace
 
 Graph to_graph(const Joint& joint, const Selection& selection) {
   Graph result;
   ir::GraphData& target = *result.data();
   std::vector<std::vector<Tensor>> made(joint.equal().class_ids());
-  for (const ClassId id : order_of(joint, selection)) {
+  for (const ClassId id : placed_order(joint, selection)) {
     const NodeId node = selection.nodes[id.index()];
     std::vector<Tensor> inputs;
     const std::vector<ClassId> operands = operands_of(joint, node);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "rewrite/joint.h"
+#include "rewrite/rule.h"
 
 namespace pantala::rewrite {
 
@@ -20,12 +21,18 @@ using NodeCost = std::function<double(NodeId)>;
 
 // The graph as it was given.
 Selection given_selection(const Joint& joint);
+// The graph as it was given, with those of the applications that are wanted, in their order. A
+// class is computed by the first that is wanted for it, which a later one may refine; one by which
+// a class would need itself is left out.
+Selection selection_with(const Joint& joint, std::span<const Application> applications,
+                         const std::vector<bool>& wanted);
 // The sum over all nodes that outputs and updates need.
 double cost_of(const Joint& joint, const Selection& selection, const NodeCost& cost);
 // Exchanges nodes of classes as long as the sum becomes smaller, at most `passes` times over all
 // classes. The result is never dearer.
 Selection improved(const Joint& joint, const Selection& from, const NodeCost& cost, int passes = 4);
-// The selected nodes, with outputs and updates of the graph that was given.
+// The selected nodes, with outputs and updates of the graph that was given. Nodes stand where they
+// stood, and new ones where the nodes stood in whose place they came.
 Graph to_graph(const Joint& joint, const Selection& selection);
 
 }  // namespace pantala::rewrite

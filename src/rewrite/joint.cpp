@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/hash.h"
+#include "ops/host_scalars.h"
 #include "pantala/error.h"
 
 namespace pantala::rewrite {
@@ -14,10 +17,11 @@ Joint::Joint(const Graph& graph)
     : graph_(graph),
       equal_({.proofs = true, .analysis = this}),
       projection_(equal_.symbols().op("result")) {
-  for (const ir::Node& node : graph_.data()->nodes()) {
+  const std::vector<bool> host = ops::host_scalars(*graph_.data());
+  for (const ir::Node& node : std::as_const(graph_).data()->nodes()) {
     std::vector<ClassId> inputs;
     for (const ValueId input : node.inputs) inputs.push_back(class_of(input));
-    values_.push_back(add_node(node, inputs));
+    values_.push_back(add_node(node, inputs, host[values_.size()]));
   }
   for (std::size_t k = 0; k < equal_.node_ids(); ++k) given_nodes_.push_back(NodeId(k));
   equal_.rebuild();
@@ -49,11 +53,21 @@ std::uint64_t Joint::intern(const ir::Node& node) {
   return contents_.size() - 1;
 }
 
-ClassId Joint::add_node(const ir::Node& node, const std::vector<ClassId>& inputs) {
+// Of a node that a rule makes, by what is known about its operands.
+bool Joint::is_host_scalar(const ir::Node& node, const std::vector<ClassId>& inputs) const {
+  if (node.results.size() != 1 || node.results[0].shape.rank() != 0) return false;
+  const auto is_host_input = [&](ClassId id) { return is_host(id); };
+  return std::ranges::any_of(inputs, is_host_input) &&
+         std::ranges::all_of(inputs, [&](ClassId id) { return is_host(id) || splat(id); }) &&
+         ops::host_function(node);
+}
+
+ClassId Joint::add_node(const ir::Node& node, const std::vector<ClassId>& inputs, bool is_host) {
   EGraph& e = equal_;
   const SymbolId symbol = e.symbols().intern(
       e.symbols().op(node.op->name), static_cast<std::uint32_t>(inputs.size()), intern(node));
-  const ClassId made = insert(symbol, inputs, node.results, ir::splat_value(node), node.where);
+  const ClassId made =
+      insert(symbol, inputs, {node.results, ir::splat_value(node), is_host, node.where});
   if (node.results.size() > 1)
     for (std::uint32_t k = 0; k < node.results.size(); ++k) project(made, k, node.where);
   return made;
@@ -61,22 +75,25 @@ ClassId Joint::add_node(const ir::Node& node, const std::vector<ClassId>& inputs
 
 ClassId Joint::project(ClassId tuple, std::uint32_t result, const ir::Provenance& where) {
   const SymbolId symbol = equal_.symbols().intern(projection_, 1, result);
-  return insert(symbol, {tuple}, {types(tuple).at(result)}, std::nullopt, where);
+  return insert(symbol, {tuple}, {{types(tuple).at(result)}, std::nullopt, false, where});
 }
 
-ClassId Joint::insert(SymbolId symbol, const std::vector<ClassId>& inputs, std::vector<Type> types,
-                      std::optional<double> splat, const ir::Provenance& where) {
-  pending_ = {std::move(types), splat, where};
+ClassId Joint::insert(SymbolId symbol, const std::vector<ClassId>& inputs, Facts facts) {
+  pending_ = std::move(facts);
   return equal_.add(symbol, inputs, reason_);
 }
 
 void Joint::make(const EGraph& graph, ClassId made, NodeId node) {
   types_.resize(graph.class_ids());
   splats_.resize(graph.class_ids());
+  hosts_.resize(graph.class_ids());
   wheres_.resize(node.index() + 1);
+  places_.resize(node.index() + 1);
   types_[made.index()] = pending_.types;
   splats_[made.index()] = pending_.splat;
+  hosts_[made.index()] = pending_.is_host;
   wheres_[node.index()] = pending_.where;
+  places_[node.index()] = reason_.at.valid() ? places_[reason_.at.index()] : values_.size();
 }
 
 bool Joint::join(const EGraph&, ClassId, NodeId) { return false; }
@@ -88,6 +105,7 @@ egraph::Analysis::Merged Joint::merge(const EGraph& graph, ClassId into, ClassId
                                     types_[from.index()].at(0).str()));
   static_cast<void>(graph);
   if (!splats_[into.index()]) splats_[into.index()] = splats_[from.index()];
+  hosts_[into.index()] = hosts_[into.index()] || hosts_[from.index()];
   return {};
 }
 
@@ -142,7 +160,7 @@ ClassId Joint::add(const Tensor& value) {
     }
     ir::Node placed = node;
     if (reason_.at.valid()) placed.where = wheres_[reason_.at.index()];
-    side_classes_[id] = add_node(placed, inputs);
+    side_classes_[id] = add_node(placed, inputs, is_host_scalar(placed, inputs));
   }
   const ClassId made = side_classes_[value.id().node];
   return side.node(value.id().node).results.size() > 1 ? project(made, value.id().result, {})

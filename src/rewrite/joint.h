@@ -40,11 +40,16 @@ class Joint : private egraph::Analysis {
   const Type& type(ClassId id) const { return types(id).at(0); }
   // The number that every element of the class is known to have.
   std::optional<double> splat(ClassId id) const { return splats_[equal_.find(id).index()]; }
+  // Whether the host computes it (ops/host_scalars.h).
+  bool is_host(ClassId id) const { return hosts_[equal_.find(id).index()]; }
 
   // What a node is, as the graph would say it. Projections have no op.
   const ir::OpDef* op(NodeId node) const;
   const ir::AttrValues& attrs(NodeId node) const;
   const ir::Provenance& where(NodeId node) const { return wheres_[node.index()]; }
+  // Where in the graph the node belongs: its own place, or that of the node that a rule made it
+  // for.
+  std::size_t place(NodeId node) const { return places_[node.index()]; }
   // Of a projection: which result.
   bool is_projection(NodeId node) const;
   std::uint32_t projected_result(NodeId node) const;
@@ -62,10 +67,17 @@ class Joint : private egraph::Analysis {
   bool join(const egraph::EGraph& graph, ClassId into, NodeId node) override;
   Merged merge(const egraph::EGraph& graph, ClassId into, ClassId from) override;
 
-  ClassId add_node(const ir::Node& node, const std::vector<ClassId>& inputs);
+  ClassId add_node(const ir::Node& node, const std::vector<ClassId>& inputs, bool is_host);
   ClassId project(ClassId tuple, std::uint32_t result, const ir::Provenance& where);
-  ClassId insert(egraph::SymbolId symbol, const std::vector<ClassId>& inputs,
-                 std::vector<Type> types, std::optional<double> splat, const ir::Provenance& where);
+  // What is known about a node that is being made.
+  struct Facts {
+    std::vector<Type> types;
+    std::optional<double> splat;
+    bool is_host = false;
+    ir::Provenance where;
+  };
+  ClassId insert(egraph::SymbolId symbol, const std::vector<ClassId>& inputs, Facts facts);
+  bool is_host_scalar(const ir::Node& node, const std::vector<ClassId>& inputs) const;
   std::uint64_t intern(const ir::Node& node);
 
   Graph graph_;
@@ -81,7 +93,10 @@ class Joint : private egraph::Analysis {
   // By class.
   std::vector<std::vector<Type>> types_;
   std::vector<std::optional<double>> splats_;
-  std::vector<ir::Provenance> wheres_;  // by node
+  std::vector<bool> hosts_;
+  // By node.
+  std::vector<ir::Provenance> wheres_;
+  std::vector<std::size_t> places_;
   std::vector<ClassId> values_;  // by node of the graph: its class, of several results the tuple's
   std::vector<NodeId> given_nodes_;
   // The graph on the side: a leaf per class, and the classes of what was added.
@@ -89,13 +104,7 @@ class Joint : private egraph::Analysis {
   std::map<std::size_t, Tensor> leaves_;
   std::vector<ClassId> side_classes_;  // by node
   egraph::Reason reason_;
-  // What insert() says about the node that is being made.
-  struct Pending {
-    std::vector<Type> types;
-    std::optional<double> splat;
-    ir::Provenance where;
-  };
-  Pending pending_;
+  Facts pending_;  // of the node that insert() makes
 };
 
 }  // namespace pantala::rewrite

@@ -90,27 +90,30 @@ NodeId Fit::node_of(std::string_view name) const {
 
 const Type& Fit::type() const { return joint_.type(joint_.equal().class_of(match_.node(0))); }
 
-egraph::Rule compile(const Rule& rule, Joint& joint) {
+egraph::Rule compile(const Rule& rule, Joint& joint, std::vector<Application>& applications) {
   const auto compiled = std::make_shared<CompiledPattern>();
   compiled->add(rule.left, joint);
   egraph::Rule row = {.name = rule.name, .variables = compiled->variables, .left = {}};
   row.left.push_back(compiled->pattern);
-  row.condition = [&joint, compiled, when = rule.when](const egraph::EGraph&, const Match& match) {
+  row.condition = [&joint, compiled, when = rule.when, worth = rule.worth](const egraph::EGraph&,
+                                                                           const Match& match) {
     for (const auto& [variable, value] : compiled->numbers) {
       const std::optional<double> known = joint.splat(match[variable]);
       if (!known || std::bit_cast<std::uint64_t>(*known) != std::bit_cast<std::uint64_t>(value))
         return false;
     }
     Fit fit(joint, *compiled, match);
-    return !when || when(fit);
+    return (!when || when(fit)) && (!worth || worth(fit));
   };
-  row.apply = [&joint, compiled, right = rule.right](egraph::EGraph& graph, const Match& match,
-                                                     const Reason& reason) {
+  row.apply = [&joint, &applications, compiled, right = rule.right](
+                  egraph::EGraph& graph, const Match& match, const Reason& reason) {
     Fit fit(joint, *compiled, match);
     joint.speak_for(reason);
-    const std::uint64_t version = graph.version();
-    graph.unite(graph.class_of(match.node(0)), joint.add(right(fit)), reason);
-    return graph.version() != version;
+    const ClassId made = graph.find(joint.add(right(fit)));
+    const NodeId computes = graph.representative(made);
+    if (!graph.unite(graph.class_of(match.node(0)), made, reason)) return false;
+    applications.push_back({reason.rule, match.node(0), computes});
+    return true;
   };
   return row;
 }

@@ -25,8 +25,8 @@ namespace pantala::rewrite {
 // What a rule promises about the bits of the two sides, from the strictest on.
 enum class Promise : std::uint8_t {
   bits,       // equal on all inputs
-  zero_sign,  // equal but for the sign of zeros
   order,      // equal if both sides sum in the same order, which is tested
+  zero_sign,  // equal but for the sign of zeros
   real,       // equal over the reals
   finite,     // equal over the reals, where all numbers are finite and nothing overflows
 };
@@ -82,6 +82,7 @@ class Fit {
   std::optional<double> splat(std::string_view variable) const {
     return joint_.splat(class_of(variable));
   }
+  bool is_host(std::string_view variable) const { return joint_.is_host(class_of(variable)); }
   template <class Face>
   typename ir::AttrsNamedBy<Face>::type attributes(std::string_view name) const {
     return ir::from_values<typename ir::AttrsNamedBy<Face>::type>(joint_.attrs(node_of(name)));
@@ -105,11 +106,19 @@ struct Rule {
   // Both sides have the same derivative, ties included: may be used before differentiation.
   bool keeps_derivatives = false;
   Pattern left;
-  std::function<bool(Fit&)> when = {};
+  std::function<bool(Fit&)> when = {};   // where it is true
+  std::function<bool(Fit&)> worth = {};  // where it can be of use; it is true elsewhere too
   std::function<Tensor(Fit&)> right;
 };
 
-// For the engine; the joint graph must outlive the rule.
-egraph::Rule compile(const Rule& rule, Joint& joint);
+// One time that a rule said something new: the node that its left side matched, and one that is
+// equal to it and computes it as the right side does.
+struct Application {
+  egraph::RuleId rule;
+  NodeId left, right;
+};
+
+// For the engine, which notes what the rule says in `applications`; both must outlive the rule.
+egraph::Rule compile(const Rule& rule, Joint& joint, std::vector<Application>& applications);
 
 }  // namespace pantala::rewrite

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "device/device.h"
+#include "pantala/compile.h"
 #include "pantala/error.h"
 #include "pantala/metrics.h"
 #include "pantala/nn.h"
@@ -132,6 +133,14 @@ std::vector<Key> top_keys() {
       choice("non_finite", RUN_FIELD(non_finite), {"error", "skip", "propagate"},
              "When the loss or a gradient is not finite: stop before the weights change, leave the "
              "step out, or go on"),
+      choice("compile.rewrite", RUN_FIELD(compile.rewrite), rewrite_names(),
+             "How the compiler looks for something equal that takes less time: not at all, rule by "
+             "rule, or with the e-graph"),
+      choice("compile.numerics", RUN_FIELD(compile.numerics), numerics_names(),
+             "What it may take for equal: the same bits, the same real numbers, or the same where "
+             "everything is finite"),
+      patterns("compile.rules_off", RUN_FIELD(compile.rules_off),
+               "Rules that are switched off, by name (docs/rewriting.md lists them)"),
   };
 }
 
@@ -362,6 +371,8 @@ const std::vector<KeyFlag>& key_flags() {
       {"--seed", "seed", "Of all random numbers"},
       {"--threads", "threads", "Threads that compute; 0: one per CPU"},
       {"--device", "device", "What computes"},
+      {"--rewrite", "compile.rewrite", "Rewriting of the graph: none, greedy or egraph"},
+      {"--numerics", "compile.numerics", "What counts as equal: strict, relaxed or fast"},
       {"--out", "output.folder", "The run folder; not given: runs/MODEL-DATA"},
       {"--progress", "output.progress", "Progress on stderr: auto, plain, json or none"},
   };

@@ -62,6 +62,9 @@ CompileOptions compile_options(const RunConfig& config) {
   CompileOptions options;
   options.device = config.device;
   options.threads = compute_threads(config);
+  options.rewrite = rewrite_named(config.compile.rewrite);
+  options.numerics = numerics_named(config.compile.numerics);
+  options.rules_off = comma_parts(config.compile.rules_off);
   options.accumulation_steps = config.accumulate;
   options.normalize = config.accumulate_normalize;
   if (config.clip.norm > 0) options.training.clip.norm = config.clip.norm;

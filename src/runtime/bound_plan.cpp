@@ -269,6 +269,7 @@ std::vector<KernelInfo> BoundPlan::kernels() const {
     kernels.back().flops = described.flops;
     kernels.back().read_bytes = described.read_bytes;
     kernels.back().written_bytes = described.written_bytes;
+    kernels.back().predicted_us = described.predicted_us;
   }
   return kernels;
 }

@@ -60,8 +60,8 @@ std::string SessionProfile::text(const MachineLimits& limits, std::size_t most) 
   std::size_t width = 6;
   for (std::size_t k = 0; k < shown; ++k)
     width = std::max(width, place_of(kernels[k], plans.size() > 1).size());
-  text += fmt::format("{:>6} {:>11} {:>9} {:>7} {:>7}  {:<{}}  {}\n", "share", "us a run",
-                      "GFLOP/s", "GB/s", "limit", "layers", width, "ops");
+  text += fmt::format("{:>6} {:>11} {:>10} {:>9} {:>7} {:>7}  {:<{}}  {}\n", "share", "us a run",
+                      "predicted", "GFLOP/s", "GB/s", "limit", "layers", width, "ops");
   double rest = 0;
   for (std::size_t k = 0; k < kernels.size(); ++k) {
     const KernelInfo& kernel = kernels[k];
@@ -69,9 +69,9 @@ std::string SessionProfile::text(const MachineLimits& limits, std::size_t most) 
       rest += kernel.milliseconds;
       continue;
     }
-    text += fmt::format("{:>6} {:>11.1f} {:>9.1f} {:>7.1f} {:>7}  {:<{}}  {} ({})\n",
+    text += fmt::format("{:>6} {:>11.1f} {:>10.1f} {:>9.1f} {:>7.1f} {:>7}  {:<{}}  {} ({})\n",
                         percent(kernel.milliseconds / whole),
-                        1000 * per_run(kernel.milliseconds, kernel.runs),
+                        1000 * per_run(kernel.milliseconds, kernel.runs), kernel.predicted_us,
                         kernel.flops_per_second() / 1e9, kernel.bytes_per_second() / 1e9,
                         limit_text(kernel, limits), place_of(kernel, plans.size() > 1), width,
                         kernel.ops, kernel.name);
@@ -99,6 +99,7 @@ std::string SessionProfile::json(const MachineLimits& limits) const {
                                    {"items", kernel.items},
                                    {"runs", kernel.runs},
                                    {"us", 1000 * per_run(kernel.milliseconds, kernel.runs)},
+                                   {"predicted_us", kernel.predicted_us},
                                    {"share", kernel.milliseconds / whole},
                                    {"flops", kernel.flops},
                                    {"read_bytes", kernel.read_bytes},

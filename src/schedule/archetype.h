@@ -21,6 +21,8 @@ namespace pantala::schedule {
 class Building;
 class Company;
 class Context;
+struct Effort;
+struct EffortSite;
 struct Group;
 struct KernelDraft;
 struct Work;
@@ -87,6 +89,9 @@ struct Archetype {
   // What a group computes and moves (schedule/work.h); default: what `reads` says of its anchors,
   // and all of its outputs.
   Work (*work)(const Context& context, const Group& group) = nullptr;
+  // How much each kernel of a group does (schedule/estimate.h); default: one kernel that computes
+  // element by element.
+  std::vector<Effort> (*efforts)(const EffortSite& at) = nullptr;
 
   std::vector<KernelDraft> (*build)(Building& building, const Group& group) = nullptr;
 };

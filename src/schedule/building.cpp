@@ -76,6 +76,7 @@ void count_bytes(const Context& context, const KernelDraft& draft, const Work& w
 
 // A group while its kernels become launches.
 struct LaunchedGroup {
+  std::uint32_t number;
   Work work;
   Contents contents;
   int kernels = 0;  // so far
@@ -92,6 +93,8 @@ ProgramLaunch launch_of(const Context& context, Kernels& kernels, KernelDraft dr
   launch.layers = group.contents.layers;
   launch.ops = group.contents.ops;
   launch.flops = draft.flops;
+  launch.group = group.number;
+  launch.part = static_cast<std::uint32_t>(group.kernels);
   return launch;
 }
 
@@ -110,7 +113,8 @@ Program Building::run() {
   Kernels kernels(program);
   for (const Group& group : context_.decisions().groups) {
     context_.check();
-    LaunchedGroup launched{work_of(context_, group), contents_of(context_, group)};
+    const auto number = static_cast<std::uint32_t>(&group - context_.decisions().groups.data());
+    LaunchedGroup launched{number, work_of(context_, group), contents_of(context_, group)};
     const MakingScope making(context_, group.is_copy ? std::vector<GroupOutput>{} : group.outputs);
     std::vector<KernelDraft> drafts = group.archetype->build(*this, group);
     if (drafts.size() == 1) drafts[0].flops = launched.work.flops;

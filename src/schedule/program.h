@@ -70,8 +70,10 @@ struct ProgramLaunch {
   std::vector<Set> sets;
   bool serial = false;      // too small to share out
   std::string layers, ops;  // what it is a part of and what it computes (schedule/contents.h)
+  std::uint32_t group = 0, part = 0;  // of the decisions, and which of the group's kernels
   // What the schedule expects it to cost; the bytes are those that move (schedule/work.h).
   double flops = 0, read_bytes = 0, written_bytes = 0;
+  double predicted_us = 0;  // by a cost table (schedule/estimate.h)
 };
 
 using kir::StatusMessage;

@@ -70,8 +70,9 @@ class Regions {
 }  // namespace
 
 plan::CompiledStep compile_graph(const Graph& graph, const CompiledRun& how) {
-  return compiler::compile_step({.graph = graph},
-                                compiler::host_options(how.device, how.threads, how.fuse));
+  compiler::Options options = compiler::host_options(how.device, how.threads, how.fuse);
+  options.level = how.level;
+  return compiler::compile_step({.graph = graph}, options);
 }
 
 std::vector<Literal> run_compiled(const Graph& graph, const ref::Bindings& bindings,

@@ -7,6 +7,7 @@
 
 #include "pantala/interpreter.h"
 #include "plan/compiled_step.h"
+#include "search/search.h"
 
 namespace pantala::tests {
 
@@ -14,6 +15,7 @@ struct CompiledRun {
   std::string device = "cpu";  // or "kir"
   bool fuse = true;
   int threads = 1;
+  search::Level level = search::Level::none;  // with rules that are equal over the real numbers
 };
 
 plan::CompiledStep compile_graph(const Graph& graph, const CompiledRun& how = {});

@@ -1,8 +1,8 @@
 #include "tools/inspect/profile.h"
 
+#include <algorithm>
 #include <chrono>
 
-#include "pantala/session.h"
 #include "tools/profile/limits.h"
 
 namespace pantala::tools {
@@ -26,13 +26,32 @@ Literal made_up(const Type& type) {
 
 }  // namespace
 
-std::string profile_picture(const Inspected& inspected, bool json) {
+Session session_on_made_up_inputs(const Inspected& inspected) {
   Session session(compile_all(inspected));
   if (!inspected.weights.names().empty())
     session.load_weights(inspected.weights, {.strict = false});  // some may be of no output
   for (const std::string& name : session.inputs())
     session.set_input(name, made_up(inspected.graph.leaf(name).type()));
   session.step();  // memory gets its pages
+  session.wait();
+  return session;
+}
+
+double best_step_ms(Session& session) {
+  using Clock = std::chrono::steady_clock;
+  double best = 1e30;
+  const Clock::time_point begin = Clock::now();
+  for (int steps = 0; steps < kLeastSteps || Clock::now() - begin < kTime; ++steps) {
+    const Clock::time_point start = Clock::now();
+    session.step();
+    session.wait();
+    best = std::min(best, std::chrono::duration<double, std::milli>(Clock::now() - start).count());
+  }
+  return best;
+}
+
+std::string profile_picture(const Inspected& inspected, bool json) {
+  Session session = session_on_made_up_inputs(inspected);
   session.set_timing(true, false);
   const auto begin = std::chrono::steady_clock::now();
   for (int steps = 0; steps < kLeastSteps || std::chrono::steady_clock::now() - begin < kTime;

@@ -78,7 +78,8 @@ Inspected read_subject(const InspectSubject& subject) {
     }
   if (!found) inspected = read_file(subject);
   CompileOptions& options = inspected.options;
-  options.optimize = subject.fused;
+  options.optimize = !subject.unfused;
+  subject.compile.apply(options);
   options.threads = subject.threads;
   if (!inspected.loss.valid()) {
     if (subject.accumulate != 1)
@@ -101,7 +102,7 @@ std::vector<compiler::StepGraph> step_graphs(const Inspected& inspected) {
 
 std::vector<plan::CompiledStep> planned_steps(const Inspected& inspected) {
   const CompileOptions& given = inspected.options;
-  compiler::Options options = compiler::host_options(given.device, given.threads, given.optimize);
+  compiler::Options options = compiler::host_options(given);
   options.code = false;
   std::vector<plan::CompiledStep> steps;
   for (const compiler::StepGraph& step : step_graphs(inspected))

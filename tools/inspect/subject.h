@@ -10,6 +10,7 @@
 #include "compiler/pipeline.h"
 #include "pantala/compile.h"
 #include "pantala/weights.h"
+#include "tools/inspect/compile_choice.h"
 
 namespace pantala::tools {
 
@@ -21,7 +22,8 @@ struct InspectSubject {
   std::int64_t accumulate = 1;
   bool inference = false;               // of a model: the graph as it is
   std::vector<std::string> sizes = {};  // of an ONNX file: NAME=N, symbolic sizes
-  bool fused = true;
+  bool unfused = false;
+  CompileChoice compile = {};
   int threads = 0;
 };
 

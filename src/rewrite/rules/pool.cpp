@@ -36,10 +36,9 @@ std::vector<Rule> pool_rules() {
   return {
       // The mask of a ReLU below a pool needs to know only what the pool let through: where a
       // window's largest value is not above 0, nothing of its gradient passes.
-      {.name = "relu mask above the pool",
+      {.name = "relu-mask-above-pool",
        .promise = Promise::bits,
        .left = node<op::Where>(node<op::Le>(y, number(0)), number(0), gradient),
-       .when = [](Fit& f) { return f.type("y") == f.type(); },
        .right =
            [](Fit& f) {
              const std::vector<Tensor> pooled =
@@ -48,7 +47,7 @@ std::vector<Rule> pool_rules() {
              return pool_grad(f, where(le(pooled[0], 0), 0, f["g"]), pooled[1]);
            }},
       // Every window gives its gradient to exactly one element.
-      {.name = "sum of a pool's gradient",
+      {.name = "sum-of-pool-gradient",
        .promise = Promise::real,
        .left = named<op::Sum>("sum", node<op::MaxPool2dGrad>(g, i)),
        .when = sums_whole_planes,

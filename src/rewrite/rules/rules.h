@@ -9,6 +9,7 @@
 
 namespace pantala::rewrite {
 
+std::vector<Rule> algebra_rules();
 std::vector<Rule> pool_rules();
 std::vector<Rule> choice_rules();
 

@@ -115,7 +115,7 @@ TEST(PlanFile, says_what_is_wrong) {
   EXPECT_EQ(message(""), "my.plan, byte 0: 8 bytes expected, 0 are left");
   std::string newer = good;
   newer[8] = 9;
-  EXPECT_EQ(message(newer), "my.plan, byte 12: a compiled plan of version 9, 2 is expected");
+  EXPECT_EQ(message(newer), "my.plan, byte 12: a compiled plan of version 9, 3 is expected");
   for (std::size_t at = 12; at < good.size(); at += good.size() / 200 + 1) {
     std::string flipped = good;
     flipped[at] = static_cast<char>(flipped[at] ^ 4);

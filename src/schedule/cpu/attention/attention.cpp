@@ -11,11 +11,14 @@
 #include "schedule/append.h"
 #include "schedule/building.h"
 #include "schedule/cpu/attention/kernel.h"
+#include "schedule/estimate.h"
 #include "schedule/work.h"
 
 namespace pantala::schedule::cpu {
 
 namespace {
+
+constexpr double kExponential = 20;  // in additions
 
 // Sizes from q at `first` and k behind it.
 AttentionSizes sizes_of(const Context& context, const ir::Node& node, std::size_t first) {
@@ -48,6 +51,40 @@ Work work_of_attention(const Context& context, const Group& group) {
     work.flops = flops_of(AttentionPart::forward, sizes_of(context, node, 0));
   }
   return work;
+}
+
+std::vector<AttentionPart> parts_of(const Context& context, const ir::Node& node) {
+  if (!ops::is<op::AttentionGrad>(node)) return {AttentionPart::forward};
+  return choose_grad_parts(sizes_of(context, node, 1), context.options.workers);
+}
+
+std::vector<Effort> efforts_of_attention(const EffortSite& at) {
+  const Context& context = at.context;
+  const ir::Node& node = context.node(at.group.anchors[0]);
+  const AttentionSizes sizes = sizes_of(context, node, ops::is<op::AttentionGrad>(node) ? 1 : 0);
+  const auto attrs = ir::attributes<op::AttentionAttrs>(node);
+  const AttentionSpec spec{.dtype = node.results[0].dtype, .causal = attrs.causal};
+  const double lanes = context.target.lanes(spec.dtype);
+  const double all = static_cast<double>(sizes.batch * sizes.heads * sizes.queries);
+  // Half of the pairs where only earlier keys are seen, and what the last tile of a row wastes.
+  const double seen = spec.causal ? 0.5 + 0.5 * lanes / static_cast<double>(sizes.keys + 1) : 1;
+  std::vector<Effort> efforts;
+  for (const AttentionPart part : parts_of(context, node)) {
+    const AttentionTiling tiling =
+        choose_tiling(part, spec, sizes, context.target, context.options.workers);
+    Effort effort{.items = static_cast<double>(attention_items(part, sizes, tiling))};
+    if (part == AttentionPart::row_dots) {
+      effort.cycles = all * static_cast<double>(sizes.head_dim) / lanes *
+                      (2 * at.table.vector_access + at.table.vector_op);
+    } else {
+      // Two fmas a cycle, and an exponential for every pair.
+      const double pairs = all * static_cast<double>(sizes.keys) * seen / lanes;
+      effort.cycles = at.table.attention * (flops_of(part, sizes) * seen / lanes / 4 +
+                                            kExponential * pairs * at.table.vector_op);
+    }
+    efforts.push_back(effort);
+  }
+  return efforts;
 }
 
 class Attention {
@@ -263,6 +300,7 @@ const Archetype& attention_archetype() {
       .row_major = true,
       .reduction_order = order_of_node,
       .work = work_of_attention,
+      .efforts = efforts_of_attention,
       .build = build_group,
   };
   return row;

@@ -14,6 +14,7 @@
 #include "schedule/cpu/contract/axes.h"
 #include "schedule/cpu/contract/kernel.h"
 #include "schedule/cpu/elementwise.h"
+#include "schedule/estimate.h"
 
 namespace pantala::schedule::cpu {
 
@@ -194,6 +195,9 @@ double flops_of(const Contraction& p) {
          static_cast<double>(p.sizes.k);
 }
 
+// Too little to share out.
+bool is_serial(const Contraction& p) { return flops_of(p) < 65536; }
+
 Work work_of_contraction(const Context& context, const Group& group) {
   const std::uint32_t id = group.anchors[0];
   const Contraction p = contraction_of(context, id);
@@ -207,38 +211,84 @@ Work work_of_contraction(const Context& context, const Group& group) {
   return work;
 }
 
-// `outputs` are computed from the product, of which nothing else is kept; one of them may be the
-// product itself.
-KernelDraft build_contraction(Building& building, std::uint32_t id,
-                              const std::vector<GroupOutput>& outputs) {
-  const Context& context = building.context();
+// How a product and its epilogue are computed. `outputs` are computed from the product, of which
+// nothing else is kept; one of them may be the product itself.
+struct ContractPlan {
+  Contraction p;
+  ContractOperand a, b;
+  ElementwiseBody body;
+  EpilogueLoops loops;
+  ContractSpec spec;
+  ContractStrides strides;
+  ContractOrder order;
+  ContractNeeds needs;
+};
+
+ContractPlan plan_of(const Context& context, std::uint32_t id,
+                     const std::vector<GroupOutput>& outputs) {
   const ir::Node& node = context.node(id);
   const Contraction p = contraction_of(context, id);
-  const DType dtype = node.results[0].dtype;
   const auto stored = [&](ValueId value) { return context.is_stored(value); };
   const auto a = operand_of(context, id, 0, stored), b = operand_of(context, id, 1, stored);
   if (!a || !b)
     throw InternalError(fmt::format("schedule: an operand of a product was not laid out: {} and {}",
                                     context.type(node.inputs[0]).str(),
                                     context.type(node.inputs[1]).str()));
-  const ElementwiseBody body = epilogue_body(context, id, p, outputs);
-  const EpilogueLoops loops = epilogue_loops(p, body);
+  ElementwiseBody body = epilogue_body(context, id, p, outputs);
+  EpilogueLoops loops = epilogue_loops(p, body);
   if (!loops.fit()) throw InternalError("schedule: the epilogue does not fit its product");
 
   // c is the first output; its strides follow from its loops.
   const auto stride = [&](const std::vector<Loop>& list) {
     return list.empty() ? 0 : body.writes[0].coef[list[0].dim.index()];
   };
-  ContractSpec spec{dtype, a->k_inner, b->k_inner, true};
+  ContractSpec spec{node.results[0].dtype, a->k_inner, b->k_inner, true};
   const std::int64_t by_m = stride(loops.m), by_n = stride(loops.n);
   spec.c_n_inner = by_n == 1 || loops.n.empty();
   const ContractStrides strides{
       a->batch, a->ld, b->batch, b->ld, stride(loops.batch), spec.c_n_inner ? by_m : by_n};
-  const ContractOrder order = order_of(context, id, p);
   ContractNeeds needs;
   needs.workers = context.options.workers;
   needs.small_epilogue = body.footprint.cost < 12 && outputs.size() == 1;
-  const ContractTiling tiling = choose_tiling(spec, p.sizes, strides, order, context.target, needs);
+  const ContractOrder order = order_of(context, id, p);
+  return {p, *a, *b, std::move(body), std::move(loops), spec, strides, order, needs};
+}
+
+ContractTiling tiling_of(const Context& context, const ContractPlan& plan) {
+  return choose_tiling(plan.spec, plan.p.sizes, plan.strides, plan.order, context.target,
+                       plan.needs);
+}
+
+std::vector<Effort> efforts_of_contraction(const EffortSite& at) {
+  const Context& context = at.context;
+  const ContractPlan plan = plan_of(context, at.group.anchors[0], at.group.outputs);
+  const ContractSpec& spec = plan.spec;
+  const ContractSizes& n = plan.p.sizes;
+  const ContractStrides& s = plan.strides;
+  const int workers = context.options.workers;
+  Effort effort = at.memo.of(
+      *at.group.archetype,
+      {static_cast<std::int64_t>(spec.dtype), spec.a_k_inner, spec.b_k_inner, spec.c_n_inner,
+       n.batch, n.m, n.n, n.k, s.a_batch, s.a_ld, s.b_batch, s.b_ld, s.c_batch, s.c_ld,
+       plan.needs.small_epilogue},
+      [&] {
+        const ContractTiling tiling = tiling_of(context, plan);
+        const double slowest = estimate(spec, n, s, plan.order, tiling, context.target, workers);
+        return Effort{.cycles = workers * slowest * at.table.contract,
+                      .items = static_cast<double>(contract_items(n, tiling)),
+                      .serial = is_serial(plan.p),
+                      .is_balanced = true};
+      });
+  effort.cycles += elementwise_cycles(work_of(context, plan.body), at.table);
+  return {effort};
+}
+
+KernelDraft build_contraction(Building& building, std::uint32_t id,
+                              const std::vector<GroupOutput>& outputs) {
+  const Context& context = building.context();
+  const ContractPlan plan = plan_of(context, id, outputs);
+  const ContractTiling tiling = tiling_of(context, plan);
+  const auto& [p, a, b, body, loops, spec, strides, order, needs] = plan;
 
   Arguments arguments = building.arguments();
   announce(context, body, arguments);
@@ -278,12 +328,11 @@ KernelDraft build_contraction(Building& building, std::uint32_t id,
   draft.kernel = build_contract("contract", spec, order, tiling, hooks);
   draft.name = fmt::format("contract.{}", id);
   draft.set.items = contract_items(p.sizes, tiling);
-  draft.set.buffers = {context.buffer_of(a->source), context.buffer_of(b->source),
-                       outputs[0].buffer};
+  draft.set.buffers = {context.buffer_of(a.source), context.buffer_of(b.source), outputs[0].buffer};
   for (const std::uint32_t buffer : arguments.buffers()) draft.set.buffers.push_back(buffer);
   draft.set.params = arguments.params();
   draft.flops = flops_of(p);
-  draft.serial = draft.flops < 65536;
+  draft.serial = is_serial(p);
   return draft;
 }
 
@@ -323,6 +372,7 @@ const Archetype& contract_archetype() {
       .row_major = true,
       .reduction_order = order_of_node,
       .work = work_of_contraction,
+      .efforts = efforts_of_contraction,
       .build =
           [](Building& building, const Group& group) {
             return std::vector{build_contraction(building, group.anchors[0], group.outputs)};

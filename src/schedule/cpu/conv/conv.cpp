@@ -12,6 +12,7 @@
 #include "schedule/company.h"
 #include "schedule/cpu/conv/kernel.h"
 #include "schedule/cpu/elementwise.h"
+#include "schedule/estimate.h"
 
 namespace pantala::schedule::cpu {
 
@@ -111,6 +112,71 @@ Work work_of_convolution(const Context& context, const Group& group) {
   return work;
 }
 
+// How a convolution is computed.
+struct ConvPlan {
+  ConvSizes sizes;
+  ConvStrides strides;
+  ConvSpec spec;
+  ConvOrder order;
+  bool is_sliced() const { return order.slices > 1; }
+};
+
+ConvPlan plan_of(const Context& context, const Group& group) {
+  const ir::Node& node = context.node(group.anchors[0]);
+  const ConvDirection direction = direction_of(*node.op);
+  const DType dtype = node.results[0].dtype;
+  const ConvSizes sizes = sizes_of(node, shapes_of(context, node, direction));
+  const ConvStrides strides = strides_of(context, node, direction, group.outputs[0].buffer);
+  return {sizes, strides, conv_spec(direction, dtype, sizes, strides),
+          reduction_order(direction, sizes, dtype, context.target)};
+}
+
+ConvTiling tiling_of(const Context& context, const ConvPlan& plan) {
+  return choose_conv_tiling(plan.spec, plan.sizes, plan.strides, plan.order, context.target,
+                            {.workers = context.options.workers});
+}
+
+std::vector<std::int64_t> problem_of(const ConvPlan& plan) {
+  const ConvSizes& n = plan.sizes;
+  std::vector<std::int64_t> problem{static_cast<std::int64_t>(plan.spec.direction),
+                                    static_cast<std::int64_t>(plan.spec.dtype),
+                                    n.batch,
+                                    n.in,
+                                    n.out,
+                                    n.groups};
+  for (const auto& axis : n.axes)
+    problem.insert(problem.end(), {axis.x, axis.kernel, axis.stride, axis.padding, axis.dilation});
+  for (const auto* strides : {&plan.strides.x, &plan.strides.weight, &plan.strides.y})
+    problem.insert(problem.end(), strides->begin(), strides->end());
+  return problem;
+}
+
+std::vector<Effort> efforts_of_convolution(const EffortSite& at) {
+  const Context& context = at.context;
+  const ConvPlan plan = plan_of(context, at.group);
+  const int workers = context.options.workers;
+  Effort effort = at.memo.of(*at.group.archetype, problem_of(plan), [&] {
+    const ConvTiling tiling = tiling_of(context, plan);
+    const double slowest =
+        estimate(plan.spec, plan.sizes, plan.order, tiling, context.target, workers);
+    return Effort{
+        .cycles = workers * slowest * at.table.conv,
+        .items = static_cast<double>(conv_items(plan.spec, plan.sizes, plan.order, tiling)),
+        .is_balanced = true};
+  });
+  const ElementwiseBody body = epilogue_body(context, at.group.anchors[0], at.group.outputs);
+  const double finish = elementwise_cycles(work_of(context, body), at.table);
+  if (!plan.is_sliced()) {
+    effort.cycles += finish;
+    return {effort};
+  }
+  const double lanes = context.target.lanes(plan.spec.dtype);
+  const double partials = static_cast<double>(conv_partials(plan.sizes, plan.order)) / lanes;
+  return {effort,
+          {.cycles = partials * (at.table.vector_access + at.table.vector_op) + finish,
+           .items = static_cast<double>(conv_combine_items(plan.sizes))}};
+}
+
 // The group's outputs on the sums of a convolution.
 class ConvEpilogue {
  public:
@@ -170,24 +236,17 @@ std::vector<KernelDraft> build_convolution(Building& building, const Group& grou
   const std::uint32_t id = group.anchors[0];
   const std::vector<GroupOutput>& outputs = group.outputs;
   const ir::Node& node = context.node(id);
-  const ConvDirection direction = direction_of(*node.op);
-  const ConvSizes sizes = sizes_of(node, shapes_of(context, node, direction));
-  const ConvStrides strides = strides_of(context, node, direction, outputs[0].buffer);
-  const DType dtype = node.results[0].dtype;
-  const ConvSpec spec = conv_spec(direction, dtype, sizes, strides);
-  const ConvOrder order = reduction_order(direction, sizes, dtype, context.target);
-  ConvNeeds needs;
-  needs.workers = context.options.workers;
-  const ConvTiling tiling = choose_conv_tiling(spec, sizes, strides, order, context.target, needs);
+  const ConvPlan plan = plan_of(context, group);
+  const ConvTiling tiling = tiling_of(context, plan);
+  const auto& [sizes, strides, spec, order] = plan;
 
-  const bool sliced = order.slices > 1;
-  ConvEpilogue epilogue(building, id, outputs, sliced ? 1 : 2);
+  ConvEpilogue epilogue(building, id, outputs, plan.is_sliced() ? 1 : 2);
   KernelDraft draft;
   draft.name = fmt::format("{}.{}", node.op->name, id);
   draft.flops = flops_of(sizes);
   draft.set.items = conv_items(spec, sizes, order, tiling);
   draft.set.buffers = {context.buffer_of(node.inputs[0]), context.buffer_of(node.inputs[1])};
-  if (!sliced) {
+  if (!plan.is_sliced()) {
     epilogue.arguments().take_integers(conv_params(spec, sizes, strides, order, tiling));
     ContractHooks hooks;
     hooks.result = epilogue.hook();
@@ -199,8 +258,8 @@ std::vector<KernelDraft> build_convolution(Building& building, const Group& grou
     return {std::move(draft)};
   }
   // Slices of a weight gradient are added, with the epilogue, by a second kernel.
-  const std::uint32_t partials = building.add_scratch_tensor(fmt::format("partial.{}", id), dtype,
-                                                             Shape{conv_partials(sizes, order)});
+  const std::uint32_t partials = building.add_scratch_tensor(
+      fmt::format("partial.{}", id), spec.dtype, Shape{conv_partials(sizes, order)});
   draft.kernel = build_conv("conv", spec, order, tiling);
   draft.set.buffers.push_back(partials);
   for (const std::int64_t value : conv_params(spec, sizes, strides, order, tiling))
@@ -260,6 +319,7 @@ const Archetype& conv_archetype() {
       .channels_last = images_of,
       .reduction_order = order_of_node,
       .work = work_of_convolution,
+      .efforts = efforts_of_convolution,
       .build = build_convolution,
   };
   return row;

@@ -3,11 +3,13 @@
 #include "schedule/cpu/reduce/reduce.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "ops/face.h"
 #include "ops/reduce.h"
 #include "schedule/company.h"
 #include "schedule/cpu/reduce/parts.h"
+#include "schedule/estimate.h"
 
 namespace pantala::schedule::cpu {
 
@@ -96,34 +98,57 @@ bool can_join_reduce(const Company& company) {
   return runs_by_rows(context, group);
 }
 
+// How many elements an access comes to.
+double reached(const TracedReduce& traced, const Access& access) {
+  double elements = 1;
+  for (std::size_t d = 0; d < traced.domain.sizes.size(); ++d)
+    if (access.flat.coef[d] != 0) elements *= static_cast<double>(traced.domain.sizes[d]);
+  return elements;
+}
+
+// Whether memory is walked element by element along a loop: by one of the accesses that come to
+// the most elements. A number per row beside a whole tensor does not count.
+bool reads_along(const TracedReduce& traced, const Loop& loop) {
+  double most = 0;
+  for (const Access& access : traced.footprint.accesses)
+    most = std::max(most, reached(traced, access));
+  return std::ranges::any_of(traced.footprint.accesses, [&](const Access& access) {
+    return access.flat.coef[loop.dim.index()] == 1 && reached(traced, access) == most;
+  });
+}
+
 // The kept loop along which memory is walked element by element, or none.
 std::optional<std::size_t> unit_row(const TracedReduce& traced) {
   for (std::size_t k = traced.rows.size(); k-- > 0;)
-    for (const Access& access : traced.footprint.accesses)
-      if (access.flat.coef[traced.rows[k].dim.index()] == 1) return k;
+    if (reads_along(traced, traced.rows[k])) return k;
   return std::nullopt;
 }
 
-bool reads_along(const TracedReduce& traced, const Loop& loop) {
-  return std::any_of(traced.footprint.accesses.begin(), traced.footprint.accesses.end(),
-                     [&](const Access& a) { return a.flat.coef[loop.dim.index()] == 1; });
-}
+// Which of the kernels runs a group.
+struct Way {
+  std::optional<std::size_t> lane_row;  // lanes along this kept loop; none: along the elements
+  bool is_split = false;
+};
 
-std::vector<KernelDraft> build_reduce(Building& building, const ReduceGroup& group) {
-  const Context& context = building.context();
-  const TracedReduce traced = trace_group(context, group);
+Way way_of(const Context& context, const TracedReduce& traced) {
   const bool one_pass = traced.levels == 1 && !traced.has_full_outputs();
   const bool along_elements =
       traced.elements.size() == 1 && reads_along(traced, traced.elements.back());
-  std::optional<std::size_t> lane_row;
-  if (one_pass && !along_elements && traced.count > 1) lane_row = unit_row(traced);
-  if (lane_row && traced.rows[*lane_row].extent < 4) lane_row.reset();
+  Way way;
+  if (one_pass && !along_elements && traced.count > 1) way.lane_row = unit_row(traced);
+  if (way.lane_row && traced.rows[*way.lane_row].extent < 4) way.lane_row.reset();
   const std::int64_t rows = total(traced.rows);
   const std::int64_t lanes = context.target.lanes(DType::f32);
-  const std::int64_t parallel = lane_row ? rows / lanes : rows;
-  if (one_pass && traced.count > kSumBlock && parallel < 16)
-    return build_split(building, traced, lane_row);
-  if (lane_row) return {build_columns(building, traced, *lane_row)};
+  const std::int64_t parallel = way.lane_row ? rows / lanes : rows;
+  way.is_split = one_pass && traced.count > kSumBlock && parallel < 16;
+  return way;
+}
+
+std::vector<KernelDraft> build_reduce(Building& building, const ReduceGroup& group) {
+  const TracedReduce traced = trace_group(building.context(), group);
+  const Way way = way_of(building.context(), traced);
+  if (way.is_split) return build_split(building, traced, way.lane_row);
+  if (way.lane_row) return {build_columns(building, traced, *way.lane_row)};
   return {build_rows(building, group, traced)};
 }
 
@@ -151,13 +176,43 @@ std::vector<KernelDraft> build_group(Building& building, const Group& group) {
 
 Work work_of_reduce(const Context& context, const Group& group) {
   const TracedReduce traced = trace_group(context, group_of(context, group));
-  const Walk walk{.domain = traced.domain};
+  const Way way = way_of(context, traced);
+  Walk walk{.domain = traced.domain};
+  if (way.lane_row)
+    walk.lane = traced.rows[*way.lane_row].dim;
+  else if (traced.elements.size() == 1)
+    walk.lane = traced.elements[0].dim;
   Work work;
   add_reads(context, walk, traced.footprint, work);
   for (const ReduceOutput& output : traced.outputs)
     add_write(context, walk, output.to.buffer, output.write, work);
   work.flops = traced.flops();
   return work;
+}
+
+std::vector<Effort> efforts_of_reduce(const EffortSite& at) {
+  const TracedReduce traced = trace_group(at.context, group_of(at.context, at.group));
+  const Way way = way_of(at.context, traced);
+  const double lanes = at.context.target.lanes(DType::f32);
+  const double rows = static_cast<double>(total(traced.rows)),
+               count = static_cast<double>(traced.count);
+  Effort effort{.cycles = elementwise_cycles(at.work, at.table)};
+  if (way.lane_row) {
+    // Partial sums lie in scratch: each addition waits for the one before it.
+    effort.cycles += rows * count / lanes * static_cast<double>(traced.reductions.size()) * 6 *
+                     at.table.vector_access;
+    effort.items = std::ceil(rows / lanes);
+  } else {
+    // Loops that are not one are walked element by element.
+    if (traced.elements.size() > 1) effort.cycles *= lanes;
+    effort.cycles += rows * at.table.row * traced.levels;
+    effort.items = rows;
+  }
+  effort.serial = at.work.flops < 16384;
+  if (!way.is_split) return {effort};
+  const double blocks = std::ceil(count / static_cast<double>(kSumBlock));
+  effort.items *= blocks;
+  return {effort, {.cycles = blocks * rows * at.table.strided, .serial = blocks * rows < 16384}};
 }
 
 }  // namespace
@@ -172,6 +227,7 @@ const Archetype& reduce_archetype() {
       .makes_in_one_pass = makes_in_one_pass,
       .reduction_order = order_of_sum,
       .work = work_of_reduce,
+      .efforts = efforts_of_reduce,
       .build = build_group,
   };
   return row;

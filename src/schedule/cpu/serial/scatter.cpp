@@ -18,6 +18,7 @@
 #include "schedule/cpu/map/map.h"
 #include "schedule/cpu/serial/parts.h"
 #include "schedule/cpu/serial/serial.h"
+#include "schedule/estimate.h"
 
 namespace pantala::schedule::cpu {
 
@@ -256,9 +257,10 @@ std::vector<KernelDraft> build_scatter(Building& building, const Group& group) {
   return {std::move(fill), build_updates(building, group.anchors[0], group.outputs)};
 }
 
+constexpr int kBase = 0, kUpdates = 1;  // the two kernels
+
 // The updates touch what their indices name, and no more.
 Work work_of_scatter(const Context& context, const Group& group) {
-  constexpr int kBase = 0, kUpdates = 1;
   const std::uint32_t node = group.anchors[0];
   std::vector<GroupOutput> base;
   for (const GroupOutput& o : group.outputs)
@@ -275,6 +277,13 @@ Work work_of_scatter(const Context& context, const Group& group) {
   }
   work.flops += u.cost() * static_cast<double>(Shape(u.domain.sizes).numel());
   return work;
+}
+
+std::vector<Effort> efforts_of_scatter(const EffortSite& at) {
+  std::vector<Effort> efforts;
+  for (const int kernel : {kBase, kUpdates})
+    efforts.push_back({.cycles = elementwise_cycles(at.work, at.table, kernel), .items = 16});
+  return efforts;
 }
 
 // Elements of all operands, in no order that is known.
@@ -296,6 +305,7 @@ const Archetype& scatter_archetype() {
               &ops::def<op::Scatter>()},
       .reads = reads_of_scatter,
       .work = work_of_scatter,
+      .efforts = efforts_of_scatter,
       .build = build_scatter,
   };
   return row;

@@ -1,0 +1,198 @@
+#include "schedule/estimate.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "pantala/error.h"
+#include "schedule/group_form.h"
+
+namespace pantala::schedule {
+
+namespace {
+
+// The part of the shorter of two things that overlap which is not hidden behind the longer.
+constexpr double kExposed = 0.2;
+// Of a cache, what a step's data can count on.
+constexpr double kUsable = 0.75;
+
+// Where bytes come from, by what was touched in between.
+class Caches {
+ public:
+  Caches(const Decisions& decisions, const CostTable& table)
+      : table_(table), last_(decisions.buffers.size(), -kFar) {}
+
+  // Cycles of one core for all bytes of a use, and of all cores together.
+  struct Cost {
+    double each = 0, shared = 0;
+  };
+  Cost touch(const MemoryUse& use) {
+    const double distance = touched_ - last_[use.buffer] + use.bytes;
+    touched_ += use.bytes;
+    last_[use.buffer] = touched_;
+    const double l1 = static_cast<double>(table_.target.l1_bytes) * table_.workers,
+                 l2 = static_cast<double>(table_.target.l2_bytes) * table_.workers,
+                 l3 = static_cast<double>(table_.target.l3_bytes);
+    if (distance < kUsable * l1) return {};
+    if (distance < kUsable * l2) return {use.bytes * table_.l2_byte, 0};
+    if (distance < kUsable * l3) return {use.bytes * table_.l3_byte, 0};
+    // What is written is fetched first.
+    const double bytes = use.bytes * (use.is_write ? 2 : 1);
+    return {bytes * table_.memory_byte, bytes * table_.shared_memory_byte};
+  }
+
+ private:
+  static constexpr double kFar = 1e18;
+  const CostTable& table_;
+  std::vector<double> last_;  // by buffer: how much had been touched
+  double touched_ = 0;
+};
+
+Effort plain_effort(const EffortSite& at) {
+  const double cycles = elementwise_cycles(at.work, at.table);
+  return {.cycles = cycles, .items = 1 + cycles / 4096, .serial = at.work.flops < 16384};
+}
+
+std::vector<Effort> efforts_of(const EffortSite& at) {
+  const MakingScope making(at.context,
+                           at.group.is_copy ? std::vector<GroupOutput>{} : at.group.outputs);
+  const auto row = at.group.archetype->efforts;
+  return row != nullptr ? row(at) : std::vector<Effort>{plain_effort(at)};
+}
+
+// What a group does, its buffers as numbers of the list.
+EffortMemo::GroupWork group_work(const Context& context, const Group& group, const CostTable& table,
+                                 EffortMemo& memo, const std::vector<std::uint32_t>& buffers) {
+  EffortMemo::GroupWork made{.work = work_of(context, group), .efforts = {}};
+  made.efforts = efforts_of({context, group, made.work, table, memo});
+  for (MemoryUse& use : made.work.uses) {
+    const auto found = std::ranges::find(buffers, use.buffer);
+    if (found == buffers.end()) throw InternalError("schedule: a group's form lacks a buffer");
+    use.buffer = static_cast<std::uint32_t>(found - buffers.begin());
+  }
+  return made;
+}
+
+KernelCost cost_of(const Effort& effort, const Work& work, int kernel, Caches& caches,
+                   const CostTable& table) {
+  const double workers = effort.serial ? 1 : std::clamp(effort.items, 1.0, table.workers);
+  Caches::Cost far;
+  for (const MemoryUse& use : work.uses) {
+    if (use.kernel != kEveryKernel && use.kernel != kernel) continue;
+    const Caches::Cost one = caches.touch(use);
+    far.each += one.each;
+    far.shared += one.shared;
+  }
+  KernelCost cost;
+  // The slowest worker has a whole number of items.
+  const double uneven = effort.is_balanced ? 1
+                                           : std::ceil(effort.items / workers) * workers /
+                                                 std::max(effort.items, 1.0);
+  const double shares = effort.is_balanced ? table.workers : workers;
+  cost.compute =
+      (effort.cycles * uneven / shares + effort.items * table.item / workers) / table.cycles_us;
+  cost.memory = std::max(far.each / workers, far.shared) / table.cycles_us;
+  cost.overhead = table.launch + (effort.serial ? 0 : table.barrier);
+  cost.microseconds = std::max(cost.compute, cost.memory) +
+                      kExposed * std::min(cost.compute, cost.memory) + cost.overhead;
+  return cost;
+}
+
+// Temporaries live from the group that makes them to the last that reads them.
+std::int64_t peak_of(const Decisions& decisions, const std::vector<Work>& works) {
+  struct Life {
+    std::size_t first = SIZE_MAX, last = 0;
+  };
+  std::vector<Life> lives(decisions.buffers.size());
+  for (std::size_t g = 0; g < works.size(); ++g)
+    for (const MemoryUse& use : works[g].uses) {
+      Life& life = lives[use.buffer];
+      life.first = std::min(life.first, g);
+      life.last = std::max(life.last, g);
+    }
+  std::vector<std::int64_t> change(works.size() + 1, 0);
+  for (std::size_t b = 0; b < lives.size(); ++b) {
+    const ProgramBuffer& buffer = decisions.buffers[b];
+    if (buffer.role != Role::temporary || lives[b].first == SIZE_MAX) continue;
+    const std::int64_t bytes = buffer.shape.numel() * dtype_bytes(buffer.dtype);
+    change[lives[b].first] += bytes;
+    change[lives[b].last + 1] -= bytes;
+  }
+  std::int64_t alive = 0, peak = 0;
+  for (const std::int64_t bytes : change) peak = std::max(peak, alive += bytes);
+  return peak;
+}
+
+}  // namespace
+
+double elementwise_cycles(const Work& work, const CostTable& table, int kernel) {
+  const double lanes = table.target.lanes(DType::f32);
+  double cycles = work.flops / lanes * table.vector_op;
+  for (const MemoryUse& use : work.uses) {
+    if (use.kernel != kEveryKernel && kernel != kEveryKernel && use.kernel != kernel) continue;
+    switch (use.stride) {
+      case Stride::none:
+        break;
+      case Stride::unit:
+        cycles += use.accesses / lanes * table.vector_access;
+        break;
+      case Stride::strided:
+        cycles += use.accesses * table.strided;
+        break;
+      case Stride::gathered:
+        cycles += use.accesses * table.gathered;
+        break;
+    }
+  }
+  return cycles;
+}
+
+double GroupCost::microseconds() const {
+  double sum = 0;
+  for (const KernelCost& kernel : kernels) sum += kernel.microseconds;
+  return sum;
+}
+
+Estimate estimate(const Decisions& decisions, const ArchetypeTable& archetypes,
+                  const CostTable& table) {
+  EffortMemo memo;
+  return estimate(decisions, archetypes, table, memo);
+}
+
+Estimate estimate(const Decisions& decisions, const ArchetypeTable& archetypes,
+                  const CostTable& table, EffortMemo& memo) {
+  const ScheduleOptions options{.workers = static_cast<int>(table.workers)};
+  const Context context(decisions, {archetypes, table.target}, options);
+  std::vector<Work> works;
+  std::vector<std::vector<Effort>> efforts;
+  for (const Group& group : decisions.groups) {
+    GroupForm form = form_of(context, group);
+    const EffortMemo::GroupWork& known = memo.of(std::move(form.words), [&] {
+      return group_work(context, group, table, memo, form.buffers);
+    });
+    works.push_back(known.work);
+    for (MemoryUse& use : works.back().uses) use.buffer = form.buffers[use.buffer];
+    efforts.push_back(known.efforts);
+  }
+
+  Estimate result;
+  result.peak_bytes = peak_of(decisions, works);
+  Caches caches(decisions, table);
+  // The first step shows where the second finds what it needs.
+  for (const bool counts : {false, true})
+    for (std::size_t g = 0; g < works.size(); ++g) {
+      GroupCost cost{.kernels = {}, .flops = works[g].flops, .bytes = 0};
+      for (std::size_t k = 0; k < efforts[g].size(); ++k)
+        cost.kernels.push_back(
+            cost_of(efforts[g][k], works[g], static_cast<int>(k), caches, table));
+      if (!counts) continue;
+      cost.bytes = works[g].read_bytes() + works[g].written_bytes();
+      result.microseconds += cost.microseconds();
+      result.flops += cost.flops;
+      result.bytes += cost.bytes;
+      result.launches += std::ssize(cost.kernels);
+      result.groups.push_back(std::move(cost));
+    }
+  return result;
+}
+
+}  // namespace pantala::schedule

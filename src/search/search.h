@@ -1,0 +1,60 @@
+// The search: which of the equal ways to compute a lowered graph is expected to take the least
+// time. Rules say what is equal (rewrite), the scheduler decides what a candidate would run and the
+// estimate what that costs (schedule); nothing is built, no clock is read, and neither the threads
+// nor the caches of the machine are asked: the same graph comes out everywhere that the same cost
+// table is used.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "rewrite/rule.h"
+#include "schedule/archetype.h"
+#include "schedule/cost_table.h"
+
+namespace pantala::search {
+
+enum class Level : std::uint8_t {
+  none,    // the graph as it is given
+  greedy,  // the rules in their order, each wherever it fits
+  egraph,  // everything that the rules say, and the best of it
+};
+
+struct Options {
+  Level level = Level::egraph;
+  rewrite::Promise promise = rewrite::Promise::real;  // rules that promise less are left out
+  std::vector<std::string> off = {};                  // rules that are left out by name
+  const schedule::ArchetypeTable& archetypes;
+  const schedule::CostTable& table;
+  std::function<void()> check = {};  // called between parts of the work, which ends if it throws
+};
+
+// A graph that was weighed.
+struct Candidate {
+  std::string name;  // "given", "greedy", "cheapest nodes", "best applications"
+  double microseconds = 0, flops = 0, bytes = 0;
+  std::int64_t nodes = 0, launches = 0, peak_bytes = 0;
+};
+
+struct RuleUse {
+  std::string name;
+  std::int64_t matches = 0, fired = 0;
+  std::int64_t reached = 0;  // nodes of the chosen graph that it made
+  double milliseconds = 0;
+};
+
+struct Outcome {
+  Graph graph;                        // lowered
+  std::vector<Candidate> candidates;  // the given one first
+  std::size_t chosen = 0;
+  std::vector<RuleUse> rules;                       // that fired
+  std::int64_t nodes = 0, classes = 0, rounds = 0;  // of the e-graph
+  std::string stop_reason;
+};
+
+// `lowered` as schedule::lower() gives it.
+Outcome search(const Graph& lowered, const Options& options);
+
+}  // namespace pantala::search

@@ -1,0 +1,292 @@
+// Every rule of the table, by samples of its left side: it fires, and what it makes is equal to
+// what it was made from, as the rule promises. A rule without samples fails.
+//  - small integers through the interpreter are equal, with no tolerance;
+//  - what promises bits has the same bits in f32, as machine code and as interpreted kernels, also
+//    for zeros of both signs, infinities, NaN, subnormals and the largest numbers;
+//  - a condition is needed: there is a sample that it refuses and that is wrong without it.
+#include "rewrite/rules/rules.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "ir/graph_data.h"
+#include "ops/face.h"
+#include "ops/pool.h"
+#include "pantala/error.h"
+#include "pantala/ops.h"
+#include "pantala/text.h"
+#include "rewrite/extraction.h"
+#include "rewrite/saturation.h"
+#include "support/compiled.h"
+#include "support/random_graph.h"
+
+namespace pantala::rewrite {
+namespace {
+
+using tests::Random;
+
+using Make = std::function<Graph(Random&)>;
+struct Sample {
+  std::string rule;
+  Make make;
+  // Whether the condition refuses it. Then it must be wrong without the condition.
+  bool refused = false;
+};
+
+Shape some_shape(Random& r, int most_axes = 4) {
+  std::vector<std::int64_t> sizes;
+  for (std::int64_t k = r.between(0, most_axes); k > 0; --k)
+    sizes.push_back(r.chance(0.1) ? 0 : r.pick(std::vector<std::int64_t>{1, 2, 3, 5, 8, 17}));
+  return Shape(sizes);
+}
+
+// A graph of one variable.
+Make of_one(std::function<Tensor(Graph&, const Tensor&)> left) {
+  return [left](Random& r) {
+    Graph g;
+    const Tensor x = g.input("x", some_shape(r));
+    g.output("y", left(g, x));
+    return g;
+  };
+}
+Tensor filled(Graph& g, double value, const Tensor& like) {
+  return g.constant(value, like.shape(), like.dtype());
+}
+
+struct PoolSizes {
+  std::int64_t batch, channels, height, width;
+  IntList kernel;
+  PoolOptions options;
+};
+PoolSizes some_pool(Random& r) {
+  PoolSizes n{r.between(1, 2), r.between(1, 3), r.between(4, 9), r.between(4, 9), {2}, {}};
+  if (r.chance(0.5)) n.kernel = {3, 2};
+  if (r.chance(0.5)) n.options.stride = {1, 2};
+  if (r.chance(0.5)) n.options.padding = {1};
+  n.options.ceil_mode = r.chance(0.3);
+  return n;
+}
+Tensor pool_gradient(const Tensor& g, const Tensor& positions, const PoolSizes& n) {
+  ir::AttrValues attrs = ir::to_values(op::MaxPool2dGrad::Attrs{
+      .input_sizes = {n.height, n.width},
+      .window = {.kernel = ir::Ints(n.kernel.begin(), n.kernel.end()),
+                 .stride = ir::Ints(n.options.stride.begin(), n.options.stride.end()),
+                 .padding = ir::Ints(n.options.padding.begin(), n.options.padding.end()),
+                 .ceil_mode = n.options.ceil_mode}});
+  return ops::apply(ops::def<op::MaxPool2dGrad>(), {g, positions}, attrs)[0];
+}
+
+Graph masked_pool_gradient(Random& r) {
+  const PoolSizes n = some_pool(r);
+  Graph graph;
+  const Tensor y = graph.input("x", {n.batch, n.channels, n.height, n.width});
+  const auto [pooled, positions] = max_pool2d_with_indices(y, n.kernel, n.options);
+  const Tensor g = graph.input("g", pooled.shape());
+  graph.output("y", where(le(y, 0), 0, pool_gradient(g, positions, n)));
+  return graph;
+}
+
+Graph summed_pool_gradient(Random& r, const IntList& axes) {
+  const PoolSizes n = some_pool(r);
+  Graph graph;
+  const Tensor y = graph.input("x", {n.batch, n.channels, n.height, n.width});
+  const auto [pooled, positions] = max_pool2d_with_indices(y, n.kernel, n.options);
+  const Tensor g = graph.input("g", pooled.shape());
+  graph.output("y", sum(pool_gradient(g, positions, n), axes, r.chance(0.5)));
+  return graph;
+}
+
+Graph divided_by_host_number(Random& r) {
+  Graph g;
+  Shape shape = some_shape(r);
+  if (shape.rank() == 0) shape = {3};  // without axes nothing is broadcast
+  const Tensor x = g.input("x", shape);
+  const Tensor s = cast(g.scalar("s", 4), f32);
+  g.output("y", x / broadcast_to(s, x.shape()));
+  return g;
+}
+
+std::vector<Sample> samples() {
+  const auto number = [](double value, auto apply) {
+    return of_one([=](Graph& g, const Tensor& x) { return apply(x, filled(g, value, x)); });
+  };
+  const auto add = [](const Tensor& x, const Tensor& k) { return x + k; };
+  const auto subtract = [](const Tensor& x, const Tensor& k) { return x - k; };
+  const auto multiply = [](const Tensor& x, const Tensor& k) { return x * k; };
+  const auto times = [](const Tensor& x, const Tensor& k) { return k * x; };
+  const auto divide = [](const Tensor& x, const Tensor& k) { return x / k; };
+  return {
+      {"add-negative-zero", number(-0.0, add)},
+      {"add-zero", number(0, add)},
+      {"subtract-zero", number(0, subtract)},
+      {"multiply-by-one", number(1, multiply)},
+      {"one-times", number(1, times)},
+      {"divide-by-one", number(1, divide)},
+      {"negate-twice", of_one([](Graph&, const Tensor& x) { return -(-x); })},
+      {"divide-by-host-number", divided_by_host_number},
+      {"relu-mask-above-pool", masked_pool_gradient},
+      {"sum-of-pool-gradient", [](Random& r) { return summed_pool_gradient(r, {2, 3}); }},
+      {"sum-of-pool-gradient", [](Random& r) { return summed_pool_gradient(r, {0, 2, 3}); }},
+      {"sum-of-pool-gradient", [](Random& r) { return summed_pool_gradient(r, {0, 3}); }, true},
+      {"choice-of-difference", of_one([](Graph& g, const Tensor& x) {
+         const Tensor c = g.input("c", x.shape(), boolean);
+         return where(c, x - filled(g, 3, x), x);
+       })},
+      {"choice-of-difference", of_one([](Graph& g, const Tensor& x) {
+         const Tensor c = g.input("c", x.shape(), boolean), k = g.input("k", x.shape());
+         return where(c, x - k, x);
+       })},
+      {"choice-of-same", of_one([](Graph& g, const Tensor& x) {
+         return where(g.input("c", x.shape(), boolean), x, x);
+       })},
+  };
+}
+
+const Rule& rule_named(const std::string& name) {
+  for (const Rule& rule : all_rules())
+    if (rule.name == name) return rule;
+  throw InternalError("there is no rule " + name);
+}
+
+// What the rule makes of the graph; nothing if it does not fire.
+std::optional<Graph> rewritten(const Graph& graph, const Rule& rule) {
+  const Saturation all(graph, {rule}, {.rounds = 2});
+  if (all.applications().empty()) return std::nullopt;
+  const std::vector<bool> wanted(all.applications().size(), true);
+  return to_graph(all.joint(), selection_with(all.joint(), all.applications(), wanted));
+}
+
+enum class Numbers { integers, special };
+ref::Bindings bindings_of(const Graph& graph, Random& r, Numbers numbers) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const std::vector<double> special = {0.0,
+                                       -0.0,
+                                       1,
+                                       -1,
+                                       kInfinity,
+                                       -kInfinity,
+                                       NAN,
+                                       0x1p-140,
+                                       -0x1p-149,
+                                       0x1.fffffep127,
+                                       -0x1.fffffep127,
+                                       0.1,
+                                       -2.5};
+  ref::Bindings bindings;
+  for (const ir::Node& node : graph.data()->nodes()) {
+    if (ir::leaf_kind(*node.op) != LeafKind::input) continue;
+    const Type& type = node.results[0];
+    Literal value(type);
+    for (std::int64_t k = 0; k < value.numel(); ++k) {
+      const double number = numbers == Numbers::integers
+                                ? static_cast<double>(r.between(-4, 4))
+                                : static_cast<double>(static_cast<float>(r.pick(special)));
+      if (is_float(type.dtype))
+        value.f()[static_cast<std::size_t>(k)] = number;
+      else
+        value.i()[static_cast<std::size_t>(k)] =
+            type.dtype == boolean ? r.below(2) : r.between(0, 4);
+    }
+    bindings.emplace(ir::leaf_name(node), std::move(value));
+  }
+  return bindings;
+}
+
+bool has_leaf(const Graph& graph, std::string_view name) {
+  return std::ranges::any_of(graph.data()->nodes(), [&](const ir::Node& node) {
+    return ir::leaf_kind(*node.op) && ir::leaf_name(node) == name;
+  });
+}
+
+// What a rewritten graph does not need any more is left out.
+std::vector<Literal> exactly(const Graph& graph, ref::Bindings bindings) {
+  std::erase_if(bindings, [&](const auto& one) { return !has_leaf(graph, one.first); });
+  return ref::evaluate(graph, tests::results_of(graph), bindings);
+}
+
+constexpr int kTimes = 12;
+
+TEST(RewriteRules, have_samples_and_names_of_their_own) {
+  std::set<std::string> names;
+  for (const Rule& rule : all_rules()) {
+    EXPECT_TRUE(names.insert(rule.name).second) << rule.name << " stands there twice";
+    bool fits = false, refused = false;
+    for (const Sample& sample : samples())
+      if (sample.rule == rule.name) (sample.refused ? refused : fits) = true;
+    EXPECT_TRUE(fits) << rule.name << " has no sample";
+    EXPECT_TRUE(refused || !rule.when) << rule.name << " has no sample that its condition refuses";
+  }
+  for (const Sample& sample : samples()) EXPECT_TRUE(names.contains(sample.rule)) << sample.rule;
+}
+
+TEST(RewriteRules, are_equal_on_small_integers) {
+  for (const Sample& sample : samples()) {
+    if (sample.refused) continue;
+    for (int seed = 0; seed < kTimes; ++seed) {
+      Random r(static_cast<std::uint64_t>(seed));
+      const Graph given = sample.make(r);
+      SCOPED_TRACE(fmt::format("{}, seed {}:\n{}", sample.rule, seed, to_text(given)));
+      const std::optional<Graph> made = rewritten(given, rule_named(sample.rule));
+      ASSERT_TRUE(made.has_value()) << "it does not fire";
+      const ref::Bindings bindings = bindings_of(given, r, Numbers::integers);
+      EXPECT_EQ(tests::differing(exactly(given, bindings), exactly(*made, bindings), 0), "")
+          << to_text(*made);
+    }
+  }
+}
+
+TEST(RewriteRules, keep_the_bits_that_they_promise) {
+  for (const Sample& sample : samples()) {
+    const Rule& rule = rule_named(sample.rule);
+    if (sample.refused || rule.promise > Promise::order) continue;
+    for (int seed = 0; seed < kTimes; ++seed) {
+      Random r(static_cast<std::uint64_t>(seed));
+      const Graph given = sample.make(r);
+      SCOPED_TRACE(fmt::format("{}, seed {}:\n{}", sample.rule, seed, to_text(given)));
+      const Graph made = rewritten(given, rule).value();
+      for (const char* device : {"cpu", "kir"}) {
+        const tests::CompiledRun how{.device = device};
+        for (const Numbers numbers : {Numbers::special, Numbers::integers}) {
+          const ref::Bindings bindings = bindings_of(given, r, numbers);
+          EXPECT_EQ(tests::differing_bits(tests::run_compiled(given, bindings, how),
+                                          tests::run_compiled(made, bindings, how)),
+                    "")
+              << device << "\n"
+              << to_text(made);
+        }
+      }
+    }
+  }
+}
+
+// Without its condition a rule says something false, or something that is no graph.
+bool is_wrong_without_condition(const Sample& sample, int seed) {
+  Random r(static_cast<std::uint64_t>(seed));
+  const Graph given = sample.make(r);
+  Rule rule = rule_named(sample.rule);
+  EXPECT_EQ(rewritten(given, rule).has_value(), false) << sample.rule << ": it fires";
+  rule.when = {};
+  try {
+    const std::optional<Graph> made = rewritten(given, rule);
+    if (!made) return false;
+    const ref::Bindings bindings = bindings_of(given, r, Numbers::integers);
+    return !tests::differing(exactly(given, bindings), exactly(*made, bindings), 0).empty();
+  } catch (const Error&) { return true; }
+}
+
+TEST(RewriteRules, need_their_conditions) {
+  for (const Sample& sample : samples()) {
+    if (!sample.refused) continue;
+    int wrong = 0;
+    for (int seed = 0; seed < kTimes; ++seed) wrong += is_wrong_without_condition(sample, seed);
+    EXPECT_GT(wrong, 0) << sample.rule << " is right without its condition";
+  }
+}
+
+}  // namespace
+}  // namespace pantala::rewrite

@@ -1,0 +1,109 @@
+// The estimate of what decisions cost: from the decisions and the table alone.
+#include "schedule/estimate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pantala/error.h"
+#include "pantala/ops.h"
+#include "schedule/cpu/archetypes.h"
+#include "schedule/schedule.h"
+#include "support/errors.h"
+#include "support/random_graph.h"
+
+namespace pantala::schedule::estimate_test {
+namespace {
+
+using ::testing::HasSubstr;
+
+const CostTable& table() { return shipped_cost_table(32); }
+
+Decisions decided(const Graph& graph) {
+  return decide(lower(graph, cpu::archetypes()), {cpu::archetypes(), table().target});
+}
+Estimate estimated(const Graph& graph) {
+  return estimate(decided(graph), cpu::archetypes(), table());
+}
+
+TEST(Estimate, charges_the_rows_that_a_gather_takes_and_not_the_table) {
+  Graph g;
+  const Tensor rows = g.input("rows", {128}, i64);
+  const Tensor words = g.parameter("words", {50000, 64});
+  g.output("y", embedding(words, rows));
+  const Estimate e = estimated(g);
+  EXPECT_EQ(e.launches, 1);
+  EXPECT_LT(e.bytes, 3 * 128 * 64 * 4 + 128 * 8);
+}
+
+TEST(Estimate, charges_an_update_in_place_for_reading_and_writing) {
+  Graph g;
+  const Tensor p = g.parameter("p", {1024, 1024});
+  g.update(p, p * 0.5);
+  EXPECT_EQ(estimated(g).bytes, 2.0 * 1024 * 1024 * 4);
+}
+
+TEST(Estimate, grows_with_the_work) {
+  const auto product = [](std::int64_t n) {
+    Graph g;
+    g.output("y", matmul(g.input("a", {n, n}), g.input("b", {n, n})));
+    return estimated(g).microseconds;
+  };
+  EXPECT_GT(product(256), 4 * product(128));
+  EXPECT_LT(product(256), 16 * product(128));
+}
+
+TEST(Estimate, knows_what_is_alive_together) {
+  Graph g;
+  const Tensor x = g.input("x", {1024});
+  // Sums of all elements: what they add up must be stored.
+  const Tensor a = cumsum(x, 0), b = cumsum(a, 0), c = cumsum(b, 0);
+  g.output("y", cumsum(c, 0));
+  EXPECT_EQ(estimated(g).peak_bytes, 2 * 1024 * 4);
+}
+
+// What was found out about other graphs changes nothing.
+TEST(Estimate, is_the_same_with_a_memory_of_other_graphs) {
+  EffortMemo memo;
+  for (std::uint64_t seed = 0; seed < 120; ++seed) {
+    const Decisions d = decided(tests::random_graph(seed, {.steps = 8}).graph);
+    const Estimate alone = estimate(d, cpu::archetypes(), table());
+    const Estimate shared = estimate(d, cpu::archetypes(), table(), memo);
+    ASSERT_EQ(alone.microseconds, shared.microseconds) << seed;
+    ASSERT_EQ(alone.bytes, shared.bytes) << seed;
+    ASSERT_EQ(alone.peak_bytes, shared.peak_bytes) << seed;
+    ASSERT_EQ(alone.groups.size(), shared.groups.size()) << seed;
+  }
+}
+
+TEST(CostTable, is_read_back_from_its_text) {
+  for (const int bytes : {32, 64}) {
+    const CostTable& shipped = shipped_cost_table(bytes);
+    const CostTable read = parse_cost_table(to_text(shipped), "table");
+    EXPECT_EQ(to_text(read), to_text(shipped));
+    EXPECT_EQ(digest_of(read), digest_of(shipped));
+    EXPECT_EQ(read.target, shipped.target);
+  }
+  EXPECT_NE(digest_of(shipped_cost_table(32)), digest_of(shipped_cost_table(64)));
+}
+
+TEST(CostTable, refuses_what_is_none) {
+  const std::string good = to_text(table());
+  const auto message = [](const std::string& text) {
+    return tests::message_of<ParseError>([&] { parse_cost_table(text, "my.table"); });
+  };
+  const auto changed = [&](std::string_view from, std::string_view to) {
+    std::string text = good;
+    return text.replace(text.find(from), from.size(), to);
+  };
+  EXPECT_EQ(message(""), "my.table: the line `name = ...` is missing");
+  EXPECT_THAT(message(changed("row = ", "raw = ")), HasSubstr("the line `row = ...` is missing"));
+  EXPECT_THAT(message(good + "speed = 1\n"), HasSubstr("a cost table has no 'speed'"));
+  EXPECT_THAT(message(good + "row = 1\n"), HasSubstr("'row' stands there twice"));
+  EXPECT_THAT(message("what\n"), HasSubstr("my.table:1: expected `name = value`"));
+  EXPECT_THAT(message("row = -1\n"), HasSubstr("must be a number from 0"));
+  EXPECT_THAT(message("row = nan\n"), HasSubstr("must be a number from 0"));
+  EXPECT_THAT(message(changed("l2_bytes = ", "l2_bytes = 0.")), HasSubstr("a whole number from 1"));
+}
+
+}  // namespace
+}  // namespace pantala::schedule::estimate_test

@@ -1,0 +1,27 @@
+#include "tools/compile_flags.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/text.h"
+#include "tools/config_flags.h"
+
+namespace pantala::tools {
+
+void add_compile_flags(VerbOptions& verb, CompileChoice& choice) {
+  verb.add_option("--rewrite", choice.rewrite,
+                  fmt::format("How a graph that takes less time is looked for: {}",
+                              fmt::join(rewrite_names(), ", ")))
+      ->capture_default_str();
+  verb.add_option("--numerics", choice.numerics,
+                  fmt::format("What may be taken for equal: {}", fmt::join(numerics_names(), ", ")))
+      ->capture_default_str();
+  add_repeatable(verb, "--rules-off", "A rule that is switched off, by name; several with commas",
+                 [&choice](const std::vector<std::string>& given) {
+                   for (const std::string& some : given)
+                     for (std::string& name : comma_parts(some))
+                       choice.rules_off.push_back(std::move(name));
+                 });
+}
+
+}  // namespace pantala::tools
