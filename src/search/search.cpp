@@ -22,7 +22,7 @@ constexpr double kWorthIt = 0.99;
 // How much memory counts beside time: a tenth of the peak is worth a hundredth of the time.
 constexpr double kMemoryWorth = 0.1;
 // How many nodes the candidates of a climb may have together: it ends in time for large graphs.
-constexpr std::size_t kMostNodes = 25'000;
+constexpr std::size_t kMostNodes = 20'000;
 
 // What candidates are compared by, relative to the one that is given.
 double score_of(const Candidate& one, const Candidate& given) {

@@ -21,9 +21,7 @@ namespace {
 using ::testing::HasSubstr;
 
 zoo::Model model_named(std::string_view name, std::int64_t batch) {
-  for (const zoo::Preset& preset : zoo::presets())
-    if (preset.name == name) return preset.make({.batch = batch, .training = true});
-  throw InternalError("there is no such model");
+  return zoo::preset(name).make({.batch = batch, .training = true});
 }
 
 // The lowered graph of a training step.
