@@ -7,7 +7,7 @@
 #include "support/compiled.h"
 #include "support/random_graph.h"
 
-namespace pantala::tests {
+namespace pantala::tests::strict_training_test {
 namespace {
 
 constexpr int kSteps = 100;
@@ -54,4 +54,4 @@ TEST_P(StrictTraining, has_the_bits_of_the_graph_as_it_is) {
 INSTANTIATE_TEST_SUITE_P(Models, StrictTraining, ::testing::Values("mlp", "lenet", "llama-bytes"));
 
 }  // namespace
-}  // namespace pantala::tests
+}  // namespace pantala::tests::strict_training_test
