@@ -75,7 +75,7 @@ void write_trained(const fs::path& folder) {
 }  // namespace pantala::tests
 
 int main(int argc, char** argv) {
-  namespace t = pantala::testing;
+  namespace t = pantala::tests;
   if (argc != 2) return std::fputs("usage: write_exported_models FOLDER\n", stderr), 2;
   try {
     for (const char* name : {"mlp", "lenet"}) t::write_preset(argv[1], name);
