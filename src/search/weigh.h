@@ -18,7 +18,6 @@ class Scales {
   // Of any graph: it is lowered first.
   Graph lowered(const Graph& graph) const;
   const Candidate& weigh(const Graph& lowered);
-  std::size_t weighed() const { return known_.size(); }
 
  private:
   const Options& options_;

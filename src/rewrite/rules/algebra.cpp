@@ -6,44 +6,29 @@
 
 namespace pantala::rewrite {
 
+namespace {
+
+// The left side is the variable x.
+Rule identity(std::string name, Promise promise, Pattern left) {
+  return {.name = std::move(name),
+          .promise = promise,
+          .keeps_derivatives = true,
+          .left = std::move(left),
+          .right = [](Fit& f) { return f["x"]; }};
+}
+
+}  // namespace
+
 std::vector<Rule> algebra_rules() {
-  const Pattern x = any("x"), y = any("y"), s = any("s");
+  const Pattern x = any("x"), s = any("s");
   return {
-      {.name = "add-negative-zero",
-       .promise = Promise::bits,
-       .keeps_derivatives = true,
-       .left = node<op::Add>(x, number(-0.0)),
-       .right = [](Fit& f) { return f["x"]; }},
-      {.name = "add-zero",
-       .promise = Promise::zero_sign,
-       .keeps_derivatives = true,
-       .left = node<op::Add>(x, number(0)),
-       .right = [](Fit& f) { return f["x"]; }},
-      {.name = "subtract-zero",
-       .promise = Promise::bits,
-       .keeps_derivatives = true,
-       .left = node<op::Sub>(x, number(0)),
-       .right = [](Fit& f) { return f["x"]; }},
-      {.name = "multiply-by-one",
-       .promise = Promise::bits,
-       .keeps_derivatives = true,
-       .left = node<op::Mul>(x, number(1)),
-       .right = [](Fit& f) { return f["x"]; }},
-      {.name = "one-times",
-       .promise = Promise::bits,
-       .keeps_derivatives = true,
-       .left = node<op::Mul>(number(1), x),
-       .right = [](Fit& f) { return f["x"]; }},
-      {.name = "divide-by-one",
-       .promise = Promise::bits,
-       .keeps_derivatives = true,
-       .left = node<op::Div>(x, number(1)),
-       .right = [](Fit& f) { return f["x"]; }},
-      {.name = "negate-twice",
-       .promise = Promise::bits,
-       .keeps_derivatives = true,
-       .left = node<op::Neg>(node<op::Neg>(x)),
-       .right = [](Fit& f) { return f["x"]; }},
+      identity("add-negative-zero", Promise::bits, node<op::Add>(x, number(-0.0))),
+      identity("add-zero", Promise::zero_sign, node<op::Add>(x, number(0))),
+      identity("subtract-zero", Promise::bits, node<op::Sub>(x, number(0))),
+      identity("multiply-by-one", Promise::bits, node<op::Mul>(x, number(1))),
+      identity("one-times", Promise::bits, node<op::Mul>(number(1), x)),
+      identity("divide-by-one", Promise::bits, node<op::Div>(x, number(1))),
+      identity("negate-twice", Promise::bits, node<op::Neg>(node<op::Neg>(x))),
       // The host computes the reciprocal once a step, in double.
       {.name = "divide-by-host-number",
        .promise = Promise::real,
