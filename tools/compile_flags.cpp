@@ -16,6 +16,10 @@ void add_compile_flags(VerbOptions& verb, CompileChoice& choice) {
   verb.add_option("--numerics", choice.numerics,
                   fmt::format("What may be taken for equal: {}", fmt::join(numerics_names(), ", ")))
       ->capture_default_str();
+  verb.add_option(
+      "--memory-limit", choice.memory_limit,
+      "The most that temporaries and scratch of a step may take, such as 500M or 2G: what "
+      "does not fit is computed again");
   add_repeatable(verb, "--rules-off", "A rule that is switched off, by name; several with commas",
                  [&choice](const std::vector<std::string>& given) {
                    for (const std::string& some : given)

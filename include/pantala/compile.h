@@ -38,6 +38,9 @@ enum class Numerics : std::uint8_t {
 // By the names of the values; TypeError with the nearest for another name.
 Rewrite rewrite_named(std::string_view name);
 Numerics numerics_named(std::string_view name);
+// "500M", "2G", "1.5GiB" (G is 10^9, Gi is 2^30), or nothing, which is no limit: 0. TypeError for a
+// text that is no size above 0.
+std::int64_t memory_limit_named(std::string_view text);
 const std::vector<std::string>& rewrite_names();
 const std::vector<std::string>& numerics_names();
 
@@ -49,6 +52,11 @@ struct CompileOptions {
   Numerics numerics = Numerics::relaxed;
   // Rules that are switched off, by name; TypeError with the nearest name for one that is none.
   std::vector<std::string> rules_off = {};
+  // The most bytes that temporaries and scratch of a step may take (Report::peak_bytes; parameters,
+  // states and inputs come on top); 0: no limit. What does not fit is computed again instead of
+  // kept, with the same bits. UnsupportedError that names the smallest peak where that is not
+  // enough.
+  std::int64_t memory_limit = 0;
   NonFiniteGuard non_finite = NonFiniteGuard::loss;
   // The outputs of the graph that are wanted, by name; empty: all. Inputs that nothing wanted needs
   // are none of the plan's, so that a graph with a loss gives its other outputs without labels. A

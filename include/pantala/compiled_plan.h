@@ -60,6 +60,11 @@ struct Report {
     double predicted_us = 0, flops = 0, bytes = 0;
     std::int64_t nodes = 0, launches = 0, peak_bytes = 0;
   };
+  // Values of one kind that are computed a second time instead of being kept.
+  struct Recomputed {
+    std::string values;  // op and type
+    std::int64_t count = 0, bytes = 0;
+  };
   std::vector<Stage> stages;
   std::int64_t nodes_before = 0;    // of the user's graph with gradients and optimizer
   std::int64_t nodes_after = 0;     // after lowering
@@ -76,6 +81,7 @@ struct Report {
   // Of the e-graph.
   std::vector<Rule> rules;
   std::vector<Candidate> candidates;  // of every step, the one that was given first
+  std::vector<Recomputed> recomputed;
   std::int64_t egraph_nodes = 0, egraph_classes = 0, egraph_rounds = 0;
   std::string stop_reason;
 

@@ -36,7 +36,8 @@ struct RunConfig {
   std::string non_finite = "error";
   struct {
     std::string rewrite = "egraph", numerics = "relaxed";
-    std::string rules_off;  // names, with commas between them
+    std::string rules_off;     // names, with commas between them
+    std::string memory_limit;  // "500M"; none: no limit
   } compile;
   struct {
     std::string name = "lenet";

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <utility>
 
@@ -99,6 +100,25 @@ std::vector<std::string> comma_parts(std::string_view text) {
     if (!part.empty()) parts.push_back(std::move(part));
   }
   return parts;
+}
+
+std::optional<std::int64_t> byte_size(std::string_view text) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || text.front() == '-') return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  constexpr std::string_view kPrefixes = "KMGT";
+  if (const std::size_t power = text.empty() ? kPrefixes.npos : kPrefixes.find(text.front());
+      power != kPrefixes.npos) {
+    text.remove_prefix(1);
+    const bool is_binary = text.starts_with('i');
+    if (is_binary) text.remove_prefix(1);
+    number *= std::pow(is_binary ? 1024.0 : 1000.0, static_cast<double>(power + 1));
+  }
+  if (text.starts_with('B')) text.remove_prefix(1);
+  constexpr double kMost = 0x1p62;
+  if (!text.empty() || !(number <= kMost)) return std::nullopt;
+  return static_cast<std::int64_t>(number);
 }
 
 std::string base_name(std::string_view path) {

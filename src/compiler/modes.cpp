@@ -1,4 +1,4 @@
-// The names of the ways to rewrite.
+// The names of the ways to compile.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -37,6 +37,15 @@ Rewrite rewrite_named(std::string_view name) {
 }
 Numerics numerics_named(std::string_view name) {
   return static_cast<Numerics>(position("numerics", name, numerics_names()));
+}
+
+std::int64_t memory_limit_named(std::string_view text) {
+  if (text.empty()) return 0;
+  const std::optional<std::int64_t> bytes = byte_size(text);
+  if (!bytes || *bytes == 0)
+    throw TypeError(
+        fmt::format("a memory limit must be a size such as 500M or 2G, got '{}'", text));
+  return *bytes;
 }
 
 }  // namespace pantala

@@ -97,10 +97,13 @@ void check_rules(const std::vector<std::string>& off) {
 
 Options host_options(const CompileOptions& options) {
   check_rules(options.rules_off);
+  if (options.memory_limit < 0)
+    throw TypeError(fmt::format("memory_limit must not be negative, got {}", options.memory_limit));
   Options lower = host_options(options.device, options.threads, options.optimize);
   lower.level = level_of(options);
   lower.promise = promise_of(options.numerics);
   lower.rules_off = options.rules_off;
+  lower.memory_limit = options.memory_limit;
   lower.trace = options.trace;
   lower.cancelled = options.cancelled;
   return lower;

@@ -48,6 +48,7 @@ struct Options {
   search::Level level = search::Level::none;
   rewrite::Promise promise = rewrite::Promise::real;
   std::vector<std::string> rules_off = {};
+  std::int64_t memory_limit = 0;  // of temporaries and scratch; 0: none
   int threads = 1;  // that generate code, and that will share the launches
   trace::Recorder* trace = nullptr;
   std::function<bool()> cancelled = {};

@@ -76,6 +76,8 @@ void report_search(const search::Outcome& found, Report& report) {
     report.candidates.push_back({one.name, k == found.chosen, one.microseconds, one.flops,
                                  one.bytes, one.nodes, one.launches, one.peak_bytes});
   }
+  for (const search::Recomputed& one : found.recomputed)
+    report.recomputed.push_back({one.values, one.count, one.bytes});
   report.egraph_nodes = found.nodes;
   report.egraph_classes = found.classes;
   report.egraph_rounds = found.rounds;
@@ -85,13 +87,19 @@ void report_search(const search::Outcome& found, Report& report) {
 }  // namespace
 
 Graph choose_graph(const StepGraph& step, const Options& options, Report& report) {
+  return choose_graph(step, options, options.memory_limit, report);
+}
+
+Graph choose_graph(const StepGraph& step, const Options& options, std::int64_t temporaries,
+                   Report& report) {
   const schedule::ArchetypeTable& archetypes = backend_of(options.device).archetypes();
   const Graph lowered = schedule::lower(step.graph, archetypes);
-  if (options.level == search::Level::none) return lowered;
+  if (options.level == search::Level::none && temporaries == 0) return lowered;
   search::Outcome found =
       search::search(lowered, {.level = options.level,
                                .promise = options.promise,
                                .off = options.rules_off,
+                               .memory_limit = temporaries,
                                .archetypes = archetypes,
                                .table = cost_table(options),
                                .check = [&options] { check_not_cancelled(options.cancelled); }});
@@ -191,6 +199,71 @@ std::vector<StepGraph> make_step_graphs(const Compilation& given, Report& report
   return steps;
 }
 
+namespace {
+
+std::int64_t peak_of(const plan::Plan& plan, const Options& options) {
+  return plan.arena_bytes + plan.scratch_bytes * options.threads;
+}
+
+// The kernels of a step. The search knows what temporaries take at least; the arena may have gaps,
+// and scratch comes on top: with a limit the search is told to take less until all of it fits.
+class StepProgram {
+ public:
+  StepProgram(const StepGraph& step, const Options& options, Report& report, Stages& stages)
+      : step_(step), options_(options), report_(report), stages_(stages) {}
+
+  Program make() {
+    std::int64_t temporaries = options_.memory_limit;
+    for (int tries = 0; tries < kMostTries; ++tries) {
+      Report report = report_;
+      Program program = make(temporaries, report);
+      const std::int64_t excess = excess_of(program);
+      if (excess > 0 && temporaries > excess && tries + 1 < kMostTries) {
+        temporaries -= excess;
+        continue;
+      }
+      if (excess > 0) refuse();
+      report.stages = report_.stages;
+      report_ = std::move(report);
+      return program;
+    }
+    throw InternalError("compile: no program was made");
+  }
+
+ private:
+  static constexpr int kMostTries = 5;
+
+  Program make(std::int64_t temporaries, Report& report) {
+    const Graph chosen =
+        stages_.run("saturate", [&] { return choose_graph(step_, options_, temporaries, report); });
+    return stages_.run("schedule", [&] { return schedule_step(chosen, options_, report); });
+  }
+
+  // How much more than the limit it takes.
+  std::int64_t excess_of(const Program& program) {
+    if (options_.memory_limit == 0) return 0;
+    const plan::Plan plan = stages_.run("plan", [&] { return assemble(program, {}, {}); });
+    const std::int64_t peak = peak_of(plan, options_);
+    smallest_ = std::min(smallest_, peak);
+    return peak - options_.memory_limit;
+  }
+
+  [[noreturn]] void refuse() const {
+    throw UnsupportedError(fmt::format(
+        "the memory limit of {} bytes is too small: with all computed again that can be, "
+        "temporaries and scratch of '{}' take {} bytes",
+        options_.memory_limit, step_.role, smallest_));
+  }
+
+  const StepGraph& step_;
+  const Options& options_;
+  Report& report_;
+  Stages& stages_;
+  std::int64_t smallest_ = INT64_MAX;
+};
+
+}  // namespace
+
 CompiledStep compile_step(const StepGraph& step, const Options& options) {
   CompiledStep result;
   result.role = step.role;
@@ -198,8 +271,7 @@ CompiledStep compile_step(const StepGraph& step, const Options& options) {
   Report& report = result.report;
   Stages stages(report, options);
   check_value_sizes(step.graph);
-  const Graph chosen = stages.run("saturate", [&] { return choose_graph(step, options, report); });
-  Program program = stages.run("schedule", [&] { return schedule_step(chosen, options, report); });
+  Program program = StepProgram(step, options, report, stages).make();
   ProgramCode code = stages.run("codegen", [&] { return generate_code(program, options, report); });
   result.plan = stages.run("plan", [&] {
     return assemble(program, std::move(code), {.name = step.role, .gradients = step.gradients});
@@ -209,7 +281,7 @@ CompiledStep compile_step(const StepGraph& step, const Options& options) {
   result.messages = std::move(program.messages);
   report_kernels(report, program);
   report.nodes_before = static_cast<std::int64_t>(step.graph.size());
-  report.peak_bytes = result.plan.arena_bytes + result.plan.scratch_bytes * options.threads;
+  report.peak_bytes = peak_of(result.plan, options);
   report.store_bytes = plan::bytes_in_store(result.leaves);
   return result;
 }

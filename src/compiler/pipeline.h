@@ -40,6 +40,9 @@ std::vector<StepGraph> make_step_graphs(const Compilation& given, Report& report
 
 // The stage saturate: the lowered graph that the scheduler gets.
 Graph choose_graph(const StepGraph& step, const Options& options, Report& report);
+// With so much for temporaries, by the estimate; 0: whatever is fastest.
+Graph choose_graph(const StepGraph& step, const Options& options, std::int64_t temporaries,
+                   Report& report);
 
 // The stages saturate, schedule, codegen, plan, which are noted in the step's report.
 plan::CompiledStep compile_step(const StepGraph& step, const Options& options);

@@ -28,7 +28,8 @@ std::string target_text(const Options& options) {
 std::string rewrite_text(const Options& options) {
   std::string text = fmt::format("rewrite {} promise {}", static_cast<int>(options.level),
                                  static_cast<int>(options.promise));
-  if (options.level == search::Level::none) return text + "\n";
+  if (options.memory_limit > 0) text += fmt::format(" memory {}", options.memory_limit);
+  if (options.level == search::Level::none && options.memory_limit == 0) return text + "\n";
   for (const std::string& rule : options.rules_off) text += fmt::format(" off {}", rule);
   return text + fmt::format(" table {}\n", hex(schedule::digest_of(cost_table(options))));
 }

@@ -57,6 +57,17 @@ struct Reshape : op::Reshape, Family {
   }
 };
 
+struct Apart : op::Apart, Family {
+  static constexpr OpInfo info{
+      name, "(x) -> y", "x itself; what reads it is computed by itself, apart from what makes x."};
+  static void infer(InferContext& c) { c.result(c.in(0)); }
+  static Literal eval(const EvalContext& c) { return c.in(0); }
+  static void grad(GradContext& g) {
+    g.give(0, [&] { return g.dy(); });
+  }
+  static std::vector<Sample> samples() { return {sample({floats({2, 3})})}; }
+};
+
 struct Permute : op::Permute, Family {
   static constexpr OpInfo info{name, "(x) -> y", "Axis k of the result is axis axes[k] of x.",
                                "Transpose"};
@@ -298,8 +309,8 @@ struct Triu : op::Triu, Family {
 }  // namespace
 
 std::vector<const OpDef*> movement_ops() {
-  return family<Reshape, Permute, Transpose, BroadcastTo, Unsqueeze, Squeeze, Flatten, Iota, Tril,
-                Triu>();
+  return family<Reshape, Apart, Permute, Transpose, BroadcastTo, Unsqueeze, Squeeze, Flatten, Iota,
+                Tril, Triu>();
 }
 
 }  // namespace pantala::ops

@@ -26,6 +26,10 @@ struct Reshape : ir::Face<"reshape"> {
   using Attrs = ShapeAttrs;
 };
 
+// Its readers share no kernel with what makes its operand: so a value can be computed a second
+// time, later, instead of being kept.
+struct Apart : ir::Face<"apart"> {};
+
 struct Permute : ir::Face<"permute"> {
   using Attrs = AxesAttrs;
 };

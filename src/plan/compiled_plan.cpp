@@ -123,6 +123,8 @@ void add_rules(Report& total, const Report& report) {
   }
   total.candidates.insert(total.candidates.end(), report.candidates.begin(),
                           report.candidates.end());
+  total.recomputed.insert(total.recomputed.end(), report.recomputed.begin(),
+                          report.recomputed.end());
   total.egraph_nodes += report.egraph_nodes;
   total.egraph_classes += report.egraph_classes;
   total.egraph_rounds = std::max(total.egraph_rounds, report.egraph_rounds);

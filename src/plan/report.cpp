@@ -101,6 +101,9 @@ std::string Report::text() const {
   text += fmt::format("memory         {} temporaries and scratch, {} store\n",
                       bytes_text(static_cast<double>(peak_bytes)),
                       bytes_text(static_cast<double>(store_bytes)));
+  for (const Recomputed& one : recomputed)
+    text += fmt::format("computed again {} x {}, {}\n", one.count, one.values,
+                        bytes_text(static_cast<double>(one.bytes)));
   return text + kernel_table(kernels) + unit_table(units) + rule_table(*this) +
          candidate_table(candidates);
 }
@@ -122,6 +125,7 @@ std::string Report::json() const {
                 {"units", Json::array()},
                 {"rules", Json::array()},
                 {"candidates", Json::array()},
+                {"recomputed", Json::array()},
                 {"egraph_nodes", egraph_nodes},
                 {"egraph_classes", egraph_classes},
                 {"egraph_rounds", egraph_rounds},
@@ -162,6 +166,9 @@ std::string Report::json() const {
                                       {"nodes", one.nodes},
                                       {"launches", one.launches},
                                       {"peak_bytes", one.peak_bytes}});
+  for (const Recomputed& one : recomputed)
+    document["recomputed"].push_back(
+        {{"values", one.values}, {"count", one.count}, {"bytes", one.bytes}});
   // Names of layers come from users: they may be any bytes.
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -194,6 +201,8 @@ Report report_from_json(const nlohmann::json& document) {
   for (const auto& rule : document.at("rules"))
     report.rules.push_back({rule.at("name"), rule.at("matches"), rule.at("count"),
                             rule.at("reached"), rule.at("milliseconds")});
+  for (const auto& one : document.at("recomputed"))
+    report.recomputed.push_back({one.at("values"), one.at("count"), one.at("bytes")});
   for (const auto& one : document.at("candidates"))
     report.candidates.push_back({one.at("name"), one.at("chosen"), one.at("predicted_us"),
                                  one.at("flops"), one.at("bytes"), one.at("nodes"),

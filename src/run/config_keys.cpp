@@ -139,6 +139,17 @@ std::vector<Key> top_keys() {
       choice("compile.numerics", RUN_FIELD(compile.numerics), numerics_names(),
              "What it may take for equal: the same bits, the same real numbers, or the same where "
              "everything is finite"),
+      field_key("compile.memory_limit", RUN_FIELD(compile.memory_limit),
+                "a size such as 500M or 2G, or nothing",
+                "The most that temporaries and scratch of a step may take: what does not fit is "
+                "computed again",
+                Effect::running,
+                [](const Given& given) {
+                  const auto* size = std::get_if<std::string>(&given.value);
+                  if (!size || (!size->empty() && byte_size(*size).value_or(0) == 0))
+                    given.refuse();
+                  return *size;
+                }),
       patterns("compile.rules_off", RUN_FIELD(compile.rules_off),
                "Rules that are switched off, by name (docs/rewriting.md lists them)"),
   };

@@ -65,6 +65,7 @@ CompileOptions compile_options(const RunConfig& config) {
   options.rewrite = rewrite_named(config.compile.rewrite);
   options.numerics = numerics_named(config.compile.numerics);
   options.rules_off = comma_parts(config.compile.rules_off);
+  options.memory_limit = memory_limit_named(config.compile.memory_limit);
   options.accumulation_steps = config.accumulate;
   options.normalize = config.accumulate_normalize;
   if (config.clip.norm > 0) options.training.clip.norm = config.clip.norm;

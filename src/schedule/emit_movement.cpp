@@ -21,6 +21,7 @@ using kir::Var;
 const Emitter::Rule* Emitter::rule_of(const ir::OpDef& op) {
   static const std::unordered_map<const ir::OpDef*, Rule> rules{
       {&ops::def<op::Reshape>(), {Choice::movement, &Emitter::reshape}},
+      {&ops::def<op::Apart>(), {Choice::movement, &Emitter::apart}},
       {&ops::def<op::Permute>(), {Choice::movement, &Emitter::permute}},
       {&ops::def<op::BroadcastTo>(), {Choice::movement, &Emitter::broadcast}},
       {&ops::def<op::Slice>(), {Choice::movement, &Emitter::slice}},
@@ -55,6 +56,10 @@ bool is_window(const ir::OpDef& op) {
 
 Var Emitter::reshape(ValueId, const ir::Node& node, const Indices& at) {
   return value(node.inputs[0], reshaped(node, at));
+}
+
+Var Emitter::apart(ValueId, const ir::Node& node, const Indices& at) {
+  return value(node.inputs[0], at);
 }
 
 Var Emitter::permute(ValueId, const ir::Node& node, const Indices& at) {

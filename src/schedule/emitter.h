@@ -173,6 +173,7 @@ class Emitter {
 
   // Movement (emit_movement.cpp).
   kir::Var reshape(ValueId id, const ir::Node& node, const Indices& at);
+  kir::Var apart(ValueId id, const ir::Node& node, const Indices& at);
   kir::Var permute(ValueId id, const ir::Node& node, const Indices& at);
   kir::Var broadcast(ValueId id, const ir::Node& node, const Indices& at);
   kir::Var slice(ValueId id, const ir::Node& node, const Indices& at);

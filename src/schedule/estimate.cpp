@@ -97,29 +97,35 @@ KernelCost cost_of(const Effort& effort, const Work& work, int kernel, Caches& c
   return cost;
 }
 
-// Temporaries live from the group that makes them to the last that reads them.
-std::int64_t peak_of(const Decisions& decisions, const std::vector<Work>& works) {
-  struct Life {
-    std::size_t first = SIZE_MAX, last = 0;
-  };
-  std::vector<Life> lives(decisions.buffers.size());
+std::vector<Life> lives_of(std::size_t buffers, const std::vector<Work>& works) {
+  std::vector<Life> lives(buffers);
   for (std::size_t g = 0; g < works.size(); ++g)
     for (const MemoryUse& use : works[g].uses) {
       Life& life = lives[use.buffer];
       life.first = std::min(life.first, g);
       life.last = std::max(life.last, g);
     }
-  std::vector<std::int64_t> change(works.size() + 1, 0);
-  for (std::size_t b = 0; b < lives.size(); ++b) {
+  return lives;
+}
+
+// Temporaries take their bytes from the group that makes them to the last that reads them.
+void find_peak(const Decisions& decisions, Estimate& result) {
+  std::vector<std::int64_t> change(decisions.groups.size() + 1, 0);
+  for (std::size_t b = 0; b < result.lives.size(); ++b) {
     const ProgramBuffer& buffer = decisions.buffers[b];
-    if (buffer.role != Role::temporary || lives[b].first == SIZE_MAX) continue;
+    const Life& life = result.lives[b];
+    if (buffer.role != Role::temporary || life.first == SIZE_MAX) continue;
     const std::int64_t bytes = buffer.shape.numel() * dtype_bytes(buffer.dtype);
-    change[lives[b].first] += bytes;
-    change[lives[b].last + 1] -= bytes;
+    change[life.first] += bytes;
+    change[life.last + 1] -= bytes;
   }
-  std::int64_t alive = 0, peak = 0;
-  for (const std::int64_t bytes : change) peak = std::max(peak, alive += bytes);
-  return peak;
+  std::int64_t alive = 0;
+  for (std::size_t g = 0; g < change.size(); ++g) {
+    alive += change[g];
+    if (alive <= result.peak_bytes) continue;
+    result.peak_bytes = alive;
+    result.peak_group = g;
+  }
 }
 
 }  // namespace
@@ -175,7 +181,8 @@ Estimate estimate(const Decisions& decisions, const ArchetypeTable& archetypes,
   }
 
   Estimate result;
-  result.peak_bytes = peak_of(decisions, works);
+  result.lives = lives_of(decisions.buffers.size(), works);
+  find_peak(decisions, result);
   Caches caches(decisions, table);
   // The first step shows where the second finds what it needs.
   for (const bool counts : {false, true})

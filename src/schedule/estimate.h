@@ -79,11 +79,19 @@ struct GroupCost {
   double microseconds() const;
 };
 
+// From the group that first touches a buffer to the last.
+struct Life {
+  std::size_t first = SIZE_MAX, last = 0;
+  bool spans(std::size_t group) const { return first <= group && group <= last; }
+};
+
 struct Estimate {
   std::vector<GroupCost> groups;  // in their order
   double microseconds = 0, flops = 0, bytes = 0;
   std::int64_t launches = 0;
   std::int64_t peak_bytes = 0;  // of temporaries that are alive together
+  std::size_t peak_group = 0;   // when they are
+  std::vector<Life> lives;      // by buffer
 };
 
 Estimate estimate(const Decisions& decisions, const ArchetypeTable& archetypes,

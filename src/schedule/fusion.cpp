@@ -78,6 +78,7 @@ class Fusion {
   // reads.
   void add_kin(PieceId id, std::vector<GroupId>& candidates) const {
     for (const Access& read : pieces_[id].reads) {
+      if (std::ranges::find(pieces_[id].apart, read.value) != pieces_[id].apart.end()) continue;
       const std::vector<PieceId>& kin = kin_.at(read.value);
       std::set<GroupId> groups;
       for (auto at = std::lower_bound(kin.begin(), kin.end(), id);
@@ -126,10 +127,21 @@ class Fusion {
     return false;
   }
 
+  // Whether a piece among them reads what one of the others makes and must be made before.
+  bool must_stay_apart(const std::vector<PieceId>& all) const {
+    return std::any_of(all.begin(), all.end(), [&](PieceId id) {
+      const std::vector<ValueId>& reads = pieces_[id].apart;
+      return std::any_of(reads.begin(), reads.end(), [&](ValueId value) {
+        return std::binary_search(all.begin(), all.end(), pieces_.maker(value));
+      });
+    });
+  }
+
   bool can_share_kernel(GroupId a, GroupId b) const {
     std::vector<PieceId> all = members_[a];
     all.insert(all.end(), members_[b].begin(), members_[b].end());
     std::sort(all.begin(), all.end());
+    if (must_stay_apart(all)) return false;
     const Company company(context_, pieces_, std::move(all));
     const Archetype* archetype = company.archetype();
     return archetype != nullptr && archetype->can_join != nullptr && company.is_small() &&

@@ -4,6 +4,7 @@
 
 #include "ops/face.h"
 #include "ops/index.h"
+#include "ops/movement.h"
 #include "ops/slicing.h"
 #include "schedule/archetype.h"
 #include "schedule/scalar_ops.h"
@@ -56,7 +57,10 @@ class Finder {
 
   void find_users() {
     for (std::uint32_t id = 0; id < graph_.nodes().size(); ++id)
-      if (!skip(id)) add_user(id);
+      if (!skip(id)) {
+        add_user(id);
+        has_apart_ |= ops::is<op::Apart>(graph_.node(id));
+      }
     for (const auto& [name, value] : graph_.outputs()) results_.insert(value.node);
     for (const auto& [leaf, value] : graph_.updates()) results_.insert(value.node);
     for (auto& list : users_) {
@@ -170,7 +174,23 @@ class Finder {
     Reads reads = archetype.reads(c_, info, id);
     pieces_.of_node[id] = pieces_.list.push_back(
         {id, &archetype, is_anchor(n), std::move(reads.domain), std::move(reads.accesses),
-         reads.size, std::move(reads.conditional)});
+         reads.size, std::move(reads.conditional), apart(id)});
+  }
+
+  // Found among what the code of a node computes.
+  std::vector<ValueId> apart(std::uint32_t id) const {
+    std::vector<ValueId> found;
+    if (has_apart_) add_apart(id, false, found);
+    return found;
+  }
+  void add_apart(std::uint32_t id, bool is_apart, std::vector<ValueId>& found) const {
+    is_apart = is_apart || ops::is<op::Apart>(graph_.node(id));
+    for (const ValueId input : graph_.node(id).inputs) {
+      if (!skip(input.node) && !stored_[input.node])
+        add_apart(input.node, is_apart, found);
+      else if (is_apart)
+        found.push_back(input);
+    }
   }
 
   const Context& c_;
@@ -179,6 +199,7 @@ class Finder {
   std::vector<bool> stored_;
   std::vector<std::vector<std::uint32_t>> users_;
   std::set<std::uint32_t> results_;
+  bool has_apart_ = false;
   std::vector<double> cost_;
   std::vector<double> size_;              // of the code of an element that is not stored
   std::vector<std::int64_t> times_read_;  // elements that the code of its readers asks for

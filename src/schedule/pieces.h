@@ -19,6 +19,7 @@ struct Piece {
   std::vector<Access> reads;  // of values that other pieces or leaves hold, as if stored row-major
   std::size_t size = 0;       // of its code: values that are computed or loaded
   std::vector<ValueId> conditional;  // reads under a condition, as in a Footprint
+  std::vector<ValueId> apart;        // reads of what another kernel must have made (op::Apart)
 };
 using PieceId = Id<Piece>;
 

@@ -7,6 +7,7 @@
 #include "rewrite/extraction.h"
 #include "rewrite/rules/rules.h"
 #include "rewrite/saturation.h"
+#include "search/recompute.h"
 #include "search/weigh.h"
 
 namespace pantala::search {
@@ -19,17 +20,8 @@ namespace {
 
 // What is given wins unless another has less than this part of its score: estimates are no better.
 constexpr double kWorthIt = 0.99;
-// How much memory counts beside time: a tenth of the peak is worth a hundredth of the time.
-constexpr double kMemoryWorth = 0.1;
 // How many nodes the candidates of a climb may have together: it ends in time for large graphs.
 constexpr std::size_t kMostNodes = 20'000;
-
-// What candidates are compared by, relative to the one that is given.
-double score_of(const Candidate& one, const Candidate& given) {
-  const auto peak = static_cast<double>(std::max<std::int64_t>(one.peak_bytes, 1)),
-             most = static_cast<double>(std::max<std::int64_t>(given.peak_bytes, 1));
-  return one.microseconds * (1 + kMemoryWorth * (peak / most - 1));
-}
 
 // Applications that are wanted or not together: of one rule, for values of one type. Layers of the
 // same form are decided alike, and what is small beside the rest goes with all other small ones.
@@ -187,10 +179,8 @@ Outcome search_greedily(const Graph& lowered, const std::vector<rewrite::Rule>& 
   return outcome;
 }
 
-}  // namespace
-
-Outcome search(const Graph& lowered, const Options& options) {
-  Scales scales(options);
+// Which of the equal graphs, every value computed once.
+Outcome search_rules(const Graph& lowered, const Options& options, Scales& scales) {
   if (options.level == Level::none)
     return {.graph = lowered,
             .candidates = {named(scales.weigh(lowered), "given")},
@@ -234,6 +224,33 @@ Outcome search(const Graph& lowered, const Options& options) {
   if (consider("greedy", scales.lowered(rewrite::rewrite_greedily(lowered, rules_that_fired(all)))))
     selection = nullptr;
   outcome.rules = uses_of(all, selection);
+  return outcome;
+}
+
+// Which values of the chosen graph are kept: the limit comes first, then time.
+void search_memory(const Options& options, Scales& scales, Outcome& outcome) {
+  const bool is_limited = options.memory_limit > 0;
+  const std::int64_t peak = outcome.candidates[outcome.chosen].peak_bytes;
+  if (is_limited ? peak <= options.memory_limit : options.level != Level::egraph) return;
+  std::vector<Held> again;
+  Judged given = scales.judge(outcome.graph);
+  const Judged found = is_limited
+                           ? within_limit(std::move(given), scales, options.memory_limit, again)
+                           : less_stored(std::move(given), scales, kMostNodes, again);
+  if (again.empty()) return;
+  outcome.graph = found.graph();
+  outcome.candidates.push_back(candidate_of(found, "recomputing"));
+  outcome.chosen = outcome.candidates.size() - 1;
+  for (const Held& held : again)
+    outcome.recomputed.push_back({held.name, std::ssize(held.nodes), held.bytes});
+}
+
+}  // namespace
+
+Outcome search(const Graph& lowered, const Options& options) {
+  Scales scales(options);
+  Outcome outcome = search_rules(lowered, options, scales);
+  search_memory(options, scales, outcome);
   return outcome;
 }
 

@@ -26,6 +26,8 @@ struct Options {
   Level level = Level::egraph;
   rewrite::Promise promise = rewrite::Promise::real;  // rules that promise less are left out
   std::vector<std::string> off = {};                  // rules that are left out by name
+  // The most that temporaries may take together, by the estimate; 0: whatever is fastest.
+  std::int64_t memory_limit = 0;
   const schedule::ArchetypeTable& archetypes;
   const schedule::CostTable& table;
   std::function<void()> check = {};  // called between parts of the work, which ends if it throws
@@ -45,11 +47,18 @@ struct RuleUse {
   double milliseconds = 0;
 };
 
+// Values of one kind that are computed a second time instead of being kept.
+struct Recomputed {
+  std::string values;  // op and type
+  std::int64_t count = 0, bytes = 0;
+};
+
 struct Outcome {
   Graph graph;                        // lowered
   std::vector<Candidate> candidates;  // the given one first
   std::size_t chosen = 0;
-  std::vector<RuleUse> rules;                       // that fired
+  std::vector<RuleUse> rules;  // that fired
+  std::vector<Recomputed> recomputed = {};
   std::int64_t nodes = 0, classes = 0, rounds = 0;  // of the e-graph
   std::string stop_reason;
 };

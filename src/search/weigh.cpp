@@ -1,5 +1,7 @@
 #include "search/weigh.h"
 
+#include <algorithm>
+
 #include "base/hash.h"
 #include "schedule/schedule.h"
 
@@ -33,21 +35,36 @@ Graph Scales::lowered(const Graph& graph) const {
   return schedule::lower(graph, options_.archetypes);
 }
 
-const Candidate& Scales::weigh(const Graph& lowered) {
-  const auto [at, is_new] = known_.try_emplace(content_hash(*lowered.data()));
-  if (!is_new) return at->second;
+double score_of(const Candidate& one, const Candidate& given) {
+  constexpr double kMemoryWorth = 0.1;
+  const auto peak = static_cast<double>(std::max<std::int64_t>(one.peak_bytes, 1)),
+             most = static_cast<double>(std::max<std::int64_t>(given.peak_bytes, 1));
+  return one.microseconds * (1 + kMemoryWorth * (peak / most - 1));
+}
+
+Candidate candidate_of(const Judged& judged, std::string name) {
+  return {.name = std::move(name),
+          .microseconds = judged.estimate.microseconds,
+          .flops = judged.estimate.flops,
+          .bytes = judged.estimate.bytes,
+          .nodes = static_cast<std::int64_t>(judged.graph().size()),
+          .launches = judged.estimate.launches,
+          .peak_bytes = judged.peak()};
+}
+
+Judged Scales::judge(const Graph& lowered) {
   const schedule::Machine machine{options_.archetypes, options_.table.target};
   const schedule::ScheduleOptions how{.workers = static_cast<int>(options_.table.workers),
                                       .check = options_.check};
-  const schedule::Estimate estimate = schedule::estimate(
-      schedule::decide(lowered, machine, how), options_.archetypes, options_.table, memo_);
-  at->second = {.name = "",
-                .microseconds = estimate.microseconds,
-                .flops = estimate.flops,
-                .bytes = estimate.bytes,
-                .nodes = static_cast<std::int64_t>(lowered.size()),
-                .launches = estimate.launches,
-                .peak_bytes = estimate.peak_bytes};
+  Judged judged{.decisions = schedule::decide(lowered, machine, how), .estimate = {}};
+  judged.estimate =
+      schedule::estimate(judged.decisions, options_.archetypes, options_.table, memo_);
+  return judged;
+}
+
+const Candidate& Scales::weigh(const Graph& lowered) {
+  const auto [at, is_new] = known_.try_emplace(content_hash(*lowered.data()));
+  if (is_new) at->second = candidate_of(judge(lowered), "");
   return at->second;
 }
 

@@ -9,6 +9,18 @@
 
 namespace pantala::search {
 
+// A lowered graph with what the scheduler would make of it.
+struct Judged {
+  schedule::Decisions decisions;  // with the graph
+  schedule::Estimate estimate;
+  const Graph& graph() const { return decisions.graph; }
+  std::int64_t peak() const { return estimate.peak_bytes; }
+};
+// What candidates are compared by, relative to the one that is given: a tenth of the peak of memory
+// is worth a hundredth of the time.
+double score_of(const Candidate& one, const Candidate& given);
+Candidate candidate_of(const Judged& judged, std::string name);
+
 // Weighs graphs for the processor of a cost table; one that was weighed before is not weighed
 // again.
 class Scales {
@@ -18,6 +30,13 @@ class Scales {
   // Of any graph: it is lowered first.
   Graph lowered(const Graph& graph) const;
   const Candidate& weigh(const Graph& lowered);
+  Judged judge(const Graph& lowered);
+
+  const schedule::ArchetypeTable& archetypes() const { return options_.archetypes; }
+  // Throws if the search was called off.
+  void check() const {
+    if (options_.check) options_.check();
+  }
 
  private:
   const Options& options_;

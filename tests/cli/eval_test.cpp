@@ -90,8 +90,9 @@ TEST_F(Eval, mistakes_are_named) {
   EXPECT_EQ(complaint({"eval", file("nowhere")}),
             "pantala: " + file("nowhere") +
                 " is empty or not there; a run folder is what pantala train --out makes\n");
-  EXPECT_EQ(complaint({"eval", file("cache")}),
-            "pantala: " + file("cache") +
+  std::filesystem::create_directories(file("elsewhere/below"));
+  EXPECT_EQ(complaint({"eval", file("elsewhere")}),
+            "pantala: " + file("elsewhere") +
                 " is not the folder of a run; a run folder is what pantala train --out makes\n");
   EXPECT_THAT(complaint({"eval", file("run"), "--checkpoint", "bset"}),
               HasSubstr("; did you mean 'best'?; there are last, best, step-000000018, "));

@@ -45,6 +45,7 @@ TEST_F(OnnxCommands, run_writes_an_array_per_output) {
 }
 
 TEST_F(OnnxCommands, run_keeps_the_plan_for_the_next_time) {
+  forget_plans();
   const std::string model = exported();
   const auto run = [&](const std::string& folder) {
     const Outcome outcome =

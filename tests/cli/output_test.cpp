@@ -136,6 +136,7 @@ TEST_F(Memory, that_data_would_need_is_named_with_them) {
 }
 
 TEST_F(Memory, that_is_hardly_enough_to_start_ends_with_a_message) {
+  forget_plans();
   const long least = start();
   for (long more = 0; more <= 48'000; more += 4000) {
     const int code =
@@ -151,7 +152,7 @@ TEST_F(Memory, that_is_missing_names_what_a_verb_was_doing) {
   ASSERT_EQ(run_pantala(train("run")).exit_code, 0);
   ASSERT_EQ(run_pantala({"export", file("run"), "--out", file("m.onnx")}).exit_code, 0);
   data::write_npy(file("x.npy"), {{2, 4}, std::vector<float>(8)});
-  std::filesystem::remove_all(file("cache"));  // plans that are there need no compiler
+  forget_plans();  // plans that are there need no compiler
   std::vector<std::string> find = train("", {"--plot", file("lr.svg"), "--progress", "none"});
   find[0] = "lr-find";
   const std::pair<std::vector<std::string>, std::string> verbs[] = {

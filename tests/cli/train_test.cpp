@@ -235,6 +235,9 @@ TEST_F(Train, resume_insists_on_a_checkpoint) {
 // wherever it is, continued to a fixed step, and compared with a run to there in one piece.
 class Interrupted : public TrainingTest {
  protected:
+  // Tests that nohup(1) started would pass on that it is ignored.
+  Interrupted() { ::signal(SIGHUP, SIG_DFL); }
+
   std::vector<std::string> endless(std::vector<std::string> more = {}) const {
     std::vector<std::string> words =
         train("run", {"--set", "checkpoint.every_steps=20", "--set", "output.log_interval=10"});

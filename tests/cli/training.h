@@ -15,11 +15,13 @@
 
 namespace pantala::tests {
 
-// A folder with a CSV file of points that belong to three classes; compiled plans stay in it too.
+// A folder with a CSV file of points that belong to three classes. Compiled plans are shared by the
+// tests of a process, as they are by the runs of a user: most of the tests train the same model.
 class TrainingTest : public testing::Test {
  protected:
   explicit TrainingTest(Place place = Place::usual) : folder_(place) {
-    ::setenv("XDG_CACHE_HOME", folder_.file("cache").c_str(), 1);
+    static const TemporaryFolder plans;
+    ::setenv("XDG_CACHE_HOME", plans.file("cache").c_str(), 1);
     ::unsetenv("PANTALA_LOG");
     write_points(folder_.file("points.csv"), 150);
   }
@@ -38,6 +40,12 @@ class TrainingTest : public testing::Test {
       const char* kind = a >= b && a >= c ? "wide" : b >= c ? "high" : "deep";
       out << a << ',' << b << ',' << c << ',' << d << ".5," << kind << '\n';
     }
+  }
+
+  // From here on plans are kept in the folder of the test; there are none yet.
+  void forget_plans() const {
+    std::filesystem::remove_all(file("cache"));
+    ::setenv("XDG_CACHE_HOME", file("cache").c_str(), 1);
   }
 
   std::string file(const std::string& name) const { return folder_.file(name); }

@@ -11,12 +11,14 @@ namespace pantala::tools {
 struct CompileChoice {
   std::string rewrite = "egraph", numerics = "relaxed";
   std::vector<std::string> rules_off = {};
+  std::string memory_limit = "";  // "500M"; none: no limit
 
-  // TypeError for a name that is none.
+  // TypeError for a name or a size that is none.
   void apply(CompileOptions& options) const {
     options.rewrite = rewrite_named(rewrite);
     options.numerics = numerics_named(numerics);
     options.rules_off = rules_off;
+    options.memory_limit = memory_limit_named(memory_limit);
   }
 };
 
