@@ -9,6 +9,10 @@
 
 namespace pantala::search {
 
+// What a node would cost alone, which "cheapest nodes" minimises: the bytes of what it reads and
+// makes.
+double bytes_of(const rewrite::Joint& joint, rewrite::NodeId node);
+
 // Weighs graphs for the processor of a cost table; one that was weighed before is not weighed
 // again.
 class Scales {
