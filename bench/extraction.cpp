@@ -13,29 +13,17 @@
 #include <optional>
 
 #include "base/hash.h"
-#include "compiler/pipeline.h"
 #include "pantala/zoo.h"
 #include "rewrite/rules/rules.h"
 #include "rewrite/saturation.h"
-#include "schedule/schedule.h"
 #include "search/weigh.h"
+#include "support/lowered_step.h"
 #include "tools/bench/workloads.h"
 
 namespace {
 
 using namespace pantala;
 using Json = nlohmann::ordered_json;
-
-Graph lowered_step(const tools::Workload& workload, bool trains) {
-  CompileOptions options;
-  if (trains) options.optimizer = workload.optimizer;
-  Report report;
-  const auto given = trains
-                         ? compiler::Compilation::training(workload.graph, workload.loss, options)
-                         : compiler::Compilation::plain(workload.graph, options);
-  const compiler::StepGraph step = compiler::make_step_graphs(given, report).at(0);
-  return schedule::lower(step.graph, compiler::backend_of("cpu").archetypes());
-}
 
 // What the roots may need, whichever nodes are selected.
 std::vector<bool> reachable(const rewrite::Joint& joint, std::vector<std::size_t> work,
@@ -141,8 +129,10 @@ int main(int argc, char** argv) {
   }
   for (const bool trains : {true, false}) {
     const auto show = [&](const tools::Workload& workload) {
+      CompileOptions options;
+      if (trains) options.optimizer = workload.optimizer;
       print(described(workload.name + (trains ? ", training" : ", inference"),
-                      lowered_step(workload, trains), seed),
+                      tests::lowered_step(workload.graph, workload.loss, options), seed),
             json);
     };
     show(small_llama(trains));
