@@ -58,7 +58,7 @@ int main(int argc, char** argv) {
       best[k].milliseconds = std::min(best[k].milliseconds, rows[k].milliseconds);
   }
   for (std::size_t k = 0; k < best.size(); ++k)
-    fmt::print(json ? "{{\"step\": {}, \"nodes\": {}, \"milliseconds\": {:.3f}}}\n"
-                    : "step {:2}  {:8} nodes  {:9.3f} ms\n",
+    fmt::print(fmt::runtime(json ? "{{\"step\": {}, \"nodes\": {}, \"milliseconds\": {:.3f}}}\n"
+                                 : "step {:2}  {:8} nodes  {:9.3f} ms\n"),
                k, best[k].nodes, best[k].milliseconds);
 }

@@ -1,6 +1,7 @@
 #include "egraph/egraph.h"
 
 #include <algorithm>
+#include <array>
 
 #include "pantala/error.h"
 
@@ -21,12 +22,16 @@ std::optional<ClassId> EGraph::lookup(SymbolId symbol, std::span<const ClassId> 
   const Raw node = table_.find(HashCons::hash(wanted, key),
                                [&](Raw other) { return is_same(other, wanted, key); });
   if (node == kNone) return std::nullopt;
-  return ClassId(root(class_[node]));
+  return ClassId(root(nodes_[node].in));
 }
 
-bool EGraph::is_same(Raw node, Raw symbol, std::span<const Raw> children) const {
-  return symbol_[node] == symbol && !dead_[node] &&
-         std::equal(children.begin(), children.end(), children_.data() + first_child_[node]);
+bool EGraph::is_same(Raw id, Raw symbol, std::span<const Raw> children) const {
+  const Node& node = nodes_[id];
+  if (node.symbol != symbol || !node.is_live()) return false;
+  const Raw* others = children_.data() + node.first_child;
+  for (std::size_t k = 0; k < children.size(); ++k)  // a call would take longer for so few
+    if (others[k] != children[k]) return false;
+  return true;
 }
 
 EGraph::Raw EGraph::add_raw(Raw symbol, std::span<const Raw> children, Raw into,
@@ -38,50 +43,63 @@ EGraph::Raw EGraph::add_hashed(Raw symbol, std::span<const Raw> children, std::u
                                Raw into, const Reason& reason) {
   const Raw found = table_.find(hash, [&](Raw other) { return is_same(other, symbol, children); });
   if (found != kNone) {
-    const Raw there = root(class_[found]);
+    const Raw there = root(nodes_[found].in);
     if (into != kNone && there != into)
       unite_raw(there, into, found, static_cast<Raw>(reason.at.index()), reason);
     return there;
   }
   const Raw node = append_node(symbol, children, into, reason);
   enter(hash, node);
-  return root(class_[node]);
+  return root(nodes_[node].in);
 }
 
 void EGraph::enter(std::uint64_t hash, Raw node) {
-  if (!table_.is_full()) return table_.insert(hash, node);
+  if (table_.is_full()) return enlarge_table();
+  table_.insert(hash, node);
+}
+
+// Enters all nodes, some at a time: their places are asked for before they are needed.
+void EGraph::enlarge_table() {
   table_.clear_for(live_nodes_);
-  for (Raw other = 0; other < symbol_.size(); ++other)
-    if (!dead_[other]) table_.insert(HashCons::hash(symbol_[other], raw_children(other)), other);
+  constexpr std::size_t kTogether = 64;
+  std::array<std::uint64_t, kTogether> hashes;
+  for (std::size_t first = 0; first < nodes_.size(); first += kTogether) {
+    const std::size_t count = std::min(kTogether, nodes_.size() - first);
+    for (std::size_t k = 0; k < count; ++k) {
+      const Node& node = nodes_[first + k];
+      hashes[k] = HashCons::hash(node.symbol, raw_children(node));
+      if (node.is_live()) table_.prefetch(hashes[k]);
+    }
+    for (std::size_t k = 0; k < count; ++k)
+      if (nodes_[first + k].is_live()) table_.insert(hashes[k], static_cast<Raw>(first + k));
+  }
 }
 
 EGraph::Raw EGraph::append_node(Raw symbol, std::span<const Raw> children, Raw into,
                                 const Reason& reason) {
-  const Raw node = static_cast<Raw>(symbol_.size());
-  symbol_.push_back(symbol);
+  const Raw node = static_cast<Raw>(nodes_.size());
+  nodes_.push_back({symbol, static_cast<Raw>(children_.size()), into, round_});
   for (const Raw child : children) {
-    uses_.push_back({node, first_use_[child]});
-    first_use_[child] = static_cast<Raw>(children_.size());
-    ++use_count_[child];
+    Users& users = users_of_[child];
+    uses_.push_back({node, users.first});
+    users.first = static_cast<Raw>(children_.size());
+    ++users.count;
     children_.push_back(child);
   }
   if (proofs_.enabled())
     first_children_.insert(first_children_.end(), children.begin(), children.end());
-  first_child_.push_back(static_cast<Raw>(children_.size()));
-  changed_in_.push_back(round_);
-  dead_.push_back(0);
   origin_.push_back(reason);
   ++live_nodes_;
   ++version_;
   proofs_.add_node();
   if (into == kNone) {
-    class_.push_back(make_class(node));
+    const Raw made = make_class(node);
+    nodes_[node].in = made;
     if (options_.analysis) {
-      options_.analysis->make(*this, ClassId(class_[node]), NodeId(node));
-      value_changed(class_[node]);
+      options_.analysis->make(*this, ClassId(made), NodeId(node));
+      value_changed(made);
     }
   } else {
-    class_.push_back(into);
     proofs_.connect(NodeId(node), reason.at.valid() ? reason.at : representative(ClassId(into)),
                     reason, false);
     if (options_.analysis && options_.analysis->join(*this, ClassId(into), NodeId(node)))
@@ -93,8 +111,7 @@ EGraph::Raw EGraph::append_node(Raw symbol, std::span<const Raw> children, Raw i
 EGraph::Raw EGraph::make_class(Raw node) {
   const Raw id = static_cast<Raw>(parent_.size());
   parent_.push_back(id);
-  first_use_.push_back(kNone);
-  use_count_.push_back(0);
+  users_of_.push_back({});
   first_node_.push_back(node);
   ++live_classes_;
   return id;
@@ -110,8 +127,8 @@ bool EGraph::unite_raw(Raw a, Raw b, Raw node_a, Raw node_b, const Reason& reaso
   proofs_.connect(NodeId(node_a), NodeId(node_b), reason, is_congruence);
   // The one with more users keeps its name, since the users of the other are written anew.
   Raw into = a, from = b;
-  if (use_count_[a] < use_count_[b] || (use_count_[a] == use_count_[b] && b < a))
-    std::swap(into, from);
+  const Raw users_a = users_of_[a].count, users_b = users_of_[b].count;
+  if (users_a < users_b || (users_a == users_b && b < a)) std::swap(into, from);
   parent_[from] = into;
   --live_classes_;
   ++version_;
@@ -127,49 +144,73 @@ void EGraph::value_changed(Raw id) { stale_.push_back(id); }
 
 void EGraph::rebuild() {
   while (!pending_.empty() || !stale_.empty()) {
-    while (!pending_.empty()) {
-      const Raw lost = pending_.back();
-      pending_.pop_back();
-      repair_uses(lost);
-    }
+    while (!pending_.empty()) repair_users();
     renew_values();
   }
 }
 
-// Users of a class that has another name now are written with that name; those that turn out to be
+// Users of classes that have another name now are written with that name; those that turn out to be
 // there already are dropped, which may unite further classes.
-void EGraph::repair_uses(Raw lost) {
-  Raw last = kNone;
-  for (Raw use = first_use_[lost]; use != kNone; use = uses_[use].next) {
-    last = use;
-    if (!dead_[uses_[use].node]) repair_node(uses_[use].node);
+void EGraph::repair_users() {
+  users_.clear();
+  for (const Raw lost : pending_) hand_over_users(lost);
+  pending_.clear();
+  // Some at a time: what they need of the memory is asked for before it is needed.
+  constexpr std::size_t kTogether = 64;
+  for (std::size_t first = 0; first < users_.size(); first += kTogether) {
+    const std::span<const Raw> some = {users_.data() + first,
+                                       std::min(kTogether, users_.size() - first)};
+    for (const Raw user : some) __builtin_prefetch(&nodes_[user]);
+    for (const Raw user : some) prefetch_repair(nodes_[user]);
+    for (const Raw user : some)
+      if (nodes_[user].is_live()) repair_node(user);
   }
-  if (last == kNone) return;
-  const Raw into = root(lost);
-  uses_[last].next = first_use_[into];
-  first_use_[into] = first_use_[lost];
-  use_count_[into] += use_count_[lost];
-  first_use_[lost] = kNone;
 }
 
-void EGraph::repair_node(Raw node) {
-  Raw* children = children_.data() + first_child_[node];
-  const std::size_t arity = first_child_[node + 1] - first_child_[node];
-  for (std::size_t k = 0; k < arity; ++k) children[k] = root(children[k]);
-  changed_in_[node] = round_;
-  const std::span<const Raw> key = {children, arity};
-  const std::uint64_t hash = HashCons::hash(symbol_[node], key);
+// They are users of the class's new name from now on, before any of them is repaired: if a repair
+// takes that name away again, they are repaired again with the others.
+void EGraph::hand_over_users(Raw lost) {
+  Raw last = kNone;
+  for (Raw use = users_of_[lost].first; use != kNone; use = uses_[use].next) {
+    users_.push_back(uses_[use].node);
+    last = use;
+  }
+  if (last == kNone) return;
+  Users& into = users_of_[root(lost)];
+  uses_[last].next = into.first;
+  into.first = users_of_[lost].first;
+  into.count += users_of_[lost].count;
+  users_of_[lost].first = kNone;
+}
+
+void EGraph::prefetch_repair(const Node& node) {
+  scratch_.clear();
+  for (const Raw child : raw_children(node)) scratch_.push_back(root(child));
+  table_.prefetch(HashCons::hash(node.symbol, scratch_));
+}
+
+void EGraph::repair_node(Raw id) {
+  Node& node = nodes_[id];
+  const std::span<Raw> children = {children_.data() + node.first_child, raw_children(node).size()};
+  bool is_changed = false;
+  for (Raw& child : children) {
+    const Raw now = root(child);
+    is_changed |= now != child;
+    child = now;
+  }
+  if (!is_changed) return;  // repaired already, as a user of another class
+  node.changed_in = round_;
+  const std::uint64_t hash = HashCons::hash(node.symbol, children);
   const Raw found =
-      table_.find(hash, [&](Raw other) { return is_same(other, symbol_[node], key); });
-  if (found == node) return;
-  if (found != kNone) return kill(node, found);
-  enter(hash, node);
+      table_.find(hash, [&](Raw other) { return is_same(other, node.symbol, children); });
+  if (found != kNone) return kill(id, found);
+  enter(hash, id);
 }
 
 void EGraph::kill(Raw node, Raw survivor) {
-  dead_[node] = 1;
+  nodes_[node].changed_in = Node::kDead;
   --live_nodes_;
-  const Raw a = root(class_[survivor]), b = root(class_[node]);
+  const Raw a = root(nodes_[survivor].in), b = root(nodes_[node].in);
   unite_raw(a, b, survivor, node, {}, true);
 }
 
@@ -179,10 +220,10 @@ void EGraph::renew_values() {
     const Raw id = root(stale_.back());
     stale_.pop_back();
     analysis->modify(*this, ClassId(id));
-    for (Raw use = first_use_[id]; use != kNone; use = uses_[use].next) {
+    for (Raw use = users_of_[id].first; use != kNone; use = uses_[use].next) {
       const Raw node = uses_[use].node;
-      if (dead_[node]) continue;
-      const Raw user = root(class_[node]);
+      if (!nodes_[node].is_live()) continue;
+      const Raw user = root(nodes_[node].in);
       if (analysis->join(*this, ClassId(user), NodeId(node))) value_changed(user);
     }
   }
@@ -198,8 +239,8 @@ std::vector<ProofStep> EGraph::explain(NodeId a, NodeId b) const {
     if (link.is_congruence) {
       step.kind = ProofStep::Kind::congruence;
       for (std::uint32_t k = 0; k < arity(link.from); ++k) {
-        const Raw left = first_children_[first_child_[link.from.index()] + k];
-        const Raw right = first_children_[first_child_[link.to.index()] + k];
+        const Raw left = first_children_[nodes_[link.from.index()].first_child + k];
+        const Raw right = first_children_[nodes_[link.to.index()].first_child + k];
         step.children.push_back(explain(NodeId(first_node_[left]), NodeId(first_node_[right])));
       }
     }

@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "base/large_array.h"
 #include "egraph/hash_cons.h"
 #include "egraph/ids.h"
 #include "egraph/proof.h"
@@ -77,19 +78,17 @@ class EGraph {
   // Grows with every node that is made and every two classes that are united.
   std::uint64_t version() const { return version_; }
   // All that were ever made; ids are below these.
-  std::size_t node_ids() const { return symbol_.size(); }
+  std::size_t node_ids() const { return nodes_.size(); }
   std::size_t class_ids() const { return parent_.size(); }
 
-  bool is_live(NodeId node) const { return !dead_[node.index()]; }
-  SymbolId symbol(NodeId node) const { return SymbolId(symbol_[node.index()]); }
+  bool is_live(NodeId node) const { return nodes_[node.index()].is_live(); }
+  SymbolId symbol(NodeId node) const { return SymbolId(nodes_[node.index()].symbol); }
   OpId op(NodeId node) const { return symbols_[symbol(node)].op; }
-  ClassId class_of(NodeId node) const { return ClassId(root(class_[node.index()])); }
-  std::uint32_t arity(NodeId node) const {
-    return first_child_[node.index() + 1] - first_child_[node.index()];
-  }
+  ClassId class_of(NodeId node) const { return ClassId(root(nodes_[node.index()].in)); }
+  std::uint32_t arity(NodeId node) const { return symbols_[symbol(node)].arity; }
   // As of the last rebuild().
   ClassId child(NodeId node, std::size_t index) const {
-    return ClassId(children_[first_child_[node.index()] + index]);
+    return ClassId(children_[nodes_[node.index()].first_child + index]);
   }
   // The first node of a class when it was made: what stands for it in explanations.
   NodeId representative(ClassId id) const { return NodeId(first_node_[id.index()]); }
@@ -113,9 +112,23 @@ class EGraph {
   static constexpr Raw kNone = 0xFFFFFFFF;
   static Raw raw(ClassId id) { return static_cast<Raw>(id.index()); }
 
+  // What is looked at together stands together: a node is found with one access to memory, and
+  // compared with one more.
+  struct Node {
+    Raw symbol;
+    Raw first_child;  // where its children begin
+    Raw in;           // its class, by some name
+    Raw changed_in;   // the round in which it last changed; kDead: a duplicate of another
+    static constexpr Raw kDead = 0xFFFFFFFF;
+    bool is_live() const { return changed_in != kDead; }
+  };
   struct Use {
     Raw node;
     Raw next;
+  };
+  struct Users {
+    Raw first = kNone;
+    Raw count = 0;
   };
 
   Raw root(Raw id) const {
@@ -125,8 +138,11 @@ class EGraph {
     }
     return id;
   }
-  std::span<const Raw> raw_children(Raw node) const {
-    return {children_.data() + first_child_[node], children_.data() + first_child_[node + 1]};
+  void prefetch_node(Raw node) const {
+    if (node != kNone) __builtin_prefetch(&nodes_[node]);
+  }
+  std::span<const Raw> raw_children(const Node& node) const {
+    return {children_.data() + node.first_child, symbols_[SymbolId(node.symbol)].arity};
   }
   // A node over canonical children in class `into`, or, if that is kNone, in a class of its own.
   // Returns the class in which it is.
@@ -138,7 +154,10 @@ class EGraph {
   bool unite_raw(Raw a, Raw b, Raw node_a, Raw node_b, const Reason& reason,
                  bool is_congruence = false);
   void enter(std::uint64_t hash, Raw node);
-  void repair_uses(Raw lost);
+  void enlarge_table();
+  void repair_users();
+  void hand_over_users(Raw lost);
+  void prefetch_repair(const Node& node);
   void repair_node(Raw node);
   void renew_values();
   bool is_same(Raw node, Raw symbol, std::span<const Raw> children) const;
@@ -148,26 +167,22 @@ class EGraph {
   Options options_;
   Symbols symbols_;
   // By node.
-  std::vector<Raw> symbol_;
-  std::vector<Raw> first_child_ = {0};  // one more than nodes: where children begin
-  mutable std::vector<Raw> class_;
-  mutable std::vector<Raw> changed_in_;  // the round in which it last changed
-  std::vector<std::uint8_t> dead_;
-  std::vector<Reason> origin_;
+  mutable LargeArray<Node> nodes_;
+  LargeArray<Reason> origin_;
   // By child.
-  std::vector<Raw> children_;
-  std::vector<Raw> first_children_;  // as they were when the node was made; for proofs
-  std::vector<Use> uses_;
+  LargeArray<Raw> children_;
+  LargeArray<Raw> first_children_;  // as they were when the node was made; for proofs
+  LargeArray<Use> uses_;
   // By class.
-  mutable std::vector<Raw> parent_;
-  std::vector<Raw> first_use_;
-  std::vector<Raw> use_count_;
-  std::vector<Raw> first_node_;
+  mutable LargeArray<Raw> parent_;
+  LargeArray<Users> users_of_;
+  LargeArray<Raw> first_node_;
 
   HashCons table_;
   std::vector<Raw> pending_;  // classes that were united into others, whose users are not repaired
   std::vector<Raw> stale_;    // classes whose value changed, whose users' values are not renewed
   std::vector<Raw> scratch_;
+  std::vector<Raw> users_;  // of rebuild(): nodes to repair
   std::size_t live_nodes_ = 0, live_classes_ = 0;
   std::uint64_t version_ = 0;
   Raw round_ = 0;

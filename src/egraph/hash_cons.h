@@ -6,9 +6,8 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
-#include "base/hash.h"
+#include "base/large_array.h"
 
 namespace pantala::egraph {
 
@@ -36,6 +35,12 @@ class HashCons {
   void prefetch(std::uint64_t hash) const {
     if (!slots_.empty()) __builtin_prefetch(&slots_[place(hash)]);
   }
+  // The node that find() would look at first, or kNone.
+  std::uint32_t candidate(std::uint64_t hash) const {
+    if (slots_.empty()) return kNone;
+    const Slot& slot = slots_[place(hash)];
+    return slot.tag == tag(hash) ? slot.node : kNone;
+  }
   bool is_full() const { return 2 * (used_ + 1) > slots_.size(); }
   // Of a node that find() does not find; there must be room (is_full()).
   void insert(std::uint64_t hash, std::uint32_t node) {
@@ -56,7 +61,7 @@ class HashCons {
   std::size_t place(std::uint64_t hash) const { return static_cast<std::size_t>(hash >> shift_); }
   static std::uint32_t tag(std::uint64_t hash) { return static_cast<std::uint32_t>(hash); }
 
-  std::vector<Slot> slots_;
+  LargeArray<Slot> slots_;
   std::size_t mask_ = 0, used_ = 0;
   int shift_ = 63;
 };

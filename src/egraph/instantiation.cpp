@@ -34,7 +34,7 @@ std::size_t Instantiation::apply(EGraph& graph, std::span<const std::uint32_t> m
   if (nodes_.empty()) {
     for (std::size_t k = 0; k < count_; ++k) {
       const Raw* match = matches.data() + k * stride_;
-      const Raw left = graph.root(graph.class_[match[0]]);
+      const Raw left = graph.root(graph.nodes_[match[0]].in);
       const Raw variable = match[nodes_of_match_ + root_variable_];
       fired += graph.unite_raw(left, graph.root(variable), match[0], graph.first_node_[variable],
                                {id_, NodeId(match[0])});
@@ -48,7 +48,8 @@ std::size_t Instantiation::apply(EGraph& graph, std::span<const std::uint32_t> m
 }
 
 // One node of the right side for all matches: first all places in the table are computed and asked
-// for, then they are looked at. Returns for how many there was something new.
+// for, then the nodes that stand there, then they are looked at. Returns for how many there was
+// something new.
 std::size_t Instantiation::make_nodes(EGraph& graph, std::size_t number,
                                       std::span<const Raw> matches) {
   const Node& node = nodes_[number];
@@ -62,11 +63,12 @@ std::size_t Instantiation::make_nodes(EGraph& graph, std::size_t number,
     hashes_[k] = HashCons::hash(node.symbol, {arguments, arity});
     graph.table_.prefetch(hashes_[k]);
   }
+  for (std::size_t k = 0; k < count_; ++k) graph.prefetch_node(graph.table_.candidate(hashes_[k]));
   const bool is_root = number + 1 == nodes_.size();
   std::size_t fired = 0;
   for (std::size_t k = 0; k < count_; ++k) {
     const Raw at = matches[k * stride_];
-    const Raw into = is_root ? graph.root(graph.class_[at]) : EGraph::kNone;
+    const Raw into = is_root ? graph.root(graph.nodes_[at].in) : EGraph::kNone;
     const std::uint64_t version = graph.version();
     made_[k * nodes_.size() + number] = graph.add_hashed(
         node.symbol, {arguments_.data() + k * arity, arity}, hashes_[k], into, {id_, NodeId(at)});

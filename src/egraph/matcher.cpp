@@ -186,8 +186,8 @@ void Matcher::visit(Raw id) {
   const Step& step = steps_[id];
   switch (step.kind) {
     case Kind::bind:
-      if (const Index::Group* group = index_->group(registers_[step.from], step.op))
-        visit_group(step, *group);
+      if (const Index::Group* group = index_->group(registers_[step.from], step.op, step.arity))
+        visit_group(step, *group, step.to);
       return;
     case Kind::bind_user:
       return visit_users(step);
@@ -212,43 +212,41 @@ void Matcher::accept(Raw rule) {
   (*sink_)(RuleId(rule), match_);
 }
 
-void Matcher::visit_group(const Step& step, const Index::Group& group) {
+void Matcher::visit_group(const Step& step, const Index::Group& group, Raw to) {
   // Without a fresh node so far, the last one must be fresh.
   const Raw end = is_fresh_ || !step.last_bind ? group.end : group.fresh_end;
-  for (Raw at = group.begin; at < end; ++at) {
-    const Index::Entry entry = index_->entries()[at];
-    try_node(step, entry.node, entry.first_child, step.to, at < group.fresh_end);
+  for (Raw at = group.begin; at < end; at += 1 + step.arity) {
+    const Raw* row = index_->rows() + at;
+    try_node(step, row[0], row + 1, to, at < group.fresh_end);
   }
 }
 
 void Matcher::visit_users(const Step& step) {
-  for (Raw use = graph_->first_use_[registers_[step.from]]; use != EGraph::kNone;
+  for (Raw use = graph_->users_of_[registers_[step.from]].first; use != EGraph::kNone;
        use = graph_->uses_[use].next) {
-    const Raw node = graph_->uses_[use].node;
-    if (node >= known_nodes_ || graph_->dead_[node]) continue;
-    const Raw first = graph_->first_child_[node];
-    if (use - first != step.position || graph_->op(NodeId(node)).index() != step.op) continue;
-    registers_[step.to] = graph_->class_[node];
-    try_node(step, node, first, step.to + 1, index_->is_fresh(*graph_, node));
+    const Raw id = graph_->uses_[use].node;
+    if (id >= known_nodes_ || !graph_->nodes_[id].is_live()) continue;
+    const EGraph::Node& node = graph_->nodes_[id];
+    if (use - node.first_child != step.position || graph_->op(NodeId(id)).index() != step.op ||
+        graph_->arity(NodeId(id)) != step.arity)
+      continue;
+    registers_[step.to] = node.in;
+    try_node(step, id, graph_->raw_children(node).data(), step.to + 1,
+             index_->is_fresh(*graph_, id));
   }
 }
 
 void Matcher::visit_any(const Step& step) {
   for (const Raw id : index_->classes_with(step.op)) {
-    const Index::Group& group = *index_->group(id, step.op);
     registers_[step.to] = id;
-    for (Raw at = group.begin; at < group.end; ++at) {
-      const Index::Entry entry = index_->entries()[at];
-      try_node(step, entry.node, entry.first_child, step.to + 1, at < group.fresh_end);
-    }
+    if (const Index::Group* group = index_->group(id, step.op, step.arity))
+      visit_group(step, *group, step.to + 1);
   }
 }
 
-void Matcher::try_node(const Step& step, Raw node, Raw first_child, Raw to, bool is_fresh) {
-  if (step.symbol != kAny ? graph_->symbol_[node] != step.symbol
-                          : graph_->first_child_[node + 1] - first_child != step.arity)
-    return;
-  for (Raw k = 0; k < step.arity; ++k) registers_[to + k] = graph_->children_[first_child + k];
+void Matcher::try_node(const Step& step, Raw node, const Raw* children, Raw to, bool is_fresh) {
+  if (step.symbol != kAny && graph_->nodes_[node].symbol != step.symbol) return;
+  for (Raw k = 0; k < step.arity; ++k) registers_[to + k] = children[k];
   nodes_[step.node] = node;
   const bool before = is_fresh_;
   is_fresh_ |= is_fresh;

@@ -69,10 +69,10 @@ class Matcher {
   void visit_all(const Step& step) {
     for (const Raw next : step.next) visit(next);
   }
-  void visit_group(const Step& step, const Index::Group& group);
+  void visit_group(const Step& step, const Index::Group& group, Raw to);
   void visit_users(const Step& step);
   void visit_any(const Step& step);
-  void try_node(const Step& step, Raw node, Raw first_child, Raw to, bool is_fresh);
+  void try_node(const Step& step, Raw node, const Raw* children, Raw to, bool is_fresh);
 
   Symbols* symbols_;
   std::vector<MatchLayout> layouts_;

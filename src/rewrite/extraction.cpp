@@ -92,23 +92,18 @@ class Search {
   // Lets a node compute its class, unless the class would need itself.
   bool exchange(ClassId id, NodeId node) {
     if (needs_itself(id, node)) return false;
-    if (is_read(id)) {
-      const NodeId before = selected(id);
-      leave_operands(before);
-      take_operands(node);
-      selection_.nodes[id.index()] = node;
-      settle_levels(id, before);
-    } else {
-      selection_.nodes[id.index()] = node;
-    }
+    set_node(id, node);
     return true;
   }
 
-  // Looks at every class once; returns whether anything changed.
+  // Looks at every class once: at those that are read alone, and at those that are not as something
+  // that several would read together. Returns whether anything changed.
   bool pass() {
     bool changed = false;
     for (const ClassId id : order_of(joint_, selection_))
-      if (is_read(id)) changed |= improve(id);
+      if (is_read(id)) changed |= improve(id) > 0;
+    for (std::size_t k = 0; k < members_.size(); ++k)
+      if (!members_[k].empty() && !is_read(ClassId(k))) changed |= improve_together(ClassId(k));
     return changed;
   }
 
@@ -120,13 +115,14 @@ class Search {
 
  private:
   static constexpr std::size_t kNoLevel = std::numeric_limits<std::size_t>::max();
+  static constexpr double kWorthIt = 1e-12;  // of the whole: less is a matter of rounding
 
   NodeId selected(ClassId id) const { return selection_.nodes[id.index()]; }
   bool is_read(ClassId id) const { return readers_[id.index()] > 0; }
 
   void count_readers() {
     for (const ClassId root : roots_of(joint_)) {
-      take(root);
+      whole_ += take(root);
       find_level(root);
     }
   }
@@ -187,10 +183,22 @@ class Search {
     return false;
   }
 
-  bool improve(ClassId id) {
+  void set_node(ClassId id, NodeId node) {
+    const NodeId before = selected(id);
+    if (is_read(id)) {
+      leave_operands(before);
+      take_operands(node);
+    }
+    selection_.nodes[id.index()] = node;
+    if (is_read(id)) settle_levels(id, before);
+  }
+
+  // Lets the best node compute the class; what that saves.
+  double improve(ClassId id) {
     const NodeId before = selected(id);
     NodeId best = before;
-    double least = cost_(before) + leave_operands(before);
+    const double now = cost_(before) + leave_operands(before);
+    double least = now;
     for (const NodeId node : members_[id.index()]) {
       if (node == before || needs_itself(id, node)) continue;
       const double added = cost_(node) + take_operands(node);
@@ -199,9 +207,45 @@ class Search {
     }
     selection_.nodes[id.index()] = best;
     take_operands(best);
-    if (best == before) return false;
+    if (best == before) return 0;
     settle_levels(id, before);
-    return true;
+    return now - least;
+  }
+
+  // Exchanges that pay only together, since each needs a class that nothing reads yet: it is read
+  // for a trial, which makes it free for all that may want it, and has to be worth its cost then.
+  bool improve_together(ClassId shared) {
+    const std::vector<ClassId> readers = possible_readers(shared);
+    if (readers.size() < 2) return false;
+    double saved = -take(shared);
+    find_level(shared);
+    std::vector<std::pair<ClassId, NodeId>> before;
+    for (const ClassId id : readers) {
+      if (!is_read(id)) continue;
+      before.emplace_back(id, selected(id));
+      saved += improve(id);
+    }
+    saved += leave(shared);
+    forget_level(shared);
+    if (saved > kWorthIt * whole_) return true;
+    for (std::size_t k = before.size(); k-- > 0;) set_node(before[k].first, before[k].second);
+    return false;
+  }
+
+  // Classes that are read and could be computed by a node that needs this one, which is not.
+  std::vector<ClassId> possible_readers(ClassId unread) const {
+    std::vector<ClassId> readers, work = {unread};
+    std::set<ClassId> seen = {unread};
+    while (!work.empty()) {
+      const ClassId at = work.back();
+      work.pop_back();
+      for (const NodeId user : users_[at.index()]) {
+        const ClassId id = joint_.equal().class_of(user);
+        if (!is_read(id) && selected(id) != user) continue;
+        if (seen.insert(id).second) (is_read(id) ? readers : work).push_back(id);
+      }
+    }
+    return readers;
   }
 
   // After a class is computed by another node than before.
@@ -245,6 +289,7 @@ class Search {
   std::vector<std::vector<NodeId>> users_;    // by class: the nodes that have it as an operand
   std::vector<std::size_t> readers_;          // selected nodes and roots, by class
   std::vector<std::size_t> levels_;
+  double whole_ = 0;  // the sum before anything was exchanged
 };
 
 }  // namespace

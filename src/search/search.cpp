@@ -124,20 +124,6 @@ class Climb {
   std::size_t nodes_ = 0;  // of all that was weighed
 };
 
-// What a node would cost alone: the bytes of what it reads and makes.
-double bytes_of(const rewrite::Joint& joint, NodeId node) {
-  const ir::OpDef* op = joint.op(node);
-  if (op == nullptr || schedule::is_leaf(*op)) return 1;
-  double bytes = 1;
-  const auto add = [&](const Type& type) {
-    bytes += static_cast<double>(type.shape.numel() * dtype_bytes(type.dtype));
-  };
-  for (const Type& type : joint.types(joint.equal().class_of(node))) add(type);
-  for (std::uint32_t k = 0; k < joint.equal().arity(node); ++k)
-    add(joint.type(joint.equal().child(node, k)));
-  return bytes;
-}
-
 std::vector<RuleUse> uses_of(const Saturation& all, const Selection* selection) {
   std::vector<RuleUse> uses;
   for (std::size_t k = 0; k < all.rules().size(); ++k) {

@@ -31,6 +31,19 @@ std::uint64_t content_hash(const ir::GraphData& graph) {
 
 }  // namespace
 
+double bytes_of(const rewrite::Joint& joint, rewrite::NodeId node) {
+  const ir::OpDef* op = joint.op(node);
+  if (op == nullptr || schedule::is_leaf(*op)) return 1;
+  double bytes = 1;
+  const auto add = [&](const Type& type) {
+    bytes += static_cast<double>(type.shape.numel() * dtype_bytes(type.dtype));
+  };
+  for (const Type& type : joint.types(joint.equal().class_of(node))) add(type);
+  for (std::uint32_t k = 0; k < joint.equal().arity(node); ++k)
+    add(joint.type(joint.equal().child(node, k)));
+  return bytes;
+}
+
 Graph Scales::lowered(const Graph& graph) const {
   return schedule::lower(graph, options_.archetypes);
 }

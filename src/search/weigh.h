@@ -21,6 +21,10 @@ struct Judged {
 double score_of(const Candidate& one, const Candidate& given);
 Candidate candidate_of(const Judged& judged, std::string name);
 
+// What a node would cost alone, which "cheapest nodes" minimises: the bytes of what it reads and
+// makes.
+double bytes_of(const rewrite::Joint& joint, rewrite::NodeId node);
+
 // Weighs graphs for the processor of a cost table; one that was weighed before is not weighed
 // again.
 class Scales {

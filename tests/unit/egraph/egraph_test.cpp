@@ -4,6 +4,7 @@
 
 #include <array>
 #include <optional>
+#include <string>
 
 #include "support/random_graph.h"
 #include "support/terms.h"
@@ -70,6 +71,30 @@ TEST(EGraph, lookup_finds_what_is_there_under_any_name) {
   graph.unite(x, y);
   graph.rebuild();
   EXPECT_EQ(graph.lookup(f, {&y, 1}), graph.find(fx));
+}
+
+// The users of b become users of a; the second of them turns out to be equal to a and has more
+// users than a, so that a loses its name while the users of b are being repaired.
+TEST(EGraph, a_class_may_lose_its_name_again_while_users_are_repaired) {
+  EGraph graph;
+  const ClassId a = add_term(graph, "a"), b = add_term(graph, "b");
+  graph.unite(a, add_term(graph, "(f a)"));
+  graph.rebuild();
+  for (const char* text : {"(p a)", "(q a)"}) add_term(graph, text);
+  for (const char* op : {"1", "2", "3", "4", "5", "6", "7"})
+    add_term(graph, "(r (f b) " + std::string(op) + ")");
+  const ClassId gb = add_term(graph, "(g b)");
+  graph.unite(a, b);
+  graph.rebuild();
+  EXPECT_EQ(graph.find(a), graph.find(add_term(graph, "(f b)")));
+  const std::size_t nodes = graph.nodes();
+  EXPECT_EQ(graph.find(add_term(graph, "(g a)")), graph.find(gb));
+  EXPECT_EQ(graph.nodes(), nodes);
+  for (std::size_t k = 0; k < graph.node_ids(); ++k) {
+    const NodeId node(k);
+    for (std::uint32_t n = 0; graph.is_live(node) && n < graph.arity(node); ++n)
+      EXPECT_EQ(graph.child(node, n), graph.find(graph.child(node, n)));
+  }
 }
 
 // Congruence closure by trying all pairs until nothing changes.

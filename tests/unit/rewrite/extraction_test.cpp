@@ -155,6 +155,32 @@ TEST(Extraction, is_close_to_the_best_there_is) {
   EXPECT_GE(optimal, kPuzzles * 9 / 10);
 }
 
+// A product is cheaper than a division, but the reciprocal has to be paid once: one division stays,
+// several become products, though none of them alone would.
+TEST(Extraction, exchanges_what_pays_only_together) {
+  const auto divisions_left = [](int divisions) {
+    Graph g;
+    const Tensor s = g.input("s", {4});
+    for (int k = 0; k < divisions; ++k)
+      g.output(fmt::format("y{}", k), g.input(fmt::format("x{}", k), {4}) / s);
+    const Saturation all(
+        g, {{.name = "product", .left = node<op::Div>(any("x"), any("s")), .right = [](Fit& f) {
+               return f["x"] * reciprocal(f["s"]);
+             }}});
+    const NodeCost cost = [&](NodeId node) {
+      const std::string_view op = all.joint().op(node)->name;
+      return op == "div" ? 10.0 : op == "mul" ? 7.0 : op == "reciprocal" ? 5.0 : 1.0;
+    };
+    const Joint& joint = all.joint();
+    const Graph best = to_graph(joint, improved(joint, given_selection(joint), cost));
+    return std::ranges::count(std::as_const(best).data()->nodes(), "div",
+                              [](const ir::Node& node) { return node.op->name; });
+  };
+  EXPECT_EQ(divisions_left(1), 1);
+  EXPECT_EQ(divisions_left(2), 0);
+  EXPECT_EQ(divisions_left(5), 0);
+}
+
 TEST(Extraction, gives_the_graph_back_as_it_was) {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     const tests::RandomGraph random = tests::random_graph(seed);

@@ -82,7 +82,7 @@ TEST(Recomputing, keeps_a_limit_with_the_same_bits) {
 
 TEST(Recomputing, names_the_smallest_peak_and_reaches_it) {
   const Deep deep(6);
-  const std::string text = tests::error_of<UnsupportedError>([&] { compiled(deep, 1000); });
+  const std::string text = tests::message_of<UnsupportedError>([&] { compiled(deep, 1000); });
   EXPECT_THAT(text, HasSubstr("the memory limit of 1000 bytes is too small"));
   std::smatch found;
   ASSERT_TRUE(std::regex_search(text, found, std::regex("of 'step' take ([0-9]+) bytes")));
@@ -101,7 +101,7 @@ TEST(Recomputing, a_limit_that_holds_changes_nothing) {
 }
 
 TEST(Recomputing, a_negative_limit_is_refused) {
-  EXPECT_THAT(tests::error_of<TypeError>([] { compiled(Deep(1), -1); }),
+  EXPECT_THAT(tests::message_of<TypeError>([] { compiled(Deep(1), -1); }),
               HasSubstr("memory_limit must not be negative, got -1"));
 }
 
@@ -113,7 +113,7 @@ TEST(Recomputing, sizes_are_texts_with_units) {
   EXPECT_EQ(memory_limit_named("2GiB"), std::int64_t{2} << 30);
   EXPECT_EQ(memory_limit_named("64KB"), 64'000);
   for (const char* wrong : {"0", "-1", "M", "5 M", "5X", "5Mx", "nan", "inf", "1e30", "2GG"})
-    EXPECT_THAT(tests::error_of<TypeError>([&] { memory_limit_named(wrong); }),
+    EXPECT_THAT(tests::message_of<TypeError>([&] { memory_limit_named(wrong); }),
                 HasSubstr("a memory limit must be a size such as 500M or 2G, got '"))
         << wrong;
 }

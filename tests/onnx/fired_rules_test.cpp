@@ -1,0 +1,92 @@
+// Which rules are of use: every rule fires in the step of some workload or in some recorded ONNX
+// model, or is known to be for graphs that somebody wrote by hand. Only lowering and saturation
+// run.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "pantala/onnx.h"
+#include "pantala/ops.h"
+#include "recorded_models.h"
+#include "rewrite/rules/rules.h"
+#include "rewrite/saturation.h"
+#include "support/lowered_step.h"
+#include "tools/bench/workloads.h"
+
+namespace pantala::tests::fired_rules_test {
+namespace {
+
+// Identities that neither our models nor exporters leave in a graph, but a person may write. A rule
+// that comes here must be one of those, and one that fires after all is taken out.
+const std::vector<std::string> kForGraphsByHand = {
+    "add-negative-zero", "add-zero",  "choice-of-same", "divide-by-one",
+    "negate-twice",      "one-times", "subtract-zero"};
+
+// How often each rule said something new, and where it did first.
+struct Fired {
+  std::size_t count = 0;
+  std::string first = "nowhere";
+};
+
+class Tally {
+ public:
+  Tally() {
+    for (const rewrite::Rule& rule : rewrite::all_rules()) fired_[rule.name];
+  }
+  void saturate(const std::string& name, const Graph& lowered) {
+    const rewrite::Saturation all(lowered, rewrite::all_rules());
+    EXPECT_EQ(all.run().stop_reason, egraph::StopReason::saturated) << name;
+    for (std::size_t k = 0; k < all.rules().size(); ++k) {
+      Fired& fired = fired_.at(all.rules()[k].name);
+      if (fired.count == 0 && all.run().rules[k].fired > 0) fired.first = name;
+      fired.count += all.run().rules[k].fired;
+    }
+  }
+  const std::map<std::string, Fired>& fired() const { return fired_; }
+
+ private:
+  std::map<std::string, Fired> fired_;
+};
+
+void saturate_workloads(Tally& tally) {
+  for (const std::string& name : tools::workload_names()) {
+    const tools::Workload training = tools::make_workload(name, tools::BenchMode::train);
+    tally.saturate(name, lowered_step(training.graph, training.loss,
+                                      {.non_finite = NonFiniteGuard::gradients,
+                                       .optimizer = training.optimizer}));
+    const tools::Workload inference = tools::make_workload(name, tools::BenchMode::infer);
+    tally.saturate(name + ", inference", lowered_step(inference.graph, {}, {}));
+  }
+}
+
+// As it is, and trained by the squares of its first output.
+void saturate_recorded(const std::string& name, Tally& tally) {
+  const RecordedModel recorded = recorded_model(name);
+  const onnx::Model model = onnx::import_model(recorded.file, recorded.name);
+  tally.saturate("onnx " + name, lowered_step(model.graph, {}, {}));
+  onnx::Model trained = onnx::import_model(recorded.file, recorded.name, {.training = true});
+  const Tensor output = trained.graph.outputs().at(0).second;
+  tally.saturate("onnx " + name + ", training",
+                 lowered_step(trained.graph, mean(output * output), {.optimizer = optim::adam()}));
+}
+
+TEST(FiredRules, every_rule_fires_somewhere_or_is_known_to_be_for_graphs_by_hand) {
+  Tally tally;
+  saturate_workloads(tally);
+  for (const std::string& name : recorded_models()) saturate_recorded(name, tally);
+  std::vector<std::string> nowhere;
+  for (const auto& [name, fired] : tally.fired()) {
+    fmt::print("{:32} {:7} times, first in {}\n", name, fired.count, fired.first);
+    if (fired.count == 0) nowhere.push_back(name);
+  }
+  const std::string list = fmt::format("{}", fmt::join(nowhere, ", "));
+  fmt::print("rules that fire in no workload and no ONNX fixture: {}\n", list);
+  RecordProperty("rules_that_fire_nowhere", list);
+  EXPECT_THAT(nowhere, ::testing::UnorderedElementsAreArray(kForGraphsByHand));
+}
+
+}  // namespace
+}  // namespace pantala::tests::fired_rules_test
