@@ -22,7 +22,9 @@ struct Family {
 };
 
 ConvOptions options(const ConvAttrs& a) { return {a.stride, a.padding, a.dilation, a.groups}; }
-ConvAttrs attrs(const ConvOptions& o) { return {o.stride, o.padding, o.dilation, o.groups}; }
+ConvAttrs attrs(const ConvOptions& o) {
+  return {.stride = o.stride, .padding = o.padding, .dilation = o.dilation, .groups = o.groups};
+}
 
 WindowAxis window_axis(const ConvAttrs& a, std::size_t k, std::int64_t size, std::int64_t kernel) {
   return {size, kernel, a.stride[k], a.padding[k], a.dilation[k]};
@@ -46,6 +48,8 @@ void normalise(const InferContext& c, ConvAttrs& a, int axes) {
   a.stride = per_axis(c, "stride", a.stride, axes, 1);
   a.padding = per_axis(c, "padding", a.padding, axes, 0);
   a.dilation = per_axis(c, "dilation", a.dilation, axes, 1);
+  if (a.algorithm != "direct" && a.algorithm != "product")
+    c.fail(fmt::format("algorithm must be direct or product, got '{}'", a.algorithm));
   if (a.groups < 1 || a.groups > kMostWindow)
     c.fail(fmt::format("groups must be between 1 and {}, got {}", kMostWindow, a.groups));
 }
@@ -359,7 +363,9 @@ struct TransposeAttrs {
     f("dilation", a.dilation, "distance of the elements under a window");
     f("groups", a.groups, "channels are convolved in this many separate groups");
   }
-  ConvAttrs window() const { return {stride, padding, dilation, groups}; }
+  ConvAttrs window() const {
+    return {.stride = stride, .padding = padding, .dilation = dilation, .groups = groups};
+  }
 };
 
 template <int axes>

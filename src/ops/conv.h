@@ -1,6 +1,9 @@
 // The faces of convolution and of its two gradients.
 #pragma once
 
+#include <algorithm>
+#include <string>
+
 #include "ir/face.h"
 
 namespace pantala::op {
@@ -10,11 +13,22 @@ namespace pantala::op {
 struct ConvAttrs {
   ir::Ints stride = {1}, padding = {0}, dilation = {1};
   std::int64_t groups = 1;
+  std::string algorithm = "direct";
+  // Whether every window is one element of x, next to each other and without padding.
+  bool is_pointwise(const ir::Ints& kernel) const {
+    const auto all = [](const ir::Ints& list, std::int64_t value) {
+      return std::ranges::all_of(list, [=](std::int64_t one) { return one == value; });
+    };
+    return groups == 1 && all(stride, 1) && all(padding, 0) && all(kernel, 1);
+  }
   static void fields(auto&& f, auto& a) {
     f("stride", a.stride, "distance of the windows, per spatial axis or one for all");
     f("padding", a.padding, "zeros around x");
     f("dilation", a.dilation, "distance of the elements under a window");
     f("groups", a.groups, "channels are convolved in this many separate groups");
+    f("algorithm", a.algorithm,
+      "direct, or product: as a product of matrices where windows are single elements; a choice of "
+      "the compiler's, equal but for rounding");
   }
 };
 

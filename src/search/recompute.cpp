@@ -268,7 +268,8 @@ Graph computed_again(const Judged& judged, const std::vector<std::uint32_t>& nod
   return Late(judged, nodes, early).run();
 }
 
-Judged less_stored(Judged given, Scales& scales, std::size_t most, std::vector<Held>& again) {
+Judged less_stored(Judged given, Scales& scales, const StoringBounds& most,
+                   std::vector<Held>& again) {
   const std::uint32_t early = last_node_at_peak(given);
   const Candidate start = candidate_of(given, "");
   const auto score = [&](const Judged& one) { return score_of(candidate_of(one, ""), start); };
@@ -277,12 +278,13 @@ Judged less_stored(Judged given, Scales& scales, std::size_t most, std::vector<H
   std::size_t looked_at = 0;
   for (const Held& held : held_at_peak(given)) {
     looked_at += given.graph().size();
-    if (looked_at > most) break;
+    if (looked_at > most.nodes) break;
     if (!held.is_plain) continue;
     scales.check();
     std::vector<std::uint32_t> more = nodes;
     more.insert(more.end(), held.nodes.begin(), held.nodes.end());
     Judged next = scales.judge(computed_again(given, more, early));
+    if (next.estimate.microseconds > most.microseconds) continue;
     if (score(next) > kWorthStoringLess * score(best)) continue;
     best = std::move(next);
     nodes = std::move(more);

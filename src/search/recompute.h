@@ -32,9 +32,14 @@ Graph computed_again(const Judged& judged, const std::vector<std::uint32_t>& nod
 // The last node that is computed when most memory is taken.
 std::uint32_t last_node_at_peak(const Judged& judged);
 
-// The graph that takes less time, counting memory as the search does, or the given one; `most` is
-// how many nodes may be looked at in all.
-Judged less_stored(Judged given, Scales& scales, std::size_t most, std::vector<Held>& again);
+// What less_stored() may use up.
+struct StoringBounds {
+  std::size_t nodes = 0;    // of all graphs that are looked at
+  double microseconds = 0;  // that the result may be expected to take
+};
+// The graph with the best score, in which memory counts beside time, or the given one.
+Judged less_stored(Judged given, Scales& scales, const StoringBounds& most,
+                   std::vector<Held>& again);
 
 // The graph whose peak is at most `limit`, at the least expected time that was found; if there is
 // none, the one with the smallest peak.

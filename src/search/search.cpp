@@ -222,7 +222,8 @@ void search_memory(const Options& options, Scales& scales, Outcome& outcome) {
   Judged given = scales.judge(outcome.graph);
   const Judged found = is_limited
                            ? within_limit(std::move(given), scales, options.memory_limit, again)
-                           : less_stored(std::move(given), scales, kMostNodes, again);
+                           : less_stored(std::move(given), scales,
+                                         {kMostNodes, outcome.candidates[0].microseconds}, again);
   if (again.empty()) return;
   outcome.graph = found.graph();
   outcome.candidates.push_back(candidate_of(found, "recomputing"));

@@ -12,6 +12,7 @@ namespace pantala::rewrite {
 std::vector<Rule> algebra_rules();
 std::vector<Rule> pool_rules();
 std::vector<Rule> choice_rules();
+std::vector<Rule> conv_rules();
 
 const std::vector<Rule>& all_rules();
 

@@ -15,6 +15,7 @@
 #include <set>
 
 #include "ir/graph_data.h"
+#include "ops/conv.h"
 #include "ops/face.h"
 #include "ops/pool.h"
 #include "pantala/error.h"
@@ -111,6 +112,40 @@ Graph divided_by_host_number(Random& r) {
   return g;
 }
 
+// A convolution whose windows are single elements, or one of its gradients.
+enum class Direction { forward, input, weight };
+Make pointwise_convolution(Direction direction) {
+  return [direction](Random& r) {
+    Graph g;
+    const Shape images{r.between(1, 3), r.between(1, 9), r.between(1, 5), r.between(1, 5)};
+    const std::int64_t out = r.between(1, 9);
+    const op::ConvAttrs window{.stride = {1, 1}, .padding = {0, 0}, .dilation = {1, 1}};
+    const auto results = [&]() -> std::vector<Tensor> {
+      const Tensor x =
+          g.input("x", direction == Direction::input ? Shape{images[0], out, images[2], images[3]}
+                                                     : images);
+      switch (direction) {
+        case Direction::forward:
+          return ops::apply(ops::def<op::Convolution>(), {x, g.input("w", {out, images[1], 1, 1})},
+                            ir::to_values(window));
+        case Direction::input:
+          return ops::apply(ops::def<op::ConvolutionInputGrad>(),
+                            {x, g.input("w", {out, images[1], 1, 1})},
+                            ir::to_values(op::ConvolutionInputGrad::Attrs{
+                                .input_sizes = {images[2], images[3]}, .window = window}));
+        case Direction::weight:
+          break;
+      }
+      return ops::apply(ops::def<op::ConvolutionWeightGrad>(),
+                        {x, g.input("g", {images[0], out, images[2], images[3]})},
+                        ir::to_values(op::ConvolutionWeightGrad::Attrs{.kernel_sizes = {1, 1},
+                                                                       .window = window}));
+    };
+    g.output("y", results()[0]);
+    return g;
+  };
+}
+
 std::vector<Sample> samples() {
   const auto number = [](double value, auto apply) {
     return of_one([=](Graph& g, const Tensor& x) { return apply(x, filled(g, value, x)); });
@@ -144,6 +179,9 @@ std::vector<Sample> samples() {
       {"choice-of-same", of_one([](Graph& g, const Tensor& x) {
          return where(g.input("c", x.shape(), boolean), x, x);
        })},
+      {"convolution-as-product", pointwise_convolution(Direction::forward)},
+      {"convolution-input-gradient-as-product", pointwise_convolution(Direction::input)},
+      {"convolution-weight-gradient-as-product", pointwise_convolution(Direction::weight)},
   };
 }
 

@@ -11,6 +11,7 @@
 #include "schedule/building.h"
 #include "schedule/company.h"
 #include "schedule/cpu/conv/kernel.h"
+#include "schedule/cpu/conv/product.h"
 #include "schedule/cpu/elementwise.h"
 #include "schedule/estimate.h"
 
@@ -151,9 +152,50 @@ std::vector<std::int64_t> problem_of(const ConvPlan& plan) {
   return problem;
 }
 
+// How it is computed as a product, if it is to be and can be.
+std::optional<ConvProduct> product_of(const Context& context, const Group& group,
+                                      const ConvPlan& plan) {
+  const ir::Node& node = context.node(group.anchors[0]);
+  if (window_of(node).algorithm != "product") return std::nullopt;
+  const ir::Ints kernel(static_cast<std::size_t>(plan.sizes.rank() - 2), 1);
+  if (plan.sizes.taps() != 1 || !window_of(node).is_pointwise(kernel)) return std::nullopt;
+  return conv_product(plan.spec.direction, plan.spec.dtype, plan.sizes, plan.strides,
+                      epilogue_body(context, group.anchors[0], group.outputs), context.target);
+}
+
+ContractTiling tiling_of(const Context& context, const ConvProduct& product) {
+  return choose_tiling(product.spec, product.sizes, product.strides, product.order, context.target,
+                       {.workers = context.options.workers});
+}
+
+Effort effort_of_product(const EffortSite& at, const ConvProduct& product) {
+  const ContractSpec& spec = product.spec;
+  const ContractSizes& n = product.sizes;
+  const ContractStrides& s = product.strides;
+  const int workers = at.context.options.workers;
+  constexpr std::int64_t kIsProduct = -1;  // where the other problems have their direction
+  return at.memo.of(*at.group.archetype,
+                    {kIsProduct, static_cast<std::int64_t>(spec.dtype), spec.a_k_inner,
+                     spec.b_k_inner, spec.c_n_inner, n.m, n.n, n.k, s.a_ld, s.b_ld, s.c_ld},
+                    [&] {
+                      const ContractTiling tiling = tiling_of(at.context, product);
+                      const double slowest =
+                          estimate(spec, n, s, product.order, tiling, at.context.target, workers);
+                      return Effort{.cycles = workers * slowest * at.table.contract,
+                                    .items = static_cast<double>(contract_items(n, tiling)),
+                                    .is_balanced = true};
+                    });
+}
+
 std::vector<Effort> efforts_of_convolution(const EffortSite& at) {
   const Context& context = at.context;
   const ConvPlan plan = plan_of(context, at.group);
+  if (const auto product = product_of(context, at.group, plan)) {
+    Effort effort = effort_of_product(at, *product);
+    const ElementwiseBody body = epilogue_body(context, at.group.anchors[0], at.group.outputs);
+    effort.cycles += elementwise_cycles(work_of(context, body), at.table);
+    return {effort};
+  }
   const int workers = context.options.workers;
   Effort effort = at.memo.of(*at.group.archetype, problem_of(plan), [&] {
     const ConvTiling tiling = tiling_of(context, plan);
@@ -231,12 +273,41 @@ class ConvEpilogue {
   std::optional<BodyEmitter> emitter_;
 };
 
+KernelDraft build_product(Building& building, const Group& group, const ConvProduct& product) {
+  const Context& context = building.context();
+  const std::uint32_t id = group.anchors[0];
+  const ir::Node& node = context.node(id);
+  const ContractTiling tiling = tiling_of(context, product);
+  ConvEpilogue epilogue(building, id, group.outputs, 2);
+  epilogue.arguments().take_integers(
+      contract_params(product.sizes, product.strides, product.order, tiling));
+  ContractHooks hooks;
+  hooks.result = epilogue.hook();
+  hooks.result.apply = [&, apply = hooks.result.apply](kir::Builder& b, const ResultSite& at) {
+    return apply(b, conv_site(product, node.results[0].shape.rank(), at));
+  };
+  KernelDraft draft;
+  draft.name = fmt::format("{}.{}", node.op->name, id);
+  draft.flops = 2 * static_cast<double>(product.sizes.m * product.sizes.n) *
+                static_cast<double>(product.sizes.k);
+  draft.set.items = contract_items(product.sizes, tiling);
+  draft.kernel = build_contract("conv_product", product.spec, product.order, tiling, hooks);
+  draft.set.buffers = {context.buffer_of(node.inputs[0]), context.buffer_of(node.inputs[1]),
+                       group.outputs[0].buffer};
+  for (const std::uint32_t buffer : epilogue.arguments().buffers())
+    draft.set.buffers.push_back(buffer);
+  draft.set.params = epilogue.arguments().params();
+  return draft;
+}
+
 std::vector<KernelDraft> build_convolution(Building& building, const Group& group) {
   const Context& context = building.context();
   const std::uint32_t id = group.anchors[0];
   const std::vector<GroupOutput>& outputs = group.outputs;
   const ir::Node& node = context.node(id);
   const ConvPlan plan = plan_of(context, group);
+  if (const auto product = product_of(context, group, plan))
+    return {build_product(building, group, *product)};
   const ConvTiling tiling = tiling_of(context, plan);
   const auto& [sizes, strides, spec, order] = plan;
 
