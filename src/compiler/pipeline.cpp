@@ -84,17 +84,21 @@ void report_search(const search::Outcome& found, Report& report) {
 
 }  // namespace
 
-Graph choose_graph(const StepGraph& step, const Options& options, Report& report) {
+search::Outcome search_step(const StepGraph& step, const Options& options) {
   const schedule::ArchetypeTable& archetypes = backend_of(options.device).archetypes();
-  const Graph lowered = schedule::lower(step.graph, archetypes);
-  if (options.level == search::Level::none) return lowered;
-  search::Outcome found =
-      search::search(lowered, {.level = options.level,
-                               .promise = options.promise,
-                               .off = options.rules_off,
-                               .archetypes = archetypes,
-                               .table = cost_table(options),
-                               .check = [&options] { check_not_cancelled(options.cancelled); }});
+  return search::search(schedule::lower(step.graph, archetypes),
+                        {.level = options.level,
+                         .promise = options.promise,
+                         .off = options.rules_off,
+                         .archetypes = archetypes,
+                         .table = cost_table(options),
+                         .check = [&options] { check_not_cancelled(options.cancelled); }});
+}
+
+Graph choose_graph(const StepGraph& step, const Options& options, Report& report) {
+  if (options.level == search::Level::none)
+    return schedule::lower(step.graph, backend_of(options.device).archetypes());
+  search::Outcome found = search_step(step, options);
   report_search(found, report);
   return std::move(found.graph);
 }
@@ -115,14 +119,20 @@ void note_predictions(const schedule::Estimate& estimate, Program& program) {
   }
 }
 
+schedule::Machine machine_of(const Options& options) {
+  return {backend_of(options.device).archetypes(), options.target};
+}
+schedule::ScheduleOptions schedule_options(const Options& options) {
+  return {.fuse = options.fuse, .workers = options.threads, .check = [&options] {
+            check_not_cancelled(options.cancelled);
+          }};
+}
+
 Program schedule_step(const Graph& lowered, const Options& options, Report& report) {
-  const schedule::Machine machine{backend_of(options.device).archetypes(), options.target};
+  const schedule::Machine machine = machine_of(options);
   report.nodes_after = static_cast<std::int64_t>(lowered.size());
   report.kernels_before = count_ops(lowered);
-  const schedule::ScheduleOptions how{
-      .fuse = options.fuse, .workers = options.threads, .check = [&options] {
-        check_not_cancelled(options.cancelled);
-      }};
+  const schedule::ScheduleOptions how = schedule_options(options);
   schedule::Decisions decisions = schedule::decide(lowered, machine, how);
   const schedule::CostTable& table = cost_table(options);
   const schedule::Estimate estimate = schedule::estimate(decisions, machine.archetypes, table);
@@ -175,6 +185,12 @@ CompiledPlan::Data describe_plan(const std::vector<StepGraph>& steps, const Comp
 
 }  // namespace
 
+std::vector<schedule::GroupNodes> kernel_nodes(const Graph& chosen, const Options& options) {
+  const schedule::Machine machine = machine_of(options);
+  const schedule::ScheduleOptions how = schedule_options(options);
+  return schedule::nodes_of(schedule::decide(chosen, machine, how), machine, how);
+}
+
 std::vector<StepGraph> make_step_graphs(const Compilation& given, Report& report) {
   const CompileOptions& options = given.options;
   Stages stages(report, options);
@@ -192,13 +208,20 @@ std::vector<StepGraph> make_step_graphs(const Compilation& given, Report& report
 }
 
 CompiledStep compile_step(const StepGraph& step, const Options& options) {
+  check_value_sizes(step.graph);
+  Report search;
+  const Graph chosen =
+      Stages(search, options).run("saturate", [&] { return choose_graph(step, options, search); });
+  return compile_chosen(step, chosen, options, std::move(search));
+}
+
+CompiledStep compile_chosen(const StepGraph& step, const Graph& chosen, const Options& options,
+                            Report report_so_far) {
   CompiledStep result;
   result.role = step.role;
   result.gradients = step.gradients;
-  Report& report = result.report;
+  Report& report = result.report = std::move(report_so_far);
   Stages stages(report, options);
-  check_value_sizes(step.graph);
-  const Graph chosen = stages.run("saturate", [&] { return choose_graph(step, options, report); });
   Program program = stages.run("schedule", [&] { return schedule_step(chosen, options, report); });
   ProgramCode code = stages.run("codegen", [&] { return generate_code(program, options, report); });
   result.plan = stages.run("plan", [&] {

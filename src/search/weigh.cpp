@@ -47,7 +47,8 @@ const Candidate& Scales::weigh(const Graph& lowered) {
                 .bytes = estimate.bytes,
                 .nodes = static_cast<std::int64_t>(lowered.size()),
                 .launches = estimate.launches,
-                .peak_bytes = estimate.peak_bytes};
+                .peak_bytes = estimate.peak_bytes,
+                .verdict = ""};
   return at->second;
 }
 

@@ -9,14 +9,14 @@
 namespace pantala::tools {
 
 struct CompileChoice {
-  std::string rewrite = "egraph", numerics = "relaxed";
+  std::string rewrite = {}, numerics = {};  // "": not said
   std::vector<std::string> rules_off = {};
 
-  // TypeError for a name that is none.
+  // What is said counts; the rest stays as it is. TypeError for a name that is none.
   void apply(CompileOptions& options) const {
-    options.rewrite = rewrite_named(rewrite);
-    options.numerics = numerics_named(numerics);
-    options.rules_off = rules_off;
+    if (!rewrite.empty()) options.rewrite = rewrite_named(rewrite);
+    if (!numerics.empty()) options.numerics = numerics_named(numerics);
+    options.rules_off.insert(options.rules_off.end(), rules_off.begin(), rules_off.end());
   }
 };
 
