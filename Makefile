@@ -5,7 +5,7 @@ TEST_PACKAGES := $(DATA_PACKAGES) patch libonnx-testdata libgtest-dev libgmock-d
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 
-.PHONY: build install test demo test-exchange test-asan test-tsan deps format clean
+.PHONY: build install test demo test-exchange test-pages test-asan test-tsan deps format clean
 
 # The command and the library alone; tests and examples are built by `make test`.
 build:
@@ -31,6 +31,11 @@ test-exchange: deps
 	cmake --preset release -DPANTALA_TESTS=ON -DPANTALA_SAFETENSORS_PYTHON=$(EXCHANGE)/bin/python -DPANTALA_ONNXRUNTIME_PYTHON=$(EXCHANGE)/bin/python -DPANTALA_TENSORBOARD_PYTHON=$(EXCHANGE)/bin/python
 	cmake --build --preset release -j $(JOBS) --target copy_weights write_exported_models write_sample_run
 	ctest --preset release -L exchange
+
+# The pages that `pantala explain --html` writes, clicked through in headless Chromium; pictures of them are in build/pages.
+test-pages: build
+	@$(call need,chromium)
+	cmake -DPANTALA=build/release/bin/pantala -DOUT=build/pages -P tests/pages/check_pages.cmake
 
 test-asan: deps
 	cmake --preset asan -DPANTALA_TESTS=ON

@@ -8,14 +8,23 @@
 
 namespace pantala::tools {
 
+namespace {
+
+const std::string& usual(const std::vector<std::string>& names, auto value) {
+  return names.at(static_cast<std::size_t>(value));
+}
+
+}  // namespace
+
 void add_compile_flags(VerbOptions& verb, CompileChoice& choice) {
   verb.add_option("--rewrite", choice.rewrite,
-                  fmt::format("How a graph that takes less time is looked for: {}",
-                              fmt::join(rewrite_names(), ", ")))
-      ->capture_default_str();
+                  fmt::format("How a graph that takes less time is looked for: {} (without it: {})",
+                              fmt::join(rewrite_names(), ", "),
+                              usual(rewrite_names(), CompileOptions{}.rewrite)));
   verb.add_option("--numerics", choice.numerics,
-                  fmt::format("What may be taken for equal: {}", fmt::join(numerics_names(), ", ")))
-      ->capture_default_str();
+                  fmt::format("What may be taken for equal: {} (without it: {})",
+                              fmt::join(numerics_names(), ", "),
+                              usual(numerics_names(), CompileOptions{}.numerics)));
   verb.add_option(
       "--memory-limit", choice.memory_limit,
       "The most that temporaries and scratch of a step may take, such as 500M or 2G: what "

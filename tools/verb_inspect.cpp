@@ -45,15 +45,12 @@ std::vector<RoleText> graph_texts(const Inspected& inspected, bool lowered) {
   return texts;
 }
 
-bool is_model(const std::string& name) {
-  return std::ranges::find(model_names(), name) != model_names().end();
-}
-
 // The content of a file that needs no compiler; empty if it is not such a file.
 std::optional<std::string> file_content(const Options& o) {
   if (is_model(o.subject.name)) return std::nullopt;
   const std::optional<FileKind> kind = file_kind_of(o.subject.name);
-  if (!kind || (kind->compiles && o.pictures() > 0)) return std::nullopt;
+  const bool compiles = (kind && kind->compiles) || is_run(o.subject.name);
+  if (!kind || (compiles && o.pictures() > 0)) return std::nullopt;
   if (!o.subject.sizes.empty())
     throw TypeError(
         "--size needs a picture, such as --schedule: without one the file is shown as it is");

@@ -39,6 +39,7 @@ struct Report {
     // That move between memory and the cores, if every element moves once.
     double read_bytes = 0, written_bytes = 0;
     double predicted_us = 0;  // by the cost table, on its nominal processor
+    std::int64_t group = 0;   // launches with the same number compute the same nodes together
   };
   struct Unit {
     std::string name;

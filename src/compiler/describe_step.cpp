@@ -72,7 +72,8 @@ void report_kernels(Report& report, const schedule::Program& program) {
     report.flops += launch.flops;
     report.bytes += bytes;
     report.launches.push_back({launch.name, kernel.name, launch.layers, launch.ops, launch.flops,
-                               launch.read_bytes, launch.written_bytes, launch.predicted_us});
+                               launch.read_bytes, launch.written_bytes, launch.predicted_us,
+                               launch.group});
   }
   report.kernels = std::move(kernels);
   report.kernels_after = std::ssize(program.launches);

@@ -86,23 +86,22 @@ void report_search(const search::Outcome& found, Report& report) {
 
 }  // namespace
 
-Graph choose_graph(const StepGraph& step, const Options& options, Report& report) {
-  return choose_graph(step, options, options.memory_limit, report);
+search::Outcome search_step(const StepGraph& step, const Options& options) {
+  const schedule::ArchetypeTable& archetypes = backend_of(options.device).archetypes();
+  return search::search(schedule::lower(step.graph, archetypes),
+                        {.level = options.level,
+                         .promise = options.promise,
+                         .off = options.rules_off,
+                         .memory_limit = options.memory_limit,
+                         .archetypes = archetypes,
+                         .table = cost_table(options),
+                         .check = [&options] { check_not_cancelled(options.cancelled); }});
 }
 
-Graph choose_graph(const StepGraph& step, const Options& options, std::int64_t temporaries,
-                   Report& report) {
-  const schedule::ArchetypeTable& archetypes = backend_of(options.device).archetypes();
-  const Graph lowered = schedule::lower(step.graph, archetypes);
-  if (options.level == search::Level::none && temporaries == 0) return lowered;
-  search::Outcome found =
-      search::search(lowered, {.level = options.level,
-                               .promise = options.promise,
-                               .off = options.rules_off,
-                               .memory_limit = temporaries,
-                               .archetypes = archetypes,
-                               .table = cost_table(options),
-                               .check = [&options] { check_not_cancelled(options.cancelled); }});
+Graph choose_graph(const StepGraph& step, const Options& options, Report& report) {
+  if (options.level == search::Level::none && options.memory_limit == 0)
+    return schedule::lower(step.graph, backend_of(options.device).archetypes());
+  search::Outcome found = search_step(step, options);
   report_search(found, report);
   return std::move(found.graph);
 }
@@ -123,14 +122,20 @@ void note_predictions(const schedule::Estimate& estimate, Program& program) {
   }
 }
 
+schedule::Machine machine_of(const Options& options) {
+  return {backend_of(options.device).archetypes(), options.target};
+}
+schedule::ScheduleOptions schedule_options(const Options& options) {
+  return {.fuse = options.fuse, .workers = options.threads, .check = [&options] {
+            check_not_cancelled(options.cancelled);
+          }};
+}
+
 Program schedule_step(const Graph& lowered, const Options& options, Report& report) {
-  const schedule::Machine machine{backend_of(options.device).archetypes(), options.target};
+  const schedule::Machine machine = machine_of(options);
   report.nodes_after = static_cast<std::int64_t>(lowered.size());
   report.kernels_before = count_ops(lowered);
-  const schedule::ScheduleOptions how{
-      .fuse = options.fuse, .workers = options.threads, .check = [&options] {
-        check_not_cancelled(options.cancelled);
-      }};
+  const schedule::ScheduleOptions how = schedule_options(options);
   schedule::Decisions decisions = schedule::decide(lowered, machine, how);
   const schedule::CostTable& table = cost_table(options);
   const schedule::Estimate estimate = schedule::estimate(decisions, machine.archetypes, table);
@@ -183,6 +188,12 @@ CompiledPlan::Data describe_plan(const std::vector<StepGraph>& steps, const Comp
 
 }  // namespace
 
+std::vector<schedule::GroupNodes> kernel_nodes(const Graph& chosen, const Options& options) {
+  const schedule::Machine machine = machine_of(options);
+  const schedule::ScheduleOptions how = schedule_options(options);
+  return schedule::nodes_of(schedule::decide(chosen, machine, how), machine, how);
+}
+
 std::vector<StepGraph> make_step_graphs(const Compilation& given, Report& report) {
   const CompileOptions& options = given.options;
   Stages stages(report, options);
@@ -234,8 +245,10 @@ class StepProgram {
   static constexpr int kMostTries = 5;
 
   Program make(std::int64_t temporaries, Report& report) {
+    Options options = options_;
+    options.memory_limit = temporaries;
     const Graph chosen =
-        stages_.run("saturate", [&] { return choose_graph(step_, options_, temporaries, report); });
+        stages_.run("saturate", [&] { return choose_graph(step_, options, report); });
     return stages_.run("schedule", [&] { return schedule_step(chosen, options_, report); });
   }
 
@@ -262,16 +275,11 @@ class StepProgram {
   std::int64_t smallest_ = INT64_MAX;
 };
 
-}  // namespace
-
-CompiledStep compile_step(const StepGraph& step, const Options& options) {
+CompiledStep finished_step(const StepGraph& step, Program program, const Options& options,
+                           Report& report, Stages& stages) {
   CompiledStep result;
   result.role = step.role;
   result.gradients = step.gradients;
-  Report& report = result.report;
-  Stages stages(report, options);
-  check_value_sizes(step.graph);
-  Program program = StepProgram(step, options, report, stages).make();
   ProgramCode code = stages.run("codegen", [&] { return generate_code(program, options, report); });
   result.plan = stages.run("plan", [&] {
     return assemble(program, std::move(code), {.name = step.role, .gradients = step.gradients});
@@ -283,7 +291,25 @@ CompiledStep compile_step(const StepGraph& step, const Options& options) {
   report.nodes_before = static_cast<std::int64_t>(step.graph.size());
   report.peak_bytes = peak_of(result.plan, options);
   report.store_bytes = plan::bytes_in_store(result.leaves);
+  result.report = std::move(report);
   return result;
+}
+
+}  // namespace
+
+CompiledStep compile_step(const StepGraph& step, const Options& options) {
+  check_value_sizes(step.graph);
+  Report report;
+  Stages stages(report, options);
+  Program program = StepProgram(step, options, report, stages).make();
+  return finished_step(step, std::move(program), options, report, stages);
+}
+
+CompiledStep compile_chosen(const StepGraph& step, const Graph& chosen, const Options& options) {
+  Report report;
+  Stages stages(report, options);
+  Program program = stages.run("schedule", [&] { return schedule_step(chosen, options, report); });
+  return finished_step(step, std::move(program), options, report, stages);
 }
 
 CompileResult run_pipeline(const Compilation& given, const Digest& key) {

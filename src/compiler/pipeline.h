@@ -12,6 +12,7 @@
 #include "compiler/step_graphs.h"
 #include "pantala/compile.h"
 #include "plan/compiled_step.h"
+#include "schedule/contents.h"
 
 namespace pantala::compiler {
 
@@ -40,11 +41,17 @@ std::vector<StepGraph> make_step_graphs(const Compilation& given, Report& report
 
 // The stage saturate: the lowered graph that the scheduler gets.
 Graph choose_graph(const StepGraph& step, const Options& options, Report& report);
-// With so much for temporaries, by the estimate; 0: whatever is fastest.
-Graph choose_graph(const StepGraph& step, const Options& options, std::int64_t temporaries,
-                   Report& report);
+
+// The same with all that the search found out.
+search::Outcome search_step(const StepGraph& step, const Options& options);
+
+// The nodes of the kernels of a chosen graph, by Report::Launch::group.
+std::vector<schedule::GroupNodes> kernel_nodes(const Graph& chosen, const Options& options);
 
 // The stages saturate, schedule, codegen, plan, which are noted in the step's report.
 plan::CompiledStep compile_step(const StepGraph& step, const Options& options);
+// The last three, of a graph that was chosen.
+plan::CompiledStep compile_chosen(const StepGraph& step, const Graph& chosen,
+                                  const Options& options);
 
 }  // namespace pantala::compiler

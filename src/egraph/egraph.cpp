@@ -249,4 +249,14 @@ std::vector<ProofStep> EGraph::explain(NodeId a, NodeId b) const {
   return steps;
 }
 
+std::vector<ProofStep> EGraph::rules_between(NodeId a, NodeId b) const {
+  if (!proofs_.enabled()) throw InternalError("egraph: rules_between() needs Options::proofs");
+  if (class_of(a) != class_of(b)) throw InternalError("egraph: these nodes are not equal");
+  std::vector<ProofStep> steps;
+  for (const Proofs::Link& link : proofs_.path(a, b))
+    if (link.reason.rule.valid() && !link.is_congruence)
+      steps.push_back({ProofStep::Kind::rule, link.from, link.to, link.reason, {}});
+  return steps;
+}
+
 }  // namespace pantala::egraph

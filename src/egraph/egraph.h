@@ -100,6 +100,8 @@ class EGraph {
 
   // How two nodes of one class came to be equal; needs Options::proofs (InternalError).
   std::vector<ProofStep> explain(NodeId a, NodeId b) const;
+  // Of these steps the ones that rules made, with nothing said about congruences: cheap.
+  std::vector<ProofStep> rules_between(NodeId a, NodeId b) const;
   // The rule that made the node and the node at which it fired; none for what the user added.
   const Reason& origin(NodeId node) const { return origin_[node.index()]; }
   const Options& options() const { return options_; }

@@ -70,6 +70,8 @@ Provenance GraphData::effective(const Provenance& where) const {
     result.label = scope->label;
     break;
   }
+  for (auto scope = scopes_.rbegin(); scope != scopes_.rend() && !result.rewrites; ++scope)
+    result.rewrites = scope->rewrites;
   return result;
 }
 

@@ -15,12 +15,19 @@
 
 namespace pantala::ir {
 
-// Where a node came from: the user's source line (or a text's line) and the label of the
-// surrounding named block.
+// A rewrite on the way from a graph as it was given to a node.
+struct Rewriting {
+  std::string rule;
+  std::string from;  // what the node, or the one before it, stands for: "div f32[64] (net.cpp:41)"
+};
+
+// Where a node came from: the user's source line (or a text's line), the label of the surrounding
+// named block, and the rules that made it.
 struct Provenance {
   std::string file;  // base name only
   std::uint32_t line = 0;
   std::string label;
+  std::shared_ptr<const std::vector<Rewriting>> rewrites = nullptr;  // in order; null: none
 };
 Provenance provenance(const Where& where);
 

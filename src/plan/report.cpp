@@ -146,7 +146,8 @@ std::string Report::json() const {
                                     {"flops", launch.flops},
                                     {"read_bytes", launch.read_bytes},
                                     {"written_bytes", launch.written_bytes},
-                                    {"predicted_us", launch.predicted_us}});
+                                    {"predicted_us", launch.predicted_us},
+                                    {"group", launch.group}});
   for (const Unit& unit : units)
     document["units"].push_back({{"name", unit.name},
                                  {"milliseconds", unit.milliseconds},
@@ -195,7 +196,8 @@ Report report_from_json(const nlohmann::json& document) {
   for (const auto& launch : document.at("launches"))
     report.launches.push_back({launch.at("name"), launch.at("kernel"), launch.at("layers"),
                                launch.at("ops"), launch.at("flops"), launch.at("read_bytes"),
-                               launch.at("written_bytes"), launch.at("predicted_us")});
+                               launch.at("written_bytes"), launch.at("predicted_us"),
+                               launch.at("group")});
   for (const auto& unit : document.at("units"))
     report.units.push_back({unit.at("name"), unit.at("milliseconds"), unit.at("code_bytes")});
   for (const auto& rule : document.at("rules"))

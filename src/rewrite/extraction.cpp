@@ -365,12 +365,39 @@ std::vector<ClassId> placed_order(const Joint& joint, const Selection& selection
   return order;
 }
 
+// Nodes of the given graph by class.
+std::vector<std::vector<NodeId>> given_members(const Joint& joint) {
+  std::vector<std::vector<NodeId>> members(joint.equal().class_ids());
+  for (const NodeId node : joint.given_nodes())
+    members[joint.equal().class_of(node).index()].push_back(node);
+  return members;
+}
+
+// Where a node came from. A given one that also stands for others of the given graph, because rules
+// say that they are equal, notes these rules; one that a rule made has noted them itself.
+ir::Provenance provenance_of(const Joint& joint, NodeId node,
+                             const std::vector<NodeId>& given_members) {
+  ir::Provenance where = joint.where(node);
+  if (given_members.size() < 2 || joint.equal().origin(node).rule.valid()) return where;
+  std::vector<ir::Rewriting> rewrites;
+  if (where.rewrites) rewrites = *where.rewrites;
+  for (const NodeId other : given_members) {
+    if (other == node) continue;
+    for (const egraph::ProofStep& step : joint.equal().rules_between(other, node))
+      rewrites.push_back({joint.rule_name(step.reason.rule), joint.describe(step.from)});
+  }
+  if (!rewrites.empty())
+    where.rewrites = std::make_shared<const std::vector<ir::Rewriting>>(std::move(rewrites));
+  return where;
+}
+
 }  // namespace
 
 Graph to_graph(const Joint& joint, const Selection& selection) {
   Graph result;
   ir::GraphData& target = *result.data();
   std::vector<std::vector<Tensor>> made(joint.equal().class_ids());
+  const std::vector<std::vector<NodeId>> given_nodes = given_members(joint);
   for (const ClassId id : placed_order(joint, selection)) {
     const NodeId node = selection.nodes[id.index()];
     std::vector<Tensor> inputs;
@@ -380,7 +407,8 @@ Graph to_graph(const Joint& joint, const Selection& selection) {
       continue;
     }
     for (const ClassId operand : operands) inputs.push_back(made[operand.index()].at(0));
-    made[id.index()] = target.append(*joint.op(node), inputs, joint.attrs(node), joint.where(node));
+    made[id.index()] = target.append(*joint.op(node), inputs, joint.attrs(node),
+                                     provenance_of(joint, node, given_nodes[id.index()]));
   }
   const ir::GraphData& given = *joint.graph().data();
   const auto value = [&](ValueId old) {

@@ -138,6 +138,24 @@ Tensor Joint::tensor(ClassId id) {
   return leaf;
 }
 
+std::string Joint::describe(NodeId node) const {
+  const ir::Provenance& at = where(node);
+  const std::string place = at.file.empty() ? "" : fmt::format(" ({}:{})", at.file, at.line);
+  return fmt::format("{} {}{}", is_projection(node) ? "result" : op(node)->name,
+                     type(equal_.class_of(node)).str(), place);
+}
+
+void Joint::speak_for(const egraph::Reason& reason, const std::string& rule) {
+  reason_ = reason;
+  if (rule_names_.size() <= reason.rule.index()) rule_names_.resize(reason.rule.index() + 1);
+  rule_names_[reason.rule.index()] = rule;
+  made_by_ = where(reason.at);
+  std::vector<ir::Rewriting> rewrites;
+  if (made_by_.rewrites) rewrites = *made_by_.rewrites;
+  rewrites.push_back({rule, describe(reason.at)});
+  made_by_.rewrites = std::make_shared<const std::vector<ir::Rewriting>>(std::move(rewrites));
+}
+
 ClassId Joint::add(const Tensor& value) {
   const ir::GraphData& side = *std::as_const(side_).data();
   side_classes_.resize(side.nodes().size());
@@ -159,7 +177,7 @@ ClassId Joint::add(const Tensor& value) {
       inputs.push_back(many ? project(tuple, input.result, {}) : tuple);
     }
     ir::Node placed = node;
-    if (reason_.at.valid()) placed.where = wheres_[reason_.at.index()];
+    if (reason_.at.valid()) placed.where = made_by_;
     side_classes_[id] = add_node(placed, inputs, is_host_scalar(placed, inputs));
   }
   const ClassId made = side_classes_[value.id().node];

@@ -59,8 +59,11 @@ class Joint : private egraph::Analysis {
   // The class of a value that was computed from such handles, with all that it needs added.
   ClassId add(const Tensor& value);
   // Why add() makes nodes from now on: they take the place and label of the node at which the rule
-  // fired.
-  void speak_for(const egraph::Reason& reason) { reason_ = reason; }
+  // fired, and note the rule.
+  void speak_for(const egraph::Reason& reason, const std::string& rule);
+  const std::string& rule_name(egraph::RuleId rule) const { return rule_names_.at(rule.index()); }
+  // A node in a few words: "div f32[64] (net.cpp:41)".
+  std::string describe(NodeId node) const;
 
  private:
   void make(const egraph::EGraph& graph, ClassId made, NodeId node) override;
@@ -104,7 +107,9 @@ class Joint : private egraph::Analysis {
   std::map<std::size_t, Tensor> leaves_;
   std::vector<ClassId> side_classes_;  // by node
   egraph::Reason reason_;
-  Facts pending_;  // of the node that insert() makes
+  std::vector<std::string> rule_names_;  // of those that have spoken
+  ir::Provenance made_by_;               // of the nodes that add() makes
+  Facts pending_;                        // of the node that insert() makes
 };
 
 }  // namespace pantala::rewrite

@@ -105,10 +105,10 @@ egraph::Rule compile(const Rule& rule, Joint& joint, std::vector<Application>& a
     Fit fit(joint, *compiled, match);
     return (!when || when(fit)) && (!worth || worth(fit));
   };
-  row.apply = [&joint, &applications, compiled, right = rule.right](
+  row.apply = [&joint, &applications, compiled, right = rule.right, name = rule.name](
                   egraph::EGraph& graph, const Match& match, const Reason& reason) {
     Fit fit(joint, *compiled, match);
-    joint.speak_for(reason);
+    joint.speak_for(reason, name);
     const ClassId made = graph.find(joint.add(right(fit)));
     const NodeId computes = graph.representative(made);
     if (!graph.unite(graph.class_of(match.node(0)), made, reason)) return false;

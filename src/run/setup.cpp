@@ -10,6 +10,7 @@
 #include "device/device.h"
 #include "pantala/error.h"
 #include "run/parameter_groups.h"
+#include "train/plans.h"
 
 namespace pantala::run {
 
@@ -75,6 +76,13 @@ CompileOptions compile_options(const RunConfig& config) {
   options.training.kept_statistics = kept_statistics_of(config);
   options.training.global_norm = true;  // for the progress line and the logs
   return options;
+}
+
+CompileOptions compile_options(const RunConfig& config, Phase phase) {
+  const CompileOptions training = train::training_options(
+      {.optimizer = optimizer_of(config), .non_finite = non_finite_of(config)},
+      compile_options(config));
+  return phase == Phase::training ? training : train::evaluation_options(training);
 }
 
 Trainer make_trainer(const RunConfig& config, const ModelShape& shape, std::int64_t total_steps,

@@ -23,6 +23,8 @@ RunLength run_length(const RunConfig& config, const data::Loader& training);
 
 // All that the step is compiled with but the optimizer, which is the trainer's.
 CompileOptions compile_options(const RunConfig& config);
+// What the run's steps, or its evaluations, are compiled with.
+CompileOptions compile_options(const RunConfig& config, Phase phase);
 // Plans are kept in the folder `plan_cache`, unless it is "". `cancelled` is that of
 // CompileOptions.
 Trainer make_trainer(const RunConfig& config, const ModelShape& shape, std::int64_t total_steps,

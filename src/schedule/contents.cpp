@@ -17,6 +17,7 @@ constexpr std::size_t kMostNames = 4;  // more are counted
 // From the group's outputs back to what is stored.
 struct Nodes {
   std::set<std::uint32_t> computed, parameters;  // the latter are read
+  std::set<ValueId> read;
 };
 Nodes nodes_of(const Context& context, const Group& group) {
   Nodes nodes;
@@ -25,6 +26,7 @@ Nodes nodes_of(const Context& context, const Group& group) {
     const ir::OpDef& op = *context.node(value.node).op;
     if (ir::leaf_kind(op) == LeafKind::parameter) nodes.parameters.insert(value.node);
     const bool stands = context.is_stored(value) || context.is_host(value) || is_leaf(op);
+    if (stands) nodes.read.insert(value);
     if (!stands && nodes.computed.insert(value.node).second) work.push_back(value);
   };
   for (const GroupOutput& output : group.outputs) visit(output.value);
@@ -88,10 +90,30 @@ Tally unlabelled_layers(const Context& context, const Group& group, const Nodes&
   return layers;
 }
 
+// What a group makes is computed and not loaded, unless it copies.
+std::vector<GroupOutput> made_by(const Group& group) {
+  return group.is_copy ? std::vector<GroupOutput>{} : group.outputs;
+}
+
 }  // namespace
 
+std::vector<GroupNodes> nodes_of(const Decisions& decisions, const Machine& machine,
+                                 const ScheduleOptions& options) {
+  const Context context(decisions, machine, options);
+  std::vector<GroupNodes> all;
+  for (const Group& group : decisions.groups) {
+    const MakingScope making(context, made_by(group));
+    const Nodes nodes = nodes_of(context, group);
+    GroupNodes one{
+        {nodes.computed.begin(), nodes.computed.end()}, {nodes.read.begin(), nodes.read.end()}, {}};
+    for (const GroupOutput& output : group.outputs) one.stored.push_back(output.value);
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
 Contents contents_of(const Context& context, const Group& group) {
-  const MakingScope making(context, group.is_copy ? std::vector<GroupOutput>{} : group.outputs);
+  const MakingScope making(context, made_by(group));
   Tally layers, ops;
   const Nodes nodes = nodes_of(context, group);
   for (const std::uint32_t id : nodes.computed) {

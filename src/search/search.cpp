@@ -1,6 +1,9 @@
 #include "search/search.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <utility>
 
@@ -27,6 +30,7 @@ constexpr std::size_t kMostNodes = 20'000;
 // same form are decided alike, and what is small beside the rest goes with all other small ones.
 struct Unit {
   std::size_t rule = 0;
+  std::string type;  // "and others" behind that of the largest
   std::vector<std::size_t> applications;
   std::int64_t elements = 0;
 };
@@ -41,6 +45,7 @@ void add_units(std::vector<Unit> of_rule, std::vector<Unit>& units) {
       continue;
     }
     Unit& rest = units.back();
+    if (k == kMostUnits) rest.type += " and others";
     rest.applications.insert(rest.applications.end(), of_rule[k].applications.begin(),
                              of_rule[k].applications.end());
   }
@@ -53,6 +58,7 @@ std::vector<Unit> units_of(const Saturation& all) {
     const Type& type = all.joint().type(all.joint().equal().class_of(one.left));
     Unit& unit = by_rule[one.rule.index()][type.str()];
     unit.rule = one.rule.index();
+    unit.type = type.str();
     unit.applications.push_back(k);
     unit.elements += type.shape.numel();
   }
@@ -91,7 +97,13 @@ class Climb {
         if (options_.check) options_.check();
         wanted[u] = !wanted[u];
         Best other = weigh(wanted);
-        if (score(other) < score(best)) {
+        const bool is_better = score(other) < score(best);
+        trials_.push_back({.rule = all_.rules()[units_[u].rule].name,
+                           .type = units_[u].type,
+                           .with = wanted[u],
+                           .microseconds = other.candidate.microseconds,
+                           .kept = is_better});
+        if (is_better) {
           best = std::move(other);
           changed = true;
         } else {
@@ -101,6 +113,7 @@ class Climb {
     }
     return best;
   }
+  std::vector<Trial> take_trials() { return std::move(trials_); }
 
  private:
   static constexpr int kPasses = 2;
@@ -122,6 +135,7 @@ class Climb {
   const Options& options_;
   std::vector<Unit> units_;
   std::size_t nodes_ = 0;  // of all that was weighed
+  std::vector<Trial> trials_;
 };
 
 std::vector<RuleUse> uses_of(const Saturation& all, const Selection* selection) {
@@ -155,13 +169,61 @@ Candidate named(Candidate candidate, std::string name) {
   return candidate;
 }
 
+// Notes how long the parts of a search take, one after the other.
+class PhaseClock {
+ public:
+  void end(std::string name, std::vector<Phase>& phases) {
+    const Clock::time_point now = Clock::now();
+    phases.push_back({std::move(name), Milliseconds(now - begin_).count()});
+    begin_ = now;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  using Milliseconds = std::chrono::duration<double, std::milli>;
+  Clock::time_point begin_ = Clock::now();
+};
+
+// By how much a score is above another one.
+std::string above_text(double score, const Candidate& other, double other_score) {
+  if (!(score > other_score)) return fmt::format("no better than {}", other.name);
+  return fmt::format("dearer than {} by {:.2f} %, with memory", other.name,
+                     100 * (score / other_score - 1));
+}
+
+std::string verdict_on(std::size_t k, const Outcome& outcome) {
+  const std::vector<Candidate>& all = outcome.candidates;
+  const Candidate &given = all.at(0), &chosen = all.at(outcome.chosen), &one = all.at(k);
+  const double score = score_of(one, given), least = score_of(chosen, given);
+  if (k != outcome.chosen) {
+    const bool too_little = outcome.chosen == 0 && score < least;
+    return too_little
+               ? fmt::format("only {:.2f} % better than given, which must be more than {:.0f} %",
+                             100 * (1 - score / least), 100 * (1 - kWorthIt))
+               : above_text(score, chosen, least);
+  }
+  if (k > 0) return "chosen: the cheapest";
+  return all.size() > 1
+             ? fmt::format("chosen: nothing is more than {:.0f} % better", 100 * (1 - kWorthIt))
+             : "chosen: no rule fits";
+}
+
+void judge(Outcome& outcome) {
+  for (std::size_t k = 0; k < outcome.candidates.size(); ++k)
+    outcome.candidates[k].verdict = verdict_on(k, outcome);
+}
+
 Outcome search_greedily(const Graph& lowered, const std::vector<rewrite::Rule>& rules,
                         Scales& scales) {
   Outcome outcome;
+  PhaseClock clock;
   outcome.graph = scales.lowered(rewrite::rewrite_greedily(lowered, rules));
   outcome.candidates = {named(scales.weigh(lowered), "given"),
                         named(scales.weigh(outcome.graph), "greedy")};
+  outcome.candidates[0].verdict = "not asked for";
+  outcome.candidates[1].verdict = "chosen: asked for";
   outcome.chosen = 1;
+  clock.end("greedy", outcome.phases);
   return outcome;
 }
 
@@ -176,16 +238,20 @@ Outcome search_rules(const Graph& lowered, const Options& options, Scales& scale
       rewrite::allowed_rules(rewrite::all_rules(), options.promise, options.off);
   if (options.level == Level::greedy) return search_greedily(lowered, rules, scales);
 
+  PhaseClock clock;
   const Saturation all(lowered, std::move(rules));
   Outcome outcome;
+  clock.end("saturate", outcome.phases);
   outcome.nodes = static_cast<std::int64_t>(all.joint().equal().nodes());
   outcome.classes = static_cast<std::int64_t>(all.joint().equal().classes());
   outcome.rounds = static_cast<std::int64_t>(all.run().rounds);
   outcome.stop_reason = egraph::to_string(all.run().stop_reason);
   outcome.graph = lowered;
   outcome.candidates.push_back(named(scales.weigh(lowered), "given"));
+  clock.end("given", outcome.phases);
   if (all.applications().empty()) {
     outcome.rules = uses_of(all, nullptr);
+    judge(outcome);
     return outcome;
   }
 
@@ -200,15 +266,21 @@ Outcome search_rules(const Graph& lowered, const Options& options, Scales& scale
     return true;
   };
   const Selection* selection = nullptr;
-  const Climb::Best climbed = Climb(all, scales, options).run(given);
+  Climb climb(all, scales, options);
+  const Climb::Best climbed = climb.run(given);
+  outcome.trials = climb.take_trials();
   if (consider("best applications", climbed.graph)) selection = &climbed.selection;
+  clock.end("best applications", outcome.phases);
   const Selection cheapest =
       rewrite::improved(all.joint(), rewrite::given_selection(all.joint()),
                         [&](NodeId node) { return bytes_of(all.joint(), node); });
   if (consider("cheapest nodes", scales.lowered(rewrite::to_graph(all.joint(), cheapest))))
     selection = &cheapest;
+  clock.end("cheapest nodes", outcome.phases);
   if (consider("greedy", scales.lowered(rewrite::rewrite_greedily(lowered, rules_that_fired(all)))))
     selection = nullptr;
+  clock.end("greedy", outcome.phases);
+  judge(outcome);
   outcome.rules = uses_of(all, selection);
   return outcome;
 }
@@ -218,15 +290,21 @@ void search_memory(const Options& options, Scales& scales, Outcome& outcome) {
   const bool is_limited = options.memory_limit > 0;
   const std::int64_t peak = outcome.candidates[outcome.chosen].peak_bytes;
   if (is_limited ? peak <= options.memory_limit : options.level != Level::egraph) return;
+  PhaseClock clock;
   std::vector<Held> again;
   Judged given = scales.judge(outcome.graph);
   const Judged found = is_limited
                            ? within_limit(std::move(given), scales, options.memory_limit, again)
                            : less_stored(std::move(given), scales,
                                          {kMostNodes, outcome.candidates[0].microseconds}, again);
+  clock.end("recomputing", outcome.phases);
   if (again.empty()) return;
   outcome.graph = found.graph();
+  outcome.candidates[outcome.chosen].verdict =
+      is_limited ? "takes more memory than the limit" : "keeps more, for as much time";
   outcome.candidates.push_back(candidate_of(found, "recomputing"));
+  outcome.candidates.back().verdict =
+      is_limited ? "chosen: for the limit of memory" : "chosen: the cheapest, with memory";
   outcome.chosen = outcome.candidates.size() - 1;
   for (const Held& held : again)
     outcome.recomputed.push_back({held.name, std::ssize(held.nodes), held.bytes});

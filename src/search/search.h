@@ -1,8 +1,8 @@
 // The search: which of the equal ways to compute a lowered graph is expected to take the least
 // time. Rules say what is equal (rewrite), the scheduler decides what a candidate would run and the
-// estimate what that costs (schedule); nothing is built, no clock is read, and neither the threads
-// nor the caches of the machine are asked: the same graph comes out everywhere that the same cost
-// table is used.
+// estimate what that costs (schedule); nothing is built, no clock decides anything, and neither the
+// threads nor the caches of the machine are asked: the same graph comes out everywhere that the
+// same cost table is used.
 #pragma once
 
 #include <cstdint>
@@ -38,6 +38,21 @@ struct Candidate {
   std::string name;  // "given", "greedy", "cheapest nodes", "best applications"
   double microseconds = 0, flops = 0, bytes = 0;
   std::int64_t nodes = 0, launches = 0, peak_bytes = 0;
+  std::string verdict = {};  // why it was chosen or not, for people
+};
+
+// Applications of a rule, to values of one type, that were left out or taken in on the way to the
+// candidate "best applications".
+struct Trial {
+  std::string rule, type;
+  bool with = false;        // taken in; otherwise left out
+  double microseconds = 0;  // of the whole then
+  bool kept = false;        // it was better; otherwise it was taken back
+};
+
+struct Phase {
+  std::string name;
+  double milliseconds = 0;
 };
 
 struct RuleUse {
@@ -57,7 +72,9 @@ struct Outcome {
   Graph graph;                        // lowered
   std::vector<Candidate> candidates;  // the given one first
   std::size_t chosen = 0;
-  std::vector<RuleUse> rules;  // that fired
+  std::vector<Trial> trials = {};
+  std::vector<Phase> phases = {};  // where the time of the search went
+  std::vector<RuleUse> rules;      // that fired
   std::vector<Recomputed> recomputed = {};
   std::int64_t nodes = 0, classes = 0, rounds = 0;  // of the e-graph
   std::string stop_reason;

@@ -30,12 +30,7 @@ CompileResult compile_step(const Graph& graph, std::int64_t items, const PlanNam
 
 CompileResult compile_evaluation(const Graph& graph, std::int64_t items, const PlanNames& names,
                                  const CompileOptions& training) {
-  CompileOptions options;
-  options.device = training.device;
-  options.threads = training.threads;
-  options.optimize = training.optimize;
-  options.non_finite = NonFiniteGuard::none;
-  options.cancelled = training.cancelled;
+  const CompileOptions options = evaluation_options(training);
   if (names.cache.empty()) return compile(graph, options);
   return load_or_compile(cache_file(names, "evaluate", items), graph, options);
 }
@@ -112,6 +107,31 @@ void put_names(const TrainableGraph& model, PlanNames& names) {
 }
 
 }  // namespace
+
+CompileOptions training_options(const TrainConfig& config, CompileOptions options) {
+  if (options.optimizer && *options.optimizer != config.optimizer)
+    throw TypeError(fmt::format(
+        "trainer: the config's optimizer is {}, that of the options {}; the config's is used, so "
+        "leave the other one out",
+        config.optimizer.str(), options.optimizer->str()));
+  options.optimizer = config.optimizer;
+  options.non_finite =
+      config.non_finite == NonFinite::propagate ? NonFiniteGuard::none : NonFiniteGuard::gradients;
+  return options;
+}
+
+CompileOptions evaluation_options(const CompileOptions& training) {
+  CompileOptions options;
+  options.device = training.device;
+  options.threads = training.threads;
+  options.optimize = training.optimize;
+  options.rewrite = training.rewrite;
+  options.numerics = training.numerics;
+  options.rules_off = training.rules_off;
+  options.non_finite = NonFiniteGuard::none;
+  options.cancelled = training.cancelled;
+  return options;
+}
 
 Plans::Plans(Session session, PlanNames names)
     : names_(std::move(names)),

@@ -23,6 +23,12 @@ struct PlanNames {
   std::filesystem::path cache;
 };
 
+// The user's options with what a trainer's config says about the step. TypeError for options with
+// another optimizer than the config's.
+CompileOptions training_options(const TrainConfig& config, CompileOptions options);
+// What evaluations are compiled with beside steps of these options.
+CompileOptions evaluation_options(const CompileOptions& training);
+
 class Plans {
  public:
   Plans(Session session, PlanNames names);

@@ -22,18 +22,6 @@ train::PlanNames names_of(const TrainConfig& config) {
           config.plan_cache};
 }
 
-CompileOptions training_options(const TrainConfig& config, CompileOptions options) {
-  if (options.optimizer && *options.optimizer != config.optimizer)
-    throw TypeError(fmt::format(
-        "trainer: the config's optimizer is {}, that of the options {}; the config's is used, so "
-        "leave the other one out",
-        config.optimizer.str(), options.optimizer->str()));
-  options.optimizer = config.optimizer;
-  options.non_finite =
-      config.non_finite == NonFinite::propagate ? NonFiniteGuard::none : NonFiniteGuard::gradients;
-  return options;
-}
-
 void check_config(const TrainConfig& config) {
   if (config.log_interval < 0)
     throw TypeError(
@@ -75,7 +63,7 @@ Trainer::Impl::Impl(ModelFactory model, std::int64_t batch_size, TrainConfig con
                     CompileOptions options, const SessionOptions& session_options)
     : config((check_config(config_given), std::move(config_given))),
       plans(std::move(model), batch_size, names_of(config),
-            training_options(config, std::move(options)), session_options) {
+            train::training_options(config, std::move(options)), session_options) {
   config.data_input = plans.names().data;
   config.label_input = plans.names().labels;
   config.loss_output = plans.names().loss;

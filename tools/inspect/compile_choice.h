@@ -9,16 +9,16 @@
 namespace pantala::tools {
 
 struct CompileChoice {
-  std::string rewrite = "egraph", numerics = "relaxed";
+  std::string rewrite = {}, numerics = {};  // "": not said
   std::vector<std::string> rules_off = {};
   std::string memory_limit = "";  // "500M"; none: no limit
 
-  // TypeError for a name or a size that is none.
+  // What is said counts; the rest stays as it is. TypeError for a name or a size that is none.
   void apply(CompileOptions& options) const {
-    options.rewrite = rewrite_named(rewrite);
-    options.numerics = numerics_named(numerics);
-    options.rules_off = rules_off;
-    options.memory_limit = memory_limit_named(memory_limit);
+    if (!rewrite.empty()) options.rewrite = rewrite_named(rewrite);
+    if (!numerics.empty()) options.numerics = numerics_named(numerics);
+    options.rules_off.insert(options.rules_off.end(), rules_off.begin(), rules_off.end());
+    if (!memory_limit.empty()) options.memory_limit = memory_limit_named(memory_limit);
   }
 };
 

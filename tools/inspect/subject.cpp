@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/text.h"
@@ -11,6 +12,7 @@
 #include "pantala/onnx.h"
 #include "pantala/text.h"
 #include "pantala/zoo/presets.h"
+#include "run/run_graph.h"
 #include "tools/inspect/file_kinds.h"
 #include "tools/onnx/arguments.h"
 
@@ -23,6 +25,15 @@ constexpr std::int64_t kDefaultBatch = 64;
 void refuse_sizes(const InspectSubject& subject) {
   if (!subject.sizes.empty())
     throw TypeError("--size is for ONNX files: nothing else has sizes with names");
+}
+
+Inspected read_run(const InspectSubject& subject) {
+  if (!subject.loss.empty()) throw TypeError("--loss is for files: a run has its own loss");
+  refuse_sizes(subject);
+  run::RunGraph run =
+      run::graph_of_run(run::open_run_folder(subject.name),
+                        subject.inference ? Phase::evaluation : Phase::training, subject.batch);
+  return {std::move(run.graph), run.loss, std::move(run.options), std::move(run.weights)};
 }
 
 Inspected read_file(const InspectSubject& subject) {
@@ -61,6 +72,17 @@ Inspected make_model(const zoo::Preset& model, const InspectSubject& subject) {
   return inspected;
 }
 
+constexpr const char* kUsualOptimizer = "adam";
+
+Inspected read_source(const InspectSubject& subject) {
+  if (!is_model(subject.name) && is_run(subject.name)) return read_run(subject);
+  const auto model = std::ranges::find(zoo::presets(), subject.name, &zoo::Preset::name);
+  Inspected inspected =
+      model != zoo::presets().end() ? make_model(*model, subject) : read_file(subject);
+  if (inspected.loss.valid()) inspected.options.optimizer = optim::from_options(kUsualOptimizer);
+  return inspected;
+}
+
 }  // namespace
 
 const std::vector<std::string>& model_names() {
@@ -68,31 +90,40 @@ const std::vector<std::string>& model_names() {
   return names;
 }
 
+bool is_model(const std::string& name) {
+  return std::ranges::find(model_names(), name) != model_names().end();
+}
+
+bool is_run(const std::string& name) {
+  return std::filesystem::is_directory(name) &&
+         run::RunFolder(name).content() == run::RunFolder::Content::run;
+}
+
 Inspected read_subject(const InspectSubject& subject) {
-  Inspected inspected;
-  bool found = false;
-  for (const zoo::Preset& model : zoo::presets())
-    if (model.name == subject.name) {
-      inspected = make_model(model, subject);
-      found = true;
-    }
-  if (!found) inspected = read_file(subject);
+  Inspected inspected = read_source(subject);
   CompileOptions& options = inspected.options;
   options.optimize = !subject.unfused;
   subject.compile.apply(options);
-  options.threads = subject.threads;
+  if (subject.threads > 0) options.threads = subject.threads;
   if (!inspected.loss.valid()) {
-    if (subject.accumulate != 1)
+    if (subject.accumulate)
       throw TypeError("--accumulate is for training: without a loss there is none");
     return inspected;
   }
-  if (subject.optimizer != "none") options.optimizer = optim::from_options(subject.optimizer);
-  options.accumulation_steps = subject.accumulate;
+  if (!subject.optimizer.empty())
+    options.optimizer = subject.optimizer == "none"
+                            ? std::nullopt
+                            : std::optional(optim::from_options(subject.optimizer));
+  if (subject.accumulate) options.accumulation_steps = *subject.accumulate;
   return inspected;
 }
 
 std::vector<compiler::StepGraph> step_graphs(const Inspected& inspected) {
   Report report;
+  return step_graphs(inspected, report);
+}
+
+std::vector<compiler::StepGraph> step_graphs(const Inspected& inspected, Report& report) {
   const auto& [graph, loss, options, weights] = inspected;
   return compiler::make_step_graphs(loss.valid()
                                         ? compiler::Compilation::training(graph, loss, options)

@@ -55,6 +55,21 @@ TEST(Proofs, name_the_rules_in_order) {
   EXPECT_EQ(steps[1].reason.rule, RuleId(1));
   EXPECT_EQ(graph.origin(last).rule, RuleId(1));
   EXPECT_EQ(graph.origin(graph.representative(a)).rule, RuleId());
+  const std::vector<ProofStep> rules_alone = graph.rules_between(graph.representative(a), last);
+  ASSERT_EQ(rules_alone.size(), 2u);
+  EXPECT_EQ(rules_alone[0].reason.rule, RuleId(0));
+  EXPECT_EQ(rules_alone[1].reason.rule, RuleId(1));
+}
+
+TEST(Proofs, without_congruences_have_rules_alone) {
+  EGraph graph({.proofs = true, .analysis = nullptr});
+  const std::vector<Rule> rules = {rewrite(graph.symbols(), "a", "(a ?x)", "(b ?x)")};
+  const ClassId left = add_term(graph, "(f (a x))"), right = add_term(graph, "(f (b x))");
+  saturate(graph, rules);
+  const NodeId from = graph.representative(left), to = graph.representative(right);
+  ASSERT_EQ(graph.explain(from, to).size(), 1u);
+  EXPECT_EQ(graph.explain(from, to)[0].kind, ProofStep::Kind::congruence);
+  EXPECT_TRUE(graph.rules_between(from, to).empty());
 }
 
 TEST(Proofs, congruence_is_explained_by_its_operands) {

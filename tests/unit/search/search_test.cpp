@@ -56,6 +56,43 @@ TEST(Search, gives_a_lenet_a_better_graph) {
   EXPECT_NE(to_text(found.graph), to_text(lowered));
 }
 
+TEST(Search, says_why_candidates_were_rejected) {
+  const Outcome found = searched(training_step(model_named("lenet", 64)), Level::egraph);
+  const std::string& chosen = found.candidates[found.chosen].name;
+  EXPECT_EQ(found.candidates[found.chosen].verdict, "chosen: the cheapest");
+  for (std::size_t k = 0; k < found.candidates.size(); ++k)
+    if (k != found.chosen) {
+      EXPECT_THAT(found.candidates[k].verdict, HasSubstr("than " + chosen));
+    }
+  EXPECT_THAT(found.candidates[0].verdict, HasSubstr("dearer than " + chosen + " by "));
+  ASSERT_FALSE(found.trials.empty());
+  for (const Trial& trial : found.trials) {
+    EXPECT_THAT(trial.type, HasSubstr("f32["));
+    EXPECT_GT(trial.microseconds, 0);
+  }
+}
+
+TEST(Search, says_that_too_little_is_won) {
+  // Without the rules for pools what is left is worth less than a hundredth.
+  const Outcome found =
+      searched(training_step(model_named("lenet", 64)), Level::egraph, rewrite::Promise::real,
+               {"relu-mask-above-pool", "sum-of-pool-gradient"});
+  ASSERT_EQ(found.chosen, 0u);
+  EXPECT_EQ(found.candidates[0].verdict, "chosen: nothing is more than 1 % better");
+  EXPECT_THAT(found.candidates.at(1).verdict,
+              ::testing::MatchesRegex("only 0\\.[0-9]+ % better than given, which must be more "
+                                      "than 1 %|no better than given"));
+}
+
+TEST(Search, says_that_no_rule_fits) {
+  Graph graph;
+  graph.output("y", exp(graph.input("x", {8})));
+  const Outcome found =
+      searched(schedule::lower(graph, schedule::cpu::archetypes()), Level::egraph);
+  ASSERT_EQ(found.candidates.size(), 1u);
+  EXPECT_EQ(found.candidates[0].verdict, "chosen: no rule fits");
+}
+
 TEST(Search, never_chooses_what_is_expected_to_take_longer) {
   for (const char* name : {"mlp", "lenet", "llama-bytes"}) {
     const Graph lowered = training_step(model_named(name, 4));
