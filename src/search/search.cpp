@@ -146,24 +146,6 @@ double bytes_of(const rewrite::Joint& joint, NodeId node) {
   return bytes;
 }
 
-std::vector<RuleUse> uses_of(const Saturation& all, const Selection* selection) {
-  std::vector<RuleUse> uses;
-  for (std::size_t k = 0; k < all.rules().size(); ++k) {
-    const egraph::RuleCount& count = all.run().rules[k];
-    uses.push_back({.name = all.rules()[k].name,
-                    .matches = static_cast<std::int64_t>(count.matches),
-                    .fired = static_cast<std::int64_t>(count.fired),
-                    .milliseconds = count.milliseconds});
-  }
-  if (selection != nullptr)
-    for (const NodeId node : selection->nodes)
-      if (node.valid())
-        if (const egraph::RuleId rule = all.joint().equal().origin(node).rule; rule.valid())
-          ++uses[rule.index()].reached;
-  std::erase_if(uses, [](const RuleUse& use) { return use.matches == 0; });
-  return uses;
-}
-
 // The rules that fit anywhere: no other can fit after some of them were applied.
 std::vector<rewrite::Rule> rules_that_fired(const Saturation& all) {
   std::vector<rewrite::Rule> rules;
@@ -197,7 +179,7 @@ Outcome search(const Graph& lowered, const Options& options) {
             .rules = {},
             .stop_reason = ""};
   std::vector<rewrite::Rule> rules =
-      rewrite::allowed_rules(rewrite::all_rules(), options.promise, options.off);
+      rewrite::allowed_rules(rewrite::step_rules(), options.promise, options.off);
   if (options.level == Level::greedy) return search_greedily(lowered, rules, scales);
 
   const Saturation all(lowered, std::move(rules));
@@ -209,7 +191,7 @@ Outcome search(const Graph& lowered, const Options& options) {
   outcome.graph = lowered;
   outcome.candidates.push_back(named(scales.weigh(lowered), "given"));
   if (all.applications().empty()) {
-    outcome.rules = uses_of(all, nullptr);
+    outcome.rules = rewrite::uses_of(all, nullptr);
     return outcome;
   }
 
@@ -233,7 +215,7 @@ Outcome search(const Graph& lowered, const Options& options) {
     selection = &cheapest;
   if (consider("greedy", scales.lowered(rewrite::rewrite_greedily(lowered, rules_that_fired(all)))))
     selection = nullptr;
-  outcome.rules = uses_of(all, selection);
+  outcome.rules = rewrite::uses_of(all, selection);
   return outcome;
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "rewrite/extraction.h"
 #include "rewrite/rule.h"
 #include "schedule/archetype.h"
 #include "schedule/cost_table.h"
@@ -38,12 +39,7 @@ struct Candidate {
   std::int64_t nodes = 0, launches = 0, peak_bytes = 0;
 };
 
-struct RuleUse {
-  std::string name;
-  std::int64_t matches = 0, fired = 0;
-  std::int64_t reached = 0;  // nodes of the chosen graph that it made
-  double milliseconds = 0;
-};
+using rewrite::RuleUse;
 
 struct Outcome {
   Graph graph;                        // lowered
