@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "ir/leaves.h"
@@ -97,24 +98,44 @@ struct Masking {
   std::function<std::optional<Tensor>(Fit&)> mask;
 };
 
+// A mask of the scores as one of [batch, heads, queries, keys].
+std::optional<Tensor> mask_of(Fit& f, const Tensor& mask) {
+  return f.type("scores").shape.rank() == 3 ? with_heads(mask) : mask;
+}
+
+// Whether every query sees a key.
+bool shows_a_key(const Literal& mask) {
+  if (mask.shape().rank() == 0 || mask.numel() == 0) return false;
+  const std::int64_t keys = mask.shape().back();
+  for (std::int64_t row = 0; row < mask.numel(); row += keys) {
+    bool sees = false;
+    for (std::int64_t key = 0; key < keys; ++key) sees = sees || mask.at(row + key) != 0;
+    if (!sees) return false;
+  }
+  return true;
+}
+
+bool has_number(Fit& f, double least, double most) {
+  return f.is_number("c") && f.number("c") >= least && f.number("c") <= most;
+}
+
 std::vector<Masking> maskings() {
   const Pattern scores = named<op::Contract>("scores", q, k);
-  const auto added = [](Fit& f) { return std::optional(with_heads(f["m"])); };
+  const auto m_itself = [](Fit& f) { return mask_of(f, f["m"]); };
   return {
       {"", scores, {}, [](Fit&) { return std::optional<Tensor>(); }},
-      {"-masked", node<op::Add>(scores, m), {}, added},
-      {"-mask-first", node<op::Add>(m, scores), {}, added},
+      {"-masked", node<op::Add>(scores, m), {}, m_itself},
+      {"-mask-first", node<op::Add>(m, scores), {}, m_itself},
       {"-chosen", node<op::Where>(m, scores, c),
-       [](Fit& f) { return f.is_number("c") && f.number("c") == -INFINITY; }, added},
-      // A query that sees no key sees all of them alike: the number counts.
-      {"-filled", node<op::Where>(m, scores, c),
+       [](Fit& f) { return has_number(f, -INFINITY, -INFINITY); }, m_itself},
+      // With a finite number a query that sees no key sees all of them alike, and attention none:
+      // there must be no such query.
+      {"-filled", node<op::Where>(node<op::BroadcastTo>(named<op::Data>("mask")), scores, c),
        [](Fit& f) {
-         return f.is_number("c") && f.number("c") <= kHidden && std::isfinite(f.number("c"));
+         return has_number(f, -std::numeric_limits<double>::max(), kHidden) &&
+                shows_a_key(*f.attributes<op::Data>("mask").values);
        },
-       [](Fit& f) {
-         const Tensor low = f.joint().constant(f.number("c"), f.type("scores"));
-         return std::optional(with_heads(where(f["m"], 0.0, low)));
-       }},
+       [](Fit& f) { return mask_of(f, f["mask"]); }},
   };
 }
 

@@ -124,7 +124,6 @@ std::vector<Rule> powers() {
        .promise = Promise::bits,
        .keeps_derivatives = true,
        .left = node<op::Div>(number(1), x),
-       .when = [](Fit& f) { return is_float(f.type().dtype); },
        .right = [](Fit& f) { return reciprocal(f["x"]); }},
       {.name = "one-over-root",
        .promise = Promise::real,
