@@ -123,6 +123,21 @@ std::string rules_text(const ExplainedStep& step) {
                     rows);
 }
 
+// What was recognised before anything was differentiated.
+std::string canonical_text(const std::vector<Report::Rule>& rules) {
+  std::vector<std::vector<std::string>> rows;
+  for (const Report::Rule& rule : rules)
+    rows.push_back({rule.name, fmt::format("{}", rule.matches), fmt::format("{}", rule.count),
+                    fmt::format("{}", rule.reached)});
+  return rows.empty() ? ""
+                      : table_text({{"canonical form by"},
+                                    {"places", true},
+                                    {"said something new", true},
+                                    {"nodes kept", true}},
+                                   rows) +
+                            "\n";
+}
+
 std::string candidates_text(const ExplainedStep& step) {
   std::vector<std::vector<std::string>> rows;
   for (const Report::Candidate& one : step.report.candidates)
@@ -134,8 +149,15 @@ std::string candidates_text(const ExplainedStep& step) {
       rows);
 }
 
-std::string text_of(const std::vector<ExplainedStep>& steps, const MeasuredSteps& times) {
-  std::string text;
+struct Explained {
+  std::vector<Report::Rule> canonical;
+  std::vector<ExplainedStep> steps;
+  MeasuredSteps times;
+};
+
+std::string text_of(const Explained& explained) {
+  const auto& [canonical, steps, times] = explained;
+  std::string text = canonical_text(canonical);
   for (const ExplainedStep& step : steps) {
     if (steps.size() > 1) text += fmt::format("{}# {}\n", text.empty() ? "" : "\n", step.role);
     text += summary_text(step, times) + "\n" + rules_text(step) + "\n" + candidates_text(step);
@@ -146,8 +168,14 @@ std::string text_of(const std::vector<ExplainedStep>& steps, const MeasuredSteps
   return text;
 }
 
-std::string json_of(const std::vector<ExplainedStep>& steps, const MeasuredSteps& times) {
-  Json document{{"steps", Json::array()}};
+std::string json_of(const Explained& explained) {
+  const auto& [canonical, steps, times] = explained;
+  Json document{{"canonical", Json::array()}, {"steps", Json::array()}};
+  for (const Report::Rule& rule : canonical)
+    document["canonical"].push_back({{"name", rule.name},
+                                     {"matches", rule.matches},
+                                     {"count", rule.count},
+                                     {"reached", rule.reached}});
   for (const ExplainedStep& step : steps) {
     Json one{{"role", step.role},
              {"candidates", Json::parse(step.report.json()).at("candidates")},
@@ -183,11 +211,13 @@ std::string explanation(const ExplainOptions& o) {
   const compiler::Options options = compiler::host_options(inspected.options);
   if (options.level == search::Level::none)
     throw TypeError("explain: nothing is chosen with --rewrite none or --unfused");
-  std::vector<ExplainedStep> steps;
-  for (const compiler::StepGraph& step : step_graphs(inspected))
-    steps.push_back(explained(step, options));
-  const MeasuredSteps times = o.measure ? measured(inspected) : MeasuredSteps{};
-  return o.json ? json_of(steps, times) : text_of(steps, times);
+  Report report;
+  Explained all;
+  for (const compiler::StepGraph& step : step_graphs(inspected, &report))
+    all.steps.push_back(explained(step, options));
+  all.canonical = report.rules;
+  if (o.measure) all.times = measured(inspected);
+  return o.json ? json_of(all) : text_of(all);
 }
 
 }  // namespace

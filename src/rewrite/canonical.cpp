@@ -1,5 +1,7 @@
 #include "rewrite/canonical.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "ir/leaves.h"
@@ -33,15 +35,33 @@ double count_of(const Joint& joint, NodeId node) {
   return count;
 }
 
+// With all leaves as outputs behind its own: what enters from outside stays, also where nothing
+// needs it any more.
+Graph with_leaves(const Graph& graph) {
+  auto outputs = graph.outputs();
+  for (const Leaf& leaf : graph.leaves())
+    outputs.emplace_back(fmt::format("\x01leaf {}", outputs.size()), leaf.value);
+  return graph.with_outputs(outputs);
+}
+Graph without_leaves(Graph graph, std::size_t outputs) {
+  auto own = graph.outputs();
+  own.resize(outputs);
+  return std::move(graph).with_outputs(own);
+}
+
 }  // namespace
 
 Canonical canonical_form(const Graph& graph, std::vector<Rule> rules) {
   const egraph::Limits limits{.rounds = kRounds, .nodes = 1000 + kGrowth * graph.size()};
-  const Saturation all(graph, std::move(rules), limits);
+  const Saturation all(with_leaves(graph), std::move(rules), limits);
   if (all.applications().empty()) return {graph, uses_of(all, nullptr)};
+  std::vector<double> counts;  // by node
+  for (std::size_t k = 0; k < all.joint().equal().node_ids(); ++k)
+    counts.push_back(count_of(all.joint(), NodeId(k)));
   const Selection shortest = improved(all.joint(), given_selection(all.joint()),
-                                      [&](NodeId node) { return count_of(all.joint(), node); });
-  return {to_graph(all.joint(), shortest), uses_of(all, &shortest)};
+                                      [&](NodeId node) { return counts[node.index()]; });
+  return {without_leaves(to_graph(all.joint(), shortest), graph.outputs().size()),
+          uses_of(all, &shortest)};
 }
 
 }  // namespace pantala::rewrite

@@ -19,10 +19,6 @@ std::vector<ClassId> roots_of(const Joint& joint) {
     roots.push_back(joint.equal().find(joint.class_of(value)));
   for (const auto& [leaf, value] : graph.updates())
     roots.push_back(joint.equal().find(joint.class_of(value)));
-  // What enters from outside stays, also where nothing needs it any more.
-  for (std::uint32_t k = 0; k < graph.nodes().size(); ++k)
-    if (ir::leaf_kind(*graph.node(k).op))
-      roots.push_back(joint.equal().find(joint.class_of({k, 0})));
   return roots;
 }
 

@@ -91,13 +91,13 @@ Inspected read_subject(const InspectSubject& subject) {
   return inspected;
 }
 
-std::vector<compiler::StepGraph> step_graphs(const Inspected& inspected) {
-  Report report;
+std::vector<compiler::StepGraph> step_graphs(const Inspected& inspected, Report* report) {
+  Report unread;
   const auto& [graph, loss, options, weights] = inspected;
   return compiler::make_step_graphs(loss.valid()
                                         ? compiler::Compilation::training(graph, loss, options)
                                         : compiler::Compilation::plain(graph, options),
-                                    report);
+                                    report != nullptr ? *report : unread);
 }
 
 std::vector<plan::CompiledStep> planned_steps(const Inspected& inspected) {

@@ -39,8 +39,9 @@ struct Inspected {
 // TypeError, with the nearest name, for what is neither a model nor a file.
 Inspected read_subject(const InspectSubject& subject);
 
-// The steps as they go to the scheduler, and with their plans but without machine code.
-std::vector<compiler::StepGraph> step_graphs(const Inspected& inspected);
+// The steps as they go to the scheduler, and with their plans but without machine code. A report
+// gets what canonicalised them.
+std::vector<compiler::StepGraph> step_graphs(const Inspected& inspected, Report* report = nullptr);
 std::vector<plan::CompiledStep> planned_steps(const Inspected& inspected);
 CompileResult compile_all(const Inspected& inspected);
 

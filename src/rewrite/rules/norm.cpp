@@ -1,5 +1,6 @@
-// Rules that recognise norms over the last axis. The core of both is x / sqrt(mean(x^2) + eps): of
-// centred numbers it is a layer norm, else an RMS norm; a weight and a bias behind it join it.
+// Rules that recognise norms. The core of those over the last axis is x / sqrt(mean(x^2) + eps): of
+// centred numbers it is a layer norm, else an RMS norm. A group norm is written as the norm of each
+// row of a reshaped tensor. A weight and a bias behind them join them.
 #include "ops/norm.h"
 
 #include <cmath>
@@ -63,9 +64,53 @@ Tensor biased_layer_norm(Fit& f) {
   return layer_norm(f["x"], f["w"], per_channel(f, "b"), {.eps = eps_of(f)});
 }
 
-}  // namespace
+// --- group norms
 
-std::vector<Rule> norm_rules() {
+// Groups as the channels of a reshaped tensor, with no weight and no bias to speak of.
+bool normalises_groups(Fit& f) {
+  const Shape &shape = f.type("x").shape, &grouped = f.type("groups").shape;
+  return shape == f.type().shape && shape.rank() >= 2 && grouped.rank() >= 2 &&
+         shape[0] == grouped[0] && shape[1] % grouped[1] == 0 &&
+         f.attributes<op::GroupNorm>("norm").groups == grouped[1] && f.is_number("w") &&
+         f.number("w") == 1 && f.is_number("b") && f.number("b") == 0;
+}
+
+// A number for each channel, which is axis 1.
+bool is_per_group_channel(Fit& f, std::string_view name) {
+  const Shape &shape = f.type(name).shape, &all = f.type().shape;
+  const int at = 1 - (all.rank() - shape.rank());
+  return at >= 0 && at < shape.rank() && shape[at] == all[1] && shape.numel() == all[1];
+}
+
+Tensor group_norm_of(Fit& f, const std::optional<Tensor>& weight,
+                     const std::optional<Tensor>& bias) {
+  const op::GroupNorm::Attrs a = f.attributes<op::GroupNorm>("norm");
+  return group_norm(f["x"], a.groups, weight, bias, {.eps = a.eps});
+}
+Tensor per_group_channel(Fit& f, std::string_view name) {
+  return reshape(f[name], {f.type().shape[1]});
+}
+
+std::vector<Rule> group_norms() {
+  const Pattern plain = result(0, named<op::GroupNorm>("norm", x)),
+                weighted = result(0, named<op::GroupNorm>("norm", x, w));
+  return {
+      norm("group-norm",
+           node<op::Reshape>(
+               result(0, named<op::GroupNorm>("norm", named<op::Reshape>("groups", x), w, b))),
+           normalises_groups, [](Fit& f) { return group_norm_of(f, {}, {}); }),
+      norm(
+          "group-norm-weight", node<op::Mul>(plain, spread(w)),
+          [](Fit& f) { return is_per_group_channel(f, "w"); },
+          [](Fit& f) { return group_norm_of(f, per_group_channel(f, "w"), {}); }),
+      norm(
+          "group-norm-bias", node<op::Add>(weighted, spread(b)),
+          [](Fit& f) { return is_per_group_channel(f, "b"); },
+          [](Fit& f) { return group_norm_of(f, f["w"], per_group_channel(f, "b")); }),
+  };
+}
+
+std::vector<Rule> last_axis_norms() {
   const Pattern scale =
       spread(node<op::Rsqrt>(node<op::Add>(named<op::Mean>("mean", node<op::Square>(x)), eps)));
   const Pattern centred = node<op::Sub>(x, spread(named<op::Mean>("mean", x)));
@@ -91,6 +136,14 @@ std::vector<Rule> norm_rules() {
       norm("layer-norm-bias-first", node<op::Add>(spread(b), weighted), has_channel_bias,
            biased_layer_norm),
   };
+}
+
+}  // namespace
+
+std::vector<Rule> norm_rules() {
+  std::vector<Rule> all = last_axis_norms();
+  for (Rule& rule : group_norms()) all.push_back(std::move(rule));
+  return all;
 }
 
 }  // namespace pantala::rewrite

@@ -19,6 +19,7 @@ std::vector<Rule> norm_rules();
 std::vector<Rule> activation_rules();
 std::vector<Rule> softmax_rules();
 std::vector<Rule> attention_rules();
+std::vector<Rule> loss_rules();
 
 // For the search, on a whole step after lowering.
 const std::vector<Rule>& step_rules();

@@ -24,8 +24,9 @@ const std::vector<Rule>& step_rules() {
 
 const std::vector<Rule>& canonical_rules() {
   static const std::vector<Rule> rules = [] {
-    std::vector<Rule> all = rules_of({number_rules, movement_rules, product_rules, norm_rules,
-                                      activation_rules, softmax_rules, attention_rules});
+    std::vector<Rule> all =
+        rules_of({number_rules, movement_rules, product_rules, norm_rules, activation_rules,
+                  softmax_rules, attention_rules, loss_rules});
     for (const Rule& rule : step_rules())
       if (rule.keeps_derivatives) all.push_back(rule);
     return all;

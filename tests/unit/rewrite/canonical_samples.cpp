@@ -315,6 +315,42 @@ std::vector<RuleSample> norms() {
   return all;
 }
 
+std::vector<RuleSample> group_norms() {
+  constexpr double kEps = 0.5;
+  std::vector<RuleSample> all;
+  for (const bool refused : {false, true}) {
+    const auto add = [&](const char* rule, Body body) {
+      all.push_back({rule, over({2, 4, 4}, std::move(body)), refused, kRounding});
+    };
+    const Shape channels = refused ? Shape{4} : Shape{4, 1};
+    const auto spread = [=](Graph& g, const char* name) {
+      return broadcast_to(g.input(name, channels), {2, 4, 4});
+    };
+    add("group-norm", [=](Graph& g, const Tensor& x) {
+      const Tensor weight = g.constant(refused ? 2 : 1, {2}), bias = g.constant(0, {2});
+      return reshape(group_norm(reshape(x, {2, 2, 8}), 2, weight, bias, {.eps = kEps}), {2, 4, 4});
+    });
+    add("group-norm-weight", [=](Graph& g, const Tensor& x) {
+      return group_norm(x, 2, {}, {}, {.eps = kEps}) * spread(g, "w");
+    });
+    add("group-norm-bias", [=](Graph& g, const Tensor& x) {
+      return group_norm(x, 2, g.input("w", {4}), {}, {.eps = kEps}) + spread(g, "b");
+    });
+  }
+  return all;
+}
+
+std::vector<RuleSample> losses() {
+  const auto picked = [](std::int64_t axis) {
+    return over({5, 5, 3}, [axis](Graph& g, const Tensor& x) {
+      const Tensor target = g.input("i", {5, 3}, i64);
+      return -squeeze(gather(log_softmax(x, axis), unsqueeze(target, 1), 1), 1);
+    });
+  };
+  return {{"cross-entropy", picked(1), false, kRounding},
+          {"cross-entropy", picked(0), kRefused, kRounding}};
+}
+
 std::vector<RuleSample> gelus(const std::string& name,
                               const std::function<Tensor(const Tensor&)>& y, bool refused) {
   const std::vector<std::pair<std::string, std::function<Tensor(const Tensor&)>>> forms = {
@@ -557,8 +593,8 @@ std::vector<RuleSample> masks() {
 std::vector<RuleSample> canonical_samples() {
   using namespace canonical_samples_parts;
   std::vector<RuleSample> all;
-  for (const auto part : {numbers, powers, reshapes, cuts, products, norms, activations, softmaxes,
-                          cores, joined, masks})
+  for (const auto part : {numbers, powers, reshapes, cuts, products, norms, group_norms, losses,
+                          activations, softmaxes, cores, joined, masks})
     for (RuleSample& sample : part()) all.push_back(std::move(sample));
   return all;
 }
