@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "compiler/assemble.h"
+#include "compiler/canonicalise.h"
 #include "compiler/describe_step.h"
 #include "compiler/stages.h"
 #include "ir/graph_data.h"
@@ -52,9 +53,6 @@ LossGraph loss_graph(const Compilation& from) {
 }
 
 namespace {
-
-// The place of the rules that recognise decomposed ops; they keep derivatives.
-LossGraph canonicalise(LossGraph given) { return given; }
 
 // Larger than any memory: a slip in a size. Kernels need not reckon with such numbers.
 constexpr std::int64_t kMaxValueBytes = std::int64_t{1} << 40;
@@ -198,7 +196,9 @@ std::vector<StepGraph> make_step_graphs(const Compilation& given, Report& report
   const CompileOptions& options = given.options;
   Stages stages(report, options);
   const LossGraph observed = loss_graph(given);
-  LossGraph canonical = stages.run("canonicalise", [&] { return canonicalise(observed); });
+  LossGraph canonical = stages.run("canonicalise", [&] {
+    return canonicalise(observed, given.trains(), host_options(options), report);
+  });
   std::vector<StepGraph> steps;
   if (given.trains()) {
     const TrainingGraph training =
@@ -325,6 +325,7 @@ CompileResult run_pipeline(const Compilation& given, const Digest& key) {
   Report total = plan::combined_report(data.steps);
   report.stages.insert(report.stages.end(), total.stages.begin(), total.stages.end());
   total.stages = std::move(report.stages);
+  plan::add_rules(total, report.rules);
   total.store_bytes = plan::bytes_in_store(data.leaves);
   return {CompiledPlan(std::make_shared<const CompiledPlan::Data>(std::move(data))),
           std::move(total)};

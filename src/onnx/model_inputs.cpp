@@ -4,10 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 
 #include "base/text.h"
 #include "onnx/merged_weights.h"
+#include "onnx/node_scope.h"
 #include "pantala/error.h"
 
 namespace pantala::onnx {
@@ -16,7 +18,8 @@ namespace {
 
 class Leaves {
  public:
-  Leaves(const pb::GraphProto& graph, Context& context) : graph_(graph), context_(context) {}
+  Leaves(const pb::ModelProto& model, Context& context)
+      : model_(model), graph_(model.graph()), context_(context) {}
 
   Values run() {
     if (graph_.sparse_initializer_size() > 0)
@@ -40,13 +43,56 @@ class Leaves {
         if (is_state_input(node, k)) states_.insert(node.input(k));
   }
 
+  // A single number is an option (0.5, an epsilon), not a weight; as a list of one it is if no
+  // parameter has such a name.
+  bool is_option(const pb::TensorProto& tensor, const Type& type) const {
+    return type.shape.rank() == 0 ||
+           (type.shape == Shape{1} && !is_parameter_name(tensor.name(), model_));
+  }
+
+  // Zeros, and numbers below all others for what attention must not see: no weight, whatever its
+  // name. Of zeros alone it is one unless it can only be a mask that hides nothing.
+  bool is_mask(const pb::TensorProto& tensor) const {
+    constexpr double kHidden = -1e30;
+    const auto is_either = [](double value) { return value == 0 || value <= kHidden; };
+    // The first element of almost every weight tells.
+    if (!is_either(first_float(tensor))) return false;
+    const Literal values = tensor_literal(tensor, context_.source);
+    if (!std::ranges::all_of(values.f(), is_either)) return false;
+    return std::ranges::any_of(values.f(), [](double value) { return value != 0; }) ||
+           (tensor.name().find('.') == std::string::npos && masks_softmax(tensor.name()));
+  }
+  static double first_float(const pb::TensorProto& tensor) {
+    float first = 1;
+    if (tensor.data_type() != pb::TensorProto::FLOAT) return first;
+    if (tensor.raw_data().size() >= sizeof first)
+      std::memcpy(&first, tensor.raw_data().data(), sizeof first);
+    else if (tensor.float_data_size() > 0)
+      first = tensor.float_data(0);
+    return first;
+  }
+  // Whether it is only ever added to what a softmax takes.
+  bool masks_softmax(const std::string& name) const {
+    const std::vector<const pb::NodeProto*> sums = readers(name);
+    return !sums.empty() && std::ranges::all_of(sums, [&](const pb::NodeProto* sum) {
+      if (sum->op_type() != "Add" || sum->output_size() != 1) return false;
+      const std::vector<const pb::NodeProto*> next = readers(sum->output(0));
+      return next.size() == 1 && next[0]->op_type() == "Softmax";
+    });
+  }
+  std::vector<const pb::NodeProto*> readers(const std::string& name) const {
+    std::vector<const pb::NodeProto*> found;
+    for (const pb::NodeProto& node : graph_.node())
+      if (std::ranges::find(node.input(), name) != node.input().end()) found.push_back(&node);
+    return found;
+  }
+
   void add_initializer(const pb::TensorProto& tensor) {
     if (tensor.name().empty())
       throw TypeError(context_.source.name + ": an initialiser has no name");
     const Type type = tensor_type(tensor, context_.source);
     auto value = std::make_shared<Value>(Value{.name = tensor.name(), .type = type});
-    // A single number is an option (0.5, an epsilon), not a weight.
-    if (is_float(type.dtype) && type.shape.rank() > 0) {
+    if (is_float(type.dtype) && !is_option(tensor, type) && !is_mask(tensor)) {
       value->weight = &tensor;
       value->is_state = states_.contains(tensor.name());
     } else {
@@ -202,6 +248,7 @@ class Leaves {
     }
   }
 
+  const pb::ModelProto& model_;
   const pb::GraphProto& graph_;
   Context& context_;
   Values values_;
@@ -213,8 +260,8 @@ class Leaves {
 
 bool is_default_domain(std::string_view domain) { return domain.empty() || domain == "ai.onnx"; }
 
-Values leaf_values(const pb::GraphProto& graph, Context& context) {
-  return Leaves(graph, context).run();
+Values leaf_values(const pb::ModelProto& model, Context& context) {
+  return Leaves(model, context).run();
 }
 
 }  // namespace pantala::onnx

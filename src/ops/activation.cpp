@@ -56,8 +56,8 @@ struct Sigmoid : op::Sigmoid, Pointwise, Family {
   static std::vector<Sample> samples() { return pointwise_samples({{-4, 4}}); }
 };
 
-struct Silu : Pointwise, Family {
-  static constexpr OpInfo info{"silu", "(x) -> y", "x * sigmoid(x)."};
+struct Silu : op::Silu, Pointwise, Family {
+  static constexpr OpInfo info{name, "(x) -> y", "x * sigmoid(x)."};
   static constexpr auto body = [](auto x) { return x * sigmoid(x); };
   static std::vector<Sample> samples() { return pointwise_samples({{-4, 4}}); }
 };

@@ -21,4 +21,6 @@ struct Elu : ir::Face<"elu"> {
 
 struct Sigmoid : ir::Face<"sigmoid"> {};
 
+struct Silu : ir::Face<"silu"> {};
+
 }  // namespace pantala::op

@@ -223,8 +223,8 @@ struct Sign : op::Sign, PointwiseNumeric, Family {
   static std::vector<Sample> samples() { return pointwise_samples({{}}); }
 };
 
-struct Square : Pointwise, Family {
-  static constexpr OpInfo info{"square", "(x) -> y", "x * x."};
+struct Square : op::Square, Pointwise, Family {
+  static constexpr OpInfo info{name, "(x) -> y", "x * x."};
   static constexpr auto body = [](auto x) { return x * x; };
   static void grad(GradContext& g) {
     g.give(0, [&] { return g.dy() * (g.in() * 2.0); });

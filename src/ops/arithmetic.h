@@ -26,6 +26,7 @@ struct Mod : ir::Face<"mod"> {};
 struct Maximum : ir::Face<"maximum"> {};
 struct Minimum : ir::Face<"minimum"> {};
 struct AddN : ir::Face<"add_n"> {};
+struct Square : ir::Face<"square"> {};
 struct Exp : ir::Face<"exp"> {};
 struct Exp2 : ir::Face<"exp2"> {};
 struct Expm1 : ir::Face<"expm1"> {};

@@ -327,10 +327,9 @@ struct RmsNormGrad : Family {
   }
 };
 
-struct RmsNorm : Family {
-  using Attrs = EpsAttrs;
+struct RmsNorm : op::RmsNorm, Family {
   static constexpr OpInfo info{
-      "rms_norm", "(x, weight?) -> (y, rstd)",
+      name, "(x, weight?) -> (y, rstd)",
       "x / sqrt(mean(x^2) + eps) * weight, over the last axis. Also the reciprocal roots.",
       "RMSNormalization"};
   static constexpr int kGradResults = 1;
@@ -390,16 +389,8 @@ struct GroupNormGrad : Family {
   }
 };
 
-struct GroupNorm : Family {
-  struct Attrs {
-    std::int64_t groups = 1;
-    double eps = 1e-5;
-    static void fields(auto&& f, auto& a) {
-      f("groups", a.groups, "number of groups of channels", Field::required);
-      f("eps", a.eps, "added to the variance");
-    }
-  };
-  static constexpr OpInfo info{"group_norm", "(x, weight?, bias?) -> (y, mean, rstd)",
+struct GroupNorm : op::GroupNorm, Family {
+  static constexpr OpInfo info{name, "(x, weight?, bias?) -> (y, mean, rstd)",
                                "(x - mean) / sqrt(variance + eps) * weight + bias, over the "
                                "channels (axis 1) of a group and all positions.",
                                "GroupNormalization"};

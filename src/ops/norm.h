@@ -29,6 +29,21 @@ struct LayerNorm : ir::Face<"layer_norm"> {
   using Attrs = EpsAttrs;
 };
 
+struct RmsNorm : ir::Face<"rms_norm"> {
+  using Attrs = EpsAttrs;
+};
+
+struct GroupNorm : ir::Face<"group_norm"> {
+  struct Attrs {
+    std::int64_t groups = 1;
+    double eps = 1e-5;
+    static void fields(auto&& f, auto& a) {
+      f("groups", a.groups, "number of groups of channels", ir::Field::required);
+      f("eps", a.eps, "added to the variance");
+    }
+  };
+};
+
 struct BatchNormTrain : ir::Face<"batch_norm_train"> {
   struct Attrs {
     double momentum = 0.1, eps = 1e-5;

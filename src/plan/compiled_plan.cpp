@@ -107,10 +107,8 @@ void gather_leaves(CompiledPlan::Data& data) {
     }
 }
 
-namespace {
-
-void add_rules(Report& total, const Report& report) {
-  for (const Report::Rule& rule : report.rules) {
+void add_rules(Report& total, const std::vector<Report::Rule>& rules) {
+  for (const Report::Rule& rule : rules) {
     const auto known = std::ranges::find(total.rules, rule.name, &Report::Rule::name);
     if (known == total.rules.end()) {
       total.rules.push_back(rule);
@@ -121,6 +119,12 @@ void add_rules(Report& total, const Report& report) {
     known->reached += rule.reached;
     known->milliseconds += rule.milliseconds;
   }
+}
+
+namespace {
+
+void add_search(Report& total, const Report& report) {
+  add_rules(total, report.rules);
   total.candidates.insert(total.candidates.end(), report.candidates.begin(),
                           report.candidates.end());
   total.recomputed.insert(total.recomputed.end(), report.recomputed.begin(),
@@ -153,7 +157,7 @@ Report combined_report(const std::vector<CompiledStep>& steps) {
     total.kernels.insert(total.kernels.end(), report.kernels.begin(), report.kernels.end());
     total.launches.insert(total.launches.end(), report.launches.begin(), report.launches.end());
     total.units.insert(total.units.end(), report.units.begin(), report.units.end());
-    add_rules(total, report);
+    add_search(total, report);
   }
   return total;
 }

@@ -14,6 +14,9 @@ inline constexpr const char* kLoadStage = "load";
 // A stage that was run before is noted once, with the sum.
 void add_stage(Report& report, std::string_view name, double milliseconds);
 
+// Those of another report; a rule that is there already is noted once, with the sums.
+void add_rules(Report& total, const std::vector<Report::Rule>& rules);
+
 // From Report::json(); throws what the JSON library throws.
 Report report_from_json(const nlohmann::json& document);
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "pantala/error.h"
+#include "rewrite/saturation.h"
 
 namespace pantala::rewrite {
 
@@ -392,6 +393,24 @@ ir::Provenance provenance_of(const Joint& joint, NodeId node,
 }
 
 }  // namespace
+
+std::vector<RuleUse> uses_of(const Saturation& all, const Selection* selection) {
+  std::vector<RuleUse> uses;
+  for (std::size_t k = 0; k < all.rules().size(); ++k) {
+    const egraph::RuleCount& count = all.run().rules[k];
+    uses.push_back({.name = all.rules()[k].name,
+                    .matches = static_cast<std::int64_t>(count.matches),
+                    .fired = static_cast<std::int64_t>(count.fired),
+                    .milliseconds = count.milliseconds});
+  }
+  if (selection != nullptr)
+    for (const NodeId node : selection->nodes)
+      if (node.valid())
+        if (const egraph::RuleId rule = all.joint().equal().origin(node).rule; rule.valid())
+          ++uses[rule.index()].reached;
+  std::erase_if(uses, [](const RuleUse& use) { return use.matches == 0; });
+  return uses;
+}
 
 Graph to_graph(const Joint& joint, const Selection& selection) {
   Graph result;

@@ -3,13 +3,25 @@
 // step by the exact change of the whole cost, in which a class that several read is paid once.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "rewrite/joint.h"
 #include "rewrite/rule.h"
 
 namespace pantala::rewrite {
+
+class Saturation;
+
+// What became of a rule.
+struct RuleUse {
+  std::string name;
+  std::int64_t matches = 0, fired = 0;
+  std::int64_t reached = 0;  // nodes of the chosen graph that it made
+  double milliseconds = 0;
+};
 
 // A node by class; none: nothing needs the class. Acyclic.
 struct Selection {
@@ -26,6 +38,8 @@ Selection given_selection(const Joint& joint);
 // a class would need itself is left out.
 Selection selection_with(const Joint& joint, std::span<const Application> applications,
                          const std::vector<bool>& wanted);
+// The rules that fit somewhere; without a selection none of them reached anything.
+std::vector<RuleUse> uses_of(const Saturation& all, const Selection* selection);
 // The sum over all nodes that outputs and updates need.
 double cost_of(const Joint& joint, const Selection& selection, const NodeCost& cost);
 // Exchanges nodes of classes as long as the sum becomes smaller, at most `passes` times over all

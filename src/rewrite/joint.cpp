@@ -3,9 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 
 #include "base/hash.h"
+#include "ir/leaves.h"
+#include "ops/face.h"
 #include "ops/host_scalars.h"
+#include "ops/slicing.h"
 #include "pantala/error.h"
 
 namespace pantala::rewrite {
@@ -62,12 +67,28 @@ bool Joint::is_host_scalar(const ir::Node& node, const std::vector<ClassId>& inp
          ops::host_function(node);
 }
 
+// Constants of one number, and what only moves them.
+std::optional<double> Joint::splat_of(const ir::Node& node,
+                                      const std::vector<ClassId>& inputs) const {
+  if (ops::is<op::BroadcastTo, op::Reshape, op::Permute, op::Slice>(node)) return splat(inputs[0]);
+  if (!ops::is<op::Data>(node)) return ir::splat_value(node);
+  const Literal& values = *ir::attributes<op::Data>(node).values;
+  // Not all integers are doubles.
+  constexpr double kMostExact = 0x1p53;
+  if (values.numel() == 0 || (!values.is_float() && std::abs(values.at(0)) > kMostExact))
+    return std::nullopt;
+  const auto first = std::bit_cast<std::uint64_t>(values.at(0));
+  for (std::int64_t k = 1; k < values.numel(); ++k)
+    if (std::bit_cast<std::uint64_t>(values.at(k)) != first) return std::nullopt;
+  return values.at(0);
+}
+
 ClassId Joint::add_node(const ir::Node& node, const std::vector<ClassId>& inputs, bool is_host) {
   EGraph& e = equal_;
   const SymbolId symbol = e.symbols().intern(
       e.symbols().op(node.op->name), static_cast<std::uint32_t>(inputs.size()), intern(node));
   const ClassId made =
-      insert(symbol, inputs, {node.results, ir::splat_value(node), is_host, node.where});
+      insert(symbol, inputs, {node.results, splat_of(node, inputs), is_host, node.where});
   if (node.results.size() > 1)
     for (std::uint32_t k = 0; k < node.results.size(); ++k) project(made, k, node.where);
   return made;

@@ -38,7 +38,7 @@ class Joint : private egraph::Analysis {
   // The types of a class: one, or those of all results of a node.
   const std::vector<Type>& types(ClassId id) const { return types_[equal_.find(id).index()]; }
   const Type& type(ClassId id) const { return types(id).at(0); }
-  // The number that every element of the class is known to have.
+  // The number that every element of the class is known to have, however the graph says it.
   std::optional<double> splat(ClassId id) const { return splats_[equal_.find(id).index()]; }
   // Whether the host computes it (ops/host_scalars.h).
   bool is_host(ClassId id) const { return hosts_[equal_.find(id).index()]; }
@@ -56,6 +56,9 @@ class Joint : private egraph::Analysis {
 
   // A handle by which right sides speak of a class that is a value.
   Tensor tensor(ClassId id);
+  Tensor constant(double value, const Type& type) {
+    return side_.constant(value, type.shape, type.dtype);
+  }
   // The class of a value that was computed from such handles, with all that it needs added.
   ClassId add(const Tensor& value);
   // Why add() makes nodes from now on: they take the place and label of the node at which the rule
@@ -81,6 +84,7 @@ class Joint : private egraph::Analysis {
   };
   ClassId insert(egraph::SymbolId symbol, const std::vector<ClassId>& inputs, Facts facts);
   bool is_host_scalar(const ir::Node& node, const std::vector<ClassId>& inputs) const;
+  std::optional<double> splat_of(const ir::Node& node, const std::vector<ClassId>& inputs) const;
   std::uint64_t intern(const ir::Node& node);
 
   Graph graph_;

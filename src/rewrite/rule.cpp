@@ -73,22 +73,26 @@ TermId CompiledPattern::add(const Pattern& from, Joint& joint) {
   return pattern.terms.push_back(std::move(term));
 }
 
-ClassId Fit::class_of(std::string_view variable) const {
+ClassId Fit::class_of(std::string_view name) const {
   const auto& names = pattern_.variables.names;
-  const auto found = std::find(names.begin(), names.end(), variable);
-  if (found == names.end())
-    throw InternalError(fmt::format("rewrite: a rule has no variable '{}'", variable));
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) return joint_.equal().class_of(node_of(name));
   return match_[VariableId(static_cast<std::size_t>(found - names.begin()))];
 }
 
 NodeId Fit::node_of(std::string_view name) const {
   const auto found = std::find(pattern_.nodes.begin(), pattern_.nodes.end(), name);
   if (found == pattern_.nodes.end())
-    throw InternalError(fmt::format("rewrite: a rule has no node '{}'", name));
+    throw InternalError(
+        fmt::format("rewrite: a rule has neither a variable nor a node '{}'", name));
   return match_.node(static_cast<std::size_t>(found - pattern_.nodes.begin()));
 }
 
-const Type& Fit::type() const { return joint_.type(joint_.equal().class_of(match_.node(0))); }
+double Fit::number(std::string_view variable) const {
+  const std::optional<double> value = splat(variable);
+  if (!value) throw InternalError(fmt::format("rewrite: '{}' is no number", variable));
+  return *value;
+}
 
 egraph::Rule compile(const Rule& rule, Joint& joint, std::vector<Application>& applications) {
   const auto compiled = std::make_shared<CompiledPattern>();

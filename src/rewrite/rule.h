@@ -78,21 +78,28 @@ class Fit {
       : joint_(joint), pattern_(pattern), match_(match) {}
 
   Tensor operator[](std::string_view variable) { return joint_.tensor(class_of(variable)); }
-  const Type& type(std::string_view variable) const { return joint_.type(class_of(variable)); }
+  // Of a variable, or of a node that has a name.
+  const Type& type(std::string_view name) const { return joint_.type(class_of(name)); }
   std::optional<double> splat(std::string_view variable) const {
     return joint_.splat(class_of(variable));
   }
+  bool is_number(std::string_view variable) const { return splat(variable).has_value(); }
+  // The number that a variable is known to be; InternalError if it is none.
+  double number(std::string_view variable) const;
+  // A constant of the left side's type.
+  Tensor filled(double value) { return joint_.constant(value, type()); }
   bool is_host(std::string_view variable) const { return joint_.is_host(class_of(variable)); }
   template <class Face>
   typename ir::AttrsNamedBy<Face>::type attributes(std::string_view name) const {
     return ir::from_values<typename ir::AttrsNamedBy<Face>::type>(joint_.attrs(node_of(name)));
   }
-  // The type of the left side.
-  const Type& type() const;
+  // The class of the left side, and its type.
+  ClassId left() const { return joint_.equal().class_of(match_.node(0)); }
+  const Type& type() const { return joint_.type(left()); }
   Joint& joint() { return joint_; }
 
  private:
-  ClassId class_of(std::string_view variable) const;
+  ClassId class_of(std::string_view name) const;
   NodeId node_of(std::string_view name) const;
 
   Joint& joint_;

@@ -138,24 +138,6 @@ class Climb {
   std::vector<Trial> trials_;
 };
 
-std::vector<RuleUse> uses_of(const Saturation& all, const Selection* selection) {
-  std::vector<RuleUse> uses;
-  for (std::size_t k = 0; k < all.rules().size(); ++k) {
-    const egraph::RuleCount& count = all.run().rules[k];
-    uses.push_back({.name = all.rules()[k].name,
-                    .matches = static_cast<std::int64_t>(count.matches),
-                    .fired = static_cast<std::int64_t>(count.fired),
-                    .milliseconds = count.milliseconds});
-  }
-  if (selection != nullptr)
-    for (const NodeId node : selection->nodes)
-      if (node.valid())
-        if (const egraph::RuleId rule = all.joint().equal().origin(node).rule; rule.valid())
-          ++uses[rule.index()].reached;
-  std::erase_if(uses, [](const RuleUse& use) { return use.matches == 0; });
-  return uses;
-}
-
 // The rules that fit anywhere: no other can fit after some of them were applied.
 std::vector<rewrite::Rule> rules_that_fired(const Saturation& all) {
   std::vector<rewrite::Rule> rules;
@@ -235,7 +217,7 @@ Outcome search_rules(const Graph& lowered, const Options& options, Scales& scale
             .rules = {},
             .stop_reason = ""};
   std::vector<rewrite::Rule> rules =
-      rewrite::allowed_rules(rewrite::all_rules(), options.promise, options.off);
+      rewrite::allowed_rules(rewrite::step_rules(), options.promise, options.off);
   if (options.level == Level::greedy) return search_greedily(lowered, rules, scales);
 
   PhaseClock clock;
@@ -250,7 +232,7 @@ Outcome search_rules(const Graph& lowered, const Options& options, Scales& scale
   outcome.candidates.push_back(named(scales.weigh(lowered), "given"));
   clock.end("given", outcome.phases);
   if (all.applications().empty()) {
-    outcome.rules = uses_of(all, nullptr);
+    outcome.rules = rewrite::uses_of(all, nullptr);
     judge(outcome);
     return outcome;
   }
@@ -281,7 +263,7 @@ Outcome search_rules(const Graph& lowered, const Options& options, Scales& scale
     selection = nullptr;
   clock.end("greedy", outcome.phases);
   judge(outcome);
-  outcome.rules = uses_of(all, selection);
+  outcome.rules = rewrite::uses_of(all, selection);
   return outcome;
 }
 

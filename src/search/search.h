@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "rewrite/extraction.h"
 #include "rewrite/rule.h"
 #include "schedule/archetype.h"
 #include "schedule/cost_table.h"
@@ -55,12 +56,7 @@ struct Phase {
   double milliseconds = 0;
 };
 
-struct RuleUse {
-  std::string name;
-  std::int64_t matches = 0, fired = 0;
-  std::int64_t reached = 0;  // nodes of the chosen graph that it made
-  double milliseconds = 0;
-};
+using rewrite::RuleUse;
 
 // Values of one kind that are computed a second time instead of being kept.
 struct Recomputed {

@@ -220,6 +220,28 @@ def llama(**options):
     return run
 
 
+def gpt2(**options):
+    """Attention as users have it by default, `scaled_dot_product_attention`; the others above multiply and add by themselves."""
+    def run(out, label):
+        from transformers import GPT2Config, GPT2Model
+        config = GPT2Config(n_embd=64, n_layer=2, n_head=4, n_inner=128, vocab_size=300, n_positions=64, attn_implementation="sdpa",
+                            use_cache=False)
+        everything = torch.ones(2, 12, dtype=torch.int64)  # as for llama
+        record(out, label, First(GPT2Model(config), "last_hidden_state", attention_mask=everything),
+               {"tokens": dict(shape=[2, 12], low=0, high=300)}, ["hidden"], **options)
+    return run
+
+
+def vit(**options):
+    def run(out, label):
+        import torchvision
+        torch.backends.mha.set_fastpath_enabled(False)  # an operator of its own, which ONNX lacks
+        model = torchvision.models.VisionTransformer(image_size=32, patch_size=8, num_layers=2, num_heads=4, hidden_dim=64, mlp_dim=128,
+                                                     num_classes=10)
+        record(out, label, model, image(2, 32), ["logits"], **options)
+    return run
+
+
 ALL = {
     "resnet18": classifier("resnet18", batch=2),
     "resnet18_folded": classifier("resnet18", folded=True, opset=13),
@@ -237,6 +259,10 @@ ALL = {
     "whisper_encoder_dynamo": whisper(exporter="dynamo", opset=18),
     "bert": bert(opset=14),
     "bert_dynamo": bert(exporter="dynamo", opset=18),
+    "gpt2": gpt2(opset=17),
+    "gpt2_dynamo": gpt2(exporter="dynamo", opset=18),
+    "vit": vit(opset=17),
+    "vit_dynamo": vit(exporter="dynamo", opset=20),
     "llama": llama(opset=17),
     "llama_dynamo": llama(exporter="dynamo", opset=20),
 }

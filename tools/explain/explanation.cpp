@@ -50,9 +50,10 @@ ExplainedStep explained(const compiler::StepGraph& step, const compiler::Options
     return compiler::search_step(step, options);
   });
   const Graph& chosen = result.found.graph;
-  report = compiler::compile_chosen(step, chosen, options, report).report;
+  const Report compiled = compiler::compile_chosen(step, chosen, options).report;
   result.stages = report.stages;
-  result.chosen = explained_kernels(chosen, report, options);
+  result.stages.insert(result.stages.end(), compiled.stages.begin(), compiled.stages.end());
+  result.chosen = explained_kernels(chosen, compiled, options);
   result.given = given_kernels(step, options);
   result.rules = explained_rules(step, result.found, options);
   return result;
@@ -111,6 +112,7 @@ Explanation explain(const std::string& subject, const Inspected& inspected, bool
   for (const compiler::StepGraph& step : step_graphs(inspected, report))
     explanation.steps.push_back(explained(step, options));
   explanation.stages = std::move(report.stages);
+  explanation.canonical = std::move(report.rules);
   if (measure) measure_steps(inspected, explanation);
   return explanation;
 }

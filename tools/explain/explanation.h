@@ -33,8 +33,9 @@ struct ExplainedStep {
 struct Explanation {
   std::string subject;
   std::vector<ExplainedStep> steps;
-  std::vector<Report::Stage> stages;   // before the steps: canonicalise, differentiate, optimizer
-  double given_ms = 0, chosen_ms = 0;  // measured, all steps together; 0: not measured
+  std::vector<Report::Stage> stages;    // before the steps: canonicalise, differentiate, optimizer
+  std::vector<Report::Rule> canonical;  // what was recognised before the graph was differentiated
+  double given_ms = 0, chosen_ms = 0;   // measured, all steps together; 0: not measured
   bool is_measured() const { return given_ms > 0; }
 };
 

@@ -87,11 +87,22 @@ Json times_json(const auto& list) {
   return json;
 }
 
+Json canonical_json(const std::vector<Report::Rule>& rules) {
+  Json list = Json::array();
+  for (const Report::Rule& rule : rules)
+    list.push_back({{"name", rule.name},
+                    {"matches", rule.matches},
+                    {"count", rule.count},
+                    {"reached", rule.reached}});
+  return list;
+}
+
 }  // namespace
 
 std::string explanation_json(const Explanation& explanation) {
   Json document{{"subject", explanation.subject},
                 {"stages", times_json(explanation.stages)},
+                {"canonical", canonical_json(explanation.canonical)},
                 {"steps", Json::array()}};
   for (const ExplainedStep& step : explanation.steps)
     document["steps"].push_back({{"role", step.role},

@@ -160,10 +160,25 @@ std::string kernel_text(const ExplainedStep& step, std::size_t number) {
   return text;
 }
 
+// What was recognised before anything was differentiated.
+std::string canonical_text(const std::vector<Report::Rule>& rules) {
+  if (rules.empty()) return "";
+  std::vector<std::vector<std::string>> rows;
+  for (const Report::Rule& rule : rules)
+    rows.push_back({rule.name, fmt::format("{}", rule.matches), fmt::format("{}", rule.count),
+                    fmt::format("{}", rule.reached)});
+  return table_text({{"canonical form by"},
+                     {"places", true},
+                     {"said something new", true},
+                     {"nodes kept", true}},
+                    rows) +
+         "\n";
+}
+
 }  // namespace
 
 std::string explanation_text(const Explanation& all) {
-  std::string text;
+  std::string text = canonical_text(all.canonical);
   for (const ExplainedStep& step : all.steps) {
     if (all.steps.size() > 1) text += fmt::format("{}# {}\n", text.empty() ? "" : "\n", step.role);
     text += summary_text(step, all) + "\n" + rules_text(step) + rewritten_text(step) + "\n" +

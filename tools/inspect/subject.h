@@ -41,7 +41,8 @@ struct Inspected {
 // TypeError, with the nearest name, for what is neither a model nor a file nor a run.
 Inspected read_subject(const InspectSubject& subject);
 
-// The steps as they go to the scheduler, and with their plans but without machine code.
+// The steps as they go to the scheduler, and with their plans but without machine code. A report
+// gets what canonicalised them.
 std::vector<compiler::StepGraph> step_graphs(const Inspected& inspected);
 std::vector<compiler::StepGraph> step_graphs(const Inspected& inspected, Report& report);
 std::vector<plan::CompiledStep> planned_steps(const Inspected& inspected);

@@ -1,19 +1,31 @@
-// The tables of rules, a file per family, and all of them together in the order in which they are
-// listed and tried.
+// The tables of rules, a file per family, in the order in which they are listed and tried.
 #pragma once
 
-#include <span>
 #include <vector>
 
 #include "rewrite/rule.h"
 
 namespace pantala::rewrite {
 
+// What makes a lowered step faster.
 std::vector<Rule> algebra_rules();
 std::vector<Rule> pool_rules();
 std::vector<Rule> choice_rules();
 std::vector<Rule> conv_rules();
+// What recognises the ops of the library in what exporters write.
+std::vector<Rule> number_rules();
+std::vector<Rule> movement_rules();
+std::vector<Rule> product_rules();
+std::vector<Rule> norm_rules();
+std::vector<Rule> activation_rules();
+std::vector<Rule> softmax_rules();
+std::vector<Rule> attention_rules();
+std::vector<Rule> loss_rules();
 
+// For the search, on a whole step after lowering.
+const std::vector<Rule>& step_rules();
+// For canonicalisation, on the user's graph before it is differentiated: all that keep derivatives.
+const std::vector<Rule>& canonical_rules();
 const std::vector<Rule>& all_rules();
 
 }  // namespace pantala::rewrite

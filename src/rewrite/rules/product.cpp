@@ -1,0 +1,141 @@
+// Rules about products.
+#include <algorithm>
+
+#include "ops/arithmetic.h"
+#include "ops/contract.h"
+#include "ops/movement.h"
+#include "pantala/ops.h"
+#include "rewrite/rules/rules.h"
+
+namespace pantala::rewrite {
+
+namespace {
+
+const Pattern a = any("a"), b = any("b"), c = any("c");
+
+op::Contract::Attrs axes_of(Fit& f) { return f.attributes<op::Contract>("product"); }
+
+ir::Ints mapped(const ir::Ints& axes, const ir::Ints& permuted) {
+  ir::Ints result;
+  for (const std::int64_t axis : axes) result.push_back(permuted[static_cast<std::size_t>(axis)]);
+  return result;
+}
+
+// Whether the axes that stay stand in the same order before they are permuted.
+bool keeps_free_axes(const ir::Ints& permuted, const ir::Ints& batch, const ir::Ints& summed) {
+  std::int64_t last = -1;
+  for (std::size_t k = 0; k < permuted.size(); ++k) {
+    const auto axis = static_cast<std::int64_t>(k);
+    if (std::ranges::count(batch, axis) + std::ranges::count(summed, axis) > 0) continue;
+    if (permuted[k] < last) return false;
+    last = permuted[k];
+  }
+  return true;
+}
+
+ir::Ints permuted_axes(Fit& f) { return f.attributes<op::Permute>("permute").axes; }
+
+bool have_same_rows(const Shape& x, const Shape& y) {
+  return x.rank() > 0 && y.rank() > 0 && x.back() == y.back() && x.numel() > 0;
+}
+
+// Whether the product is of the last axis, which a reshape left as it was.
+bool multiplies_rows(Fit& f) {
+  const Shape &from = f.type("a").shape, &rows = f.type("rows").shape;
+  return axes_of(f).batch_a.empty() && axes_of(f).contract_a == ir::Ints{rows.rank() - 1} &&
+         have_same_rows(from, rows);
+}
+
+bool adds_to_rows(Fit& f) {
+  return have_same_rows(f.type("a").shape, f.type().shape) &&
+         f.type("b").shape == Shape{f.type().shape.back()};
+}
+Tensor biased_rows(Fit& f) { return reshape(f["a"] + f["b"], f.type().shape.vec()); }
+
+}  // namespace
+
+std::vector<Rule> product_rules() {
+  const Pattern pa = named<op::Permute>("permute", a), pb = named<op::Permute>("permute", b);
+  const auto is_plain = [](Fit& f) { return axes_of(f).batch_a.empty(); };
+  return {
+      // A product reads a matrix either way round.
+      {.name = "product-of-permuted-left",
+       .promise = Promise::real,
+       .keeps_derivatives = true,
+       .left = named<op::Contract>("product", pa, b),
+       .when =
+           [](Fit& f) {
+             return keeps_free_axes(permuted_axes(f), axes_of(f).batch_a, axes_of(f).contract_a);
+           },
+       .worth = is_plain,
+       .right =
+           [](Fit& f) {
+             const op::Contract::Attrs n = axes_of(f);
+             const ir::Ints order = permuted_axes(f);
+             return contract(f["a"], f["b"],
+                             {.batch_a = mapped(n.batch_a, order),
+                              .batch_b = n.batch_b,
+                              .contract_a = mapped(n.contract_a, order),
+                              .contract_b = n.contract_b});
+           }},
+      {.name = "product-of-permuted-right",
+       .promise = Promise::real,
+       .keeps_derivatives = true,
+       .left = named<op::Contract>("product", a, pb),
+       .when =
+           [](Fit& f) {
+             return keeps_free_axes(permuted_axes(f), axes_of(f).batch_b, axes_of(f).contract_b);
+           },
+       .worth = is_plain,
+       .right =
+           [](Fit& f) {
+             const op::Contract::Attrs n = axes_of(f);
+             const ir::Ints order = permuted_axes(f);
+             return contract(f["a"], f["b"],
+                             {.batch_a = n.batch_a,
+                              .batch_b = mapped(n.batch_b, order),
+                              .contract_a = n.contract_a,
+                              .contract_b = mapped(n.contract_b, order)});
+           }},
+      // Rows may stand in any number of axes.
+      {.name = "product-of-reshaped-rows",
+       .promise = Promise::real,
+       .keeps_derivatives = true,
+       .left = named<op::Contract>("product", named<op::Reshape>("rows", a), b),
+       .when = multiplies_rows,
+       .right =
+           [](Fit& f) {
+             const std::int64_t last = f.type("a").shape.rank() - 1;
+             const Tensor product = contract(
+                 f["a"], f["b"], {.contract_a = {last}, .contract_b = axes_of(f).contract_b});
+             return reshape(product, f.type().shape.vec());
+           }},
+      {.name = "bias-of-reshaped-rows",
+       .promise = Promise::bits,
+       .keeps_derivatives = true,
+       .left = node<op::Add>(node<op::Reshape>(a), node<op::BroadcastTo>(b)),
+       .when = adds_to_rows,
+       .right = biased_rows},
+      {.name = "bias-first-of-reshaped-rows",
+       .promise = Promise::bits,
+       .keeps_derivatives = true,
+       .left = node<op::Add>(node<op::BroadcastTo>(b), node<op::Reshape>(a)),
+       .when = adds_to_rows,
+       .right = biased_rows},
+      // Where a product of attention may take the factor along.
+      {.name = "scaled-product",
+       .promise = Promise::real,
+       .keeps_derivatives = true,
+       .left = node<op::Mul>(named<op::Contract>("product", a, b), c),
+       .when = [](Fit& f) { return f.is_number("c"); },
+       .worth = [](Fit& f) { return !axes_of(f).batch_a.empty(); },
+       .right =
+           [](Fit& f) {
+             const op::Contract::Attrs n = axes_of(f);
+             return contract(f["a"] * f.number("c"), f["b"],
+                             {n.batch_a, n.batch_b, n.contract_a, n.contract_b});
+           }},
+  };
+}
+
+}  // namespace pantala::rewrite

@@ -1,0 +1,96 @@
+// Transformers that PyTorch exported, with both of its exporters, are computed as the same models
+// written with the library: attention stores nothing of queries times keys, and the launches are as
+// many to within a tenth. Masks that are inputs of a file are no part of that.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "compiler/pipeline.h"
+#include "counterparts.h"
+#include "pantala/onnx.h"
+#include "pantala/ops.h"
+#include "plan/compiled_step.h"
+#include "recorded_models.h"
+
+namespace pantala::tests::canonical_models_test {
+namespace {
+
+struct Case {
+  Counterpart counterpart;
+  std::string file;
+};
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const Counterpart& counterpart : counterparts())
+    for (const char* exporter : {"", "_dynamo"})
+      all.push_back({counterpart, counterpart.name + exporter});
+  return all;
+}
+
+Graph imported(const std::string& name, bool training) {
+  const RecordedModel recorded = recorded_model(name);
+  return onnx::import_model(recorded.file, recorded.name, {.training = training}).graph;
+}
+
+plan::CompiledStep planned(const compiler::Compilation& given) {
+  Report report;
+  compiler::Options options = compiler::host_options(given.options);
+  options.code = false;
+  return compiler::compile_step(compiler::make_step_graphs(given, report).at(0), options);
+}
+plan::CompiledStep inference(const Graph& graph, Rewrite rewrite = Rewrite::egraph) {
+  return planned(compiler::Compilation::plain(graph, {.rewrite = rewrite}));
+}
+// A step that learns to make the output small.
+plan::CompiledStep training(Graph graph, const std::string& output,
+                            Rewrite rewrite = Rewrite::egraph) {
+  const Tensor loss = mean(square(graph.output(output)));
+  const CompileOptions options{.rewrite = rewrite, .optimizer = optim::sgd(0.1)};
+  return planned(compiler::Compilation::training(graph, loss, options));
+}
+
+// Temporaries with an element for each query and key of each head.
+std::vector<std::string> scores_of(const plan::CompiledStep& step, const Counterpart& model) {
+  const std::int64_t elements = model.batch * model.heads * model.sequence * model.sequence;
+  std::vector<std::string> found;
+  for (const plan::Buffer& buffer : step.plan.buffers)
+    if (buffer.storage == plan::Storage::arena && buffer.elements == elements)
+      found.push_back(buffer.name);
+  return found;
+}
+
+class CanonicalModels : public ::testing::TestWithParam<Case> {};
+
+TEST_P(CanonicalModels, infer_like_their_counterparts) {
+  const auto& [model, file] = GetParam();
+  const Graph graph = imported(file, false);
+  const plan::CompiledStep given = inference(graph, Rewrite::none), found = inference(graph),
+                           expected = inference(model.make());
+  EXPECT_FALSE(scores_of(given, model).empty()) << "there was nothing to recognise";
+  EXPECT_EQ(scores_of(found, model), std::vector<std::string>());
+  const auto launches = [](const plan::CompiledStep& step) { return step.report.kernels_after; };
+  std::cout << fmt::format("[ launches ] {} inference {} -> {}, counterpart {}\n", file,
+                           launches(given), launches(found), launches(expected));
+  EXPECT_LE(10 * launches(found), 11 * launches(expected));
+}
+
+TEST_P(CanonicalModels, train_like_their_counterparts) {
+  const auto& [model, file] = GetParam();
+  const Graph graph = imported(file, true);
+  const plan::CompiledStep given = training(graph, model.output, Rewrite::none),
+                           found = training(graph, model.output),
+                           expected = training(model.make(), model.output);
+  EXPECT_FALSE(scores_of(given, model).empty()) << "there was nothing to recognise";
+  EXPECT_EQ(scores_of(found, model), std::vector<std::string>());
+  const auto launches = [](const plan::CompiledStep& step) { return step.report.kernels_after; };
+  std::cout << fmt::format("[ launches ] {} training {} -> {}, counterpart {}\n", file,
+                           launches(given), launches(found), launches(expected));
+  EXPECT_LE(10 * launches(found), 11 * launches(expected));
+}
+
+INSTANTIATE_TEST_SUITE_P(onnx, CanonicalModels, ::testing::ValuesIn(cases()),
+                         [](const auto& test) { return test.param.file; });
+
+}  // namespace
+}  // namespace pantala::tests::canonical_models_test
