@@ -83,6 +83,15 @@ TEST(Explain, shows_the_chain_of_rewrites_of_a_kernel) {
   EXPECT_THAT(none.err, HasSubstr("did you mean"));
 }
 
+TEST(Explain, explains_what_rules_give_one_after_another) {
+  const Outcome outcome = explain({"lenet", "--batch", "4", "--rewrite", "greedy"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("chosen: asked for"));
+  EXPECT_THAT(outcome.out, HasSubstr("relu-mask-above-pool"));  // of the kernels that it made
+  EXPECT_THAT(outcome.out, Not(HasSubstr("e-graph")));
+  EXPECT_THAT(outcome.out, Not(HasSubstr("no rule fits")));
+}
+
 TEST(Explain, finds_the_rules_that_change_bits) {
   const Outcome outcome =
       explain({"lenet", "--batch", "4", "--bisect", "--tolerance", "0", "--json"});
@@ -150,6 +159,13 @@ TEST(Explain, refuses_what_it_cannot_explain) {
   const Outcome none = explain({"mlp", "--rewrite", "none"});
   EXPECT_EQ(none.exit_code, 2);
   EXPECT_THAT(none.err, HasSubstr("nothing is chosen with --rewrite none"));
+  const Outcome both = explain(
+      {PANTALA_SOURCE_DIR "/tests/golden/gradient.in.txt", "--loss", "loss", "--inference"});
+  EXPECT_EQ(both.exit_code, 2);
+  EXPECT_THAT(both.err, HasSubstr("--inference and --loss"));
+  const Outcome weights = explain({PANTALA_SOURCE_DIR "/tests/fixtures/layers.safetensors"});
+  EXPECT_EQ(weights.exit_code, 2);
+  EXPECT_THAT(weights.err, HasSubstr("a safetensors file has no graph that could be compiled"));
   const Outcome rule = explain({"mlp", "--rules-off", "choice-of-sam"});
   EXPECT_EQ(rule.exit_code, 2);
   EXPECT_THAT(rule.err, HasSubstr("did you mean 'choice-of-same'?"));

@@ -245,7 +245,7 @@
       group.classList.toggle('rewritten', kernel.rules.length > 0);
       group.append(draw('title', {}, `${k}: ${titleOf(kernel)}\n${kernel.ops}\n${time(timeOf(kernel))}`));
       group.append(draw('rect', {class: 'box', width: box.width, height: box.height, rx: 5, fill: colour(part)}));
-      group.append(draw('text', {class: 'name', x: 8, y: 19}, cut(titleOf(kernel), box.width - 36, '600 14px')));
+      group.append(draw('text', {class: 'name', x: 8, y: 19}, cut(`${k} ${titleOf(kernel)}`, box.width - 36, '600 14px')));
       group.append(draw('text', {x: 8, y: 38}, cut(`${time(timeOf(kernel))}  ${kernel.ops}`, box.width - 16)));
       const expand = draw('g', {class: 'expand', transform: `translate(${box.width - 22} 5)`});
       expand.append(draw('rect', {width: 17, height: 17, rx: 3}));
@@ -402,7 +402,7 @@
         step.rules.length ? table(['rule', '#places', '#nodes chosen', '#estimate without'],
               rows(step.rules.map((rule) => [ruleLink(rule.name), rule.matches, rule.reached,
                                              percent(chosen.predicted_us, rule.predicted_us_without)])))
-                          : make('p', {}, 'none'),
+                          : make('p', {}, step.egraph_nodes ? 'none' : 'not counted without an e-graph'),
         make('h3', {}, 'candidates'),
         table(['', '#estimated', 'why'], step.candidates.map((one) => (
           {chosen: one.chosen, cells: [one.name, time(one.predicted_us), one.verdict]}))),
@@ -411,8 +411,8 @@
           `${one.with ? 'with' : 'without'} ${one.rule}`, one.type.replaceAll(',', ',\u200b'),
           time(one.predicted_us), one.kept ? 'kept' : 'rejected: no better']))) : make('p', {}, 'nothing'),
         make('h3', {}, 'time to compile'), table(['', '#ms'], rows(phases)),
-        make('p', {}, `e-graph: ${step.egraph_nodes} nodes, ${step.egraph_classes} classes, ` +
-                      `${step.egraph_rounds} rounds, stopped: ${step.stop_reason || 'none'}`));
+        make('p', {}, step.egraph_nodes ? `e-graph: ${step.egraph_nodes} nodes, ${step.egraph_classes} classes, ` +
+                                          `${step.egraph_rounds} rounds, stopped: ${step.stop_reason}` : ''));
   };
 
   // --- the controls

@@ -38,6 +38,7 @@ std::string summary_text(const ExplainedStep& step, const Explanation& all) {
 }
 
 std::string rules_text(const ExplainedStep& step) {
+  if (step.found.nodes == 0) return "";  // there was no e-graph that could have counted
   if (step.rules.empty()) return "no rule fits\n";
   const double chosen = step.chosen_candidate().microseconds;
   Rows rows;
@@ -183,9 +184,10 @@ std::string explanation_text(const Explanation& all) {
     if (all.steps.size() > 1) text += fmt::format("{}# {}\n", text.empty() ? "" : "\n", step.role);
     text += summary_text(step, all) + "\n" + rules_text(step) + rewritten_text(step) + "\n" +
             candidates_text(step) + trials_text(step) + "\n" + phases_text(step, all);
-    text += fmt::format("\ne-graph: {} nodes, {} classes, {} rounds, stopped: {}\n",
-                        step.found.nodes, step.found.classes, step.found.rounds,
-                        step.found.stop_reason.empty() ? "none" : step.found.stop_reason);
+    if (step.found.nodes > 0)
+      text +=
+          fmt::format("\ne-graph: {} nodes, {} classes, {} rounds, stopped: {}\n", step.found.nodes,
+                      step.found.classes, step.found.rounds, step.found.stop_reason);
   }
   return text;
 }

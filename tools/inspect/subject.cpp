@@ -47,6 +47,11 @@ Inspected read_file(const InspectSubject& subject) {
         "symbolic are given by --size)");
   Inspected inspected;
   const std::optional<FileKind> kind = file_kind_of(subject.name);
+  if (kind && !kind->compiles)
+    throw TypeError(
+        fmt::format("{}: a {} has no graph that could be compiled", subject.name, kind->name));
+  if (subject.inference && !subject.loss.empty())
+    throw TypeError("--inference and --loss: a file is trained with --loss alone");
   const bool is_onnx = kind && kind->compiles;
   if (!is_onnx) refuse_sizes(subject);
   if (is_onnx) {
