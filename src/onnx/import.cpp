@@ -65,7 +65,7 @@ class Importer {
       context_.read_names.insert(output.name());
     if (context_.options.training)
       context_.warnings = training_notes(model_, context_.source, guessed);
-    values_ = leaf_values(model_, context_);
+    values_ = leaf_values(graph_, context_);
     for (const int index : order_of_evaluation()) translate(graph_.node(index), index);
     if (!unsupported_.empty())
       throw UnsupportedError(fmt::format("{}: {} cannot be read:\n  {}", context_.source.name,

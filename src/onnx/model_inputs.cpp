@@ -18,8 +18,7 @@ namespace {
 
 class Leaves {
  public:
-  Leaves(const pb::ModelProto& model, Context& context)
-      : model_(model), graph_(model.graph()), context_(context) {}
+  Leaves(const pb::GraphProto& graph, Context& context) : graph_(graph), context_(context) {}
 
   Values run() {
     if (graph_.sparse_initializer_size() > 0)
@@ -43,11 +42,10 @@ class Leaves {
         if (is_state_input(node, k)) states_.insert(node.input(k));
   }
 
-  // A single number is an option (0.5, an epsilon), not a weight; as a list of one it is if no
-  // parameter has such a name.
-  bool is_option(const pb::TensorProto& tensor, const Type& type) const {
-    return type.shape.rank() == 0 ||
-           (type.shape == Shape{1} && !is_parameter_name(tensor.name(), model_));
+  // A single number is an option (0.5, an epsilon), not a weight; as a list of one it is if an
+  // exporter numbered it.
+  static bool is_option(const pb::TensorProto& tensor, const Type& type) {
+    return type.shape.rank() == 0 || (type.shape == Shape{1} && is_counted_name(tensor.name()));
   }
 
   // Zeros, and numbers below all others for what attention must not see: no weight, whatever its
@@ -248,7 +246,6 @@ class Leaves {
     }
   }
 
-  const pb::ModelProto& model_;
   const pb::GraphProto& graph_;
   Context& context_;
   Values values_;
@@ -260,8 +257,8 @@ class Leaves {
 
 bool is_default_domain(std::string_view domain) { return domain.empty() || domain == "ai.onnx"; }
 
-Values leaf_values(const pb::ModelProto& model, Context& context) {
-  return Leaves(model, context).run();
+Values leaf_values(const pb::GraphProto& graph, Context& context) {
+  return Leaves(graph, context).run();
 }
 
 }  // namespace pantala::onnx

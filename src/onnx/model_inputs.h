@@ -16,6 +16,6 @@ bool is_default_domain(std::string_view domain);
 
 // Makes the inputs of context.graph. TypeError for options that name nothing of the file and for
 // sizes that are not given, all of them at once.
-Values leaf_values(const pb::ModelProto& model, Context& context);
+Values leaf_values(const pb::GraphProto& graph, Context& context);
 
 }  // namespace pantala::onnx

@@ -19,11 +19,6 @@ bool all_digits(std::string_view text) {
                                       [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
-// "val_12": a value inside of a layer.
-bool is_counted(std::string_view name) {
-  return name.starts_with("val_") && all_digits(name.substr(4));
-}
-
 // "" for none.
 std::string metadata(const google::protobuf::UnknownFieldSet& fields, int number,
                      std::string_view key) {
@@ -150,8 +145,12 @@ std::vector<std::string> Scopes::parameters(const pb::NodeProto& node) const {
   return found;
 }
 
+bool is_counted_name(std::string_view name) {
+  return name.starts_with("val_") && all_digits(name.substr(4));
+}
+
 bool is_parameter_name(std::string_view name, const pb::ModelProto& model) {
-  if (name.find_first_of("/:") != std::string_view::npos || is_counted(name)) return false;
+  if (name.find_first_of("/:") != std::string_view::npos || is_counted_name(name)) return false;
   const std::size_t dot = name.rfind('.');
   if (dot == std::string_view::npos)
     return model.producer_name() == "pytorch" && !name.empty() && !all_digits(name);

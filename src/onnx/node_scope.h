@@ -41,6 +41,9 @@ class Scopes {
   std::set<std::string, std::less<>> called_;                   // these parameters
 };
 
+// "val_12": a value inside of a layer, as the newer exporter names it.
+bool is_counted_name(std::string_view name);
+
 // Whether PyTorch would give this name to a parameter rather than to something that is computed.
 bool is_parameter_name(std::string_view name, const pb::ModelProto& model);
 

@@ -1,6 +1,7 @@
 #include "rewrite/extraction.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <queue>
 #include <set>
@@ -121,14 +122,19 @@ class Search {
   NodeId selected(ClassId id) const { return selection_.nodes[id.index()]; }
   bool is_read(ClassId id) const { return readers_[id.index()] > 0; }
 
+  // Operands first: graphs may be deeper than a stack is.
   void count_readers() {
-    for (const ClassId root : roots_of(joint_)) {
-      whole_ += take(root);
-      find_level(root);
+    for (const ClassId root : roots_of(joint_)) ++readers_[root.index()];
+    for (const ClassId id : order_of(joint_, selection_)) {
+      for (const ClassId operand : operands_of(joint_, selected(id))) ++readers_[operand.index()];
+      find_level(id);
+      whole_ += cost_(selected(id));
     }
   }
 
   void select_cheapest() {
+    // What is shared is counted for each that reads it: in deep graphs beyond all numbers.
+    constexpr double kMost = 1e300;
     std::vector<bool> is_given(members_.size());
     for (std::size_t id = 0; id < members_.size(); ++id)
       is_given[id] = selection_.nodes[id].valid();
@@ -139,6 +145,7 @@ class Search {
         for (const NodeId node : members_[id]) {
           double sum = cost_(node);
           for (const ClassId operand : operands_of(joint_, node)) sum += least[operand.index()];
+          if (std::isfinite(sum)) sum = std::min(sum, kMost);
           if (!(sum < least[id])) continue;
           least[id] = sum;
           changed = true;
@@ -185,32 +192,40 @@ class Search {
   }
 
   void set_node(ClassId id, NodeId node) {
-    const NodeId before = selected(id);
-    if (is_read(id)) {
-      leave_operands(before);
-      take_operands(node);
-    }
-    selection_.nodes[id.index()] = node;
-    if (is_read(id)) settle_levels(id, before);
+    if (is_read(id))
+      replace(id, node);
+    else
+      selection_.nodes[id.index()] = node;
   }
 
-  // Lets the best node compute the class; what that saves.
+  // What the sum would change by. What both nodes need is never left in between: only what one of
+  // them alone needs is walked, however deep the graph is.
+  struct Change {
+    double added, saved;
+    double sum() const { return added - saved; }
+    bool is_better() const { return added < saved * (1 - 1e-9); }
+  };
+  Change change_of(NodeId before, NodeId node) {
+    const double added = cost_(node) + take_operands(node),
+                 saved = cost_(before) + leave_operands(before);
+    take_operands(before);
+    leave_operands(node);
+    return {added, saved};
+  }
+
+  // Lets the best node compute a class that is read; what that saves.
   double improve(ClassId id) {
     const NodeId before = selected(id);
     NodeId best = before;
-    const double now = cost_(before) + leave_operands(before);
-    double least = now;
+    double least = 0;
     for (const NodeId node : members_[id.index()]) {
       if (node == before || needs_itself(id, node)) continue;
-      const double added = cost_(node) + take_operands(node);
-      leave_operands(node);
-      if (added < least * (1 - 1e-9)) least = added, best = node;
+      const Change change = change_of(before, node);
+      if (change.is_better() && change.sum() < least) least = change.sum(), best = node;
     }
-    selection_.nodes[id.index()] = best;
-    take_operands(best);
     if (best == before) return 0;
-    settle_levels(id, before);
-    return now - least;
+    replace(id, best);
+    return -least;
   }
 
   // Exchanges that pay only together, since each needs a class that nothing reads yet: it is read
@@ -249,6 +264,15 @@ class Search {
     return readers;
   }
 
+  // Of a class that is read.
+  void replace(ClassId id, NodeId node) {
+    const NodeId before = selected(id);
+    take_operands(node);
+    leave_operands(before);
+    selection_.nodes[id.index()] = node;
+    settle_levels(id, before);
+  }
+
   // After a class is computed by another node than before.
   void settle_levels(ClassId id, NodeId before) {
     for (const ClassId operand : operands_of(joint_, before)) forget_level(operand);
@@ -271,15 +295,20 @@ class Search {
     levels_[id.index()] = level;
   }
   // Levels only grow, which keeps them above those of operands.
-  void raise_level(ClassId id) {
-    std::size_t level = levels_[id.index()];
-    for (const ClassId operand : operands_of(joint_, selected(id)))
-      level = std::max(level, levels_[operand.index()] + 1);
-    if (level == levels_[id.index()]) return;
-    levels_[id.index()] = level;
-    for (const NodeId user : users_[id.index()]) {
-      const ClassId reader = joint_.equal().class_of(user);
-      if (is_read(reader) && selected(reader) == user) raise_level(reader);
+  void raise_level(ClassId first) {
+    std::vector<ClassId> work = {first};
+    while (!work.empty()) {
+      const ClassId id = work.back();
+      work.pop_back();
+      std::size_t level = levels_[id.index()];
+      for (const ClassId operand : operands_of(joint_, selected(id)))
+        level = std::max(level, levels_[operand.index()] + 1);
+      if (level == levels_[id.index()]) continue;
+      levels_[id.index()] = level;
+      for (const NodeId user : users_[id.index()]) {
+        const ClassId reader = joint_.equal().class_of(user);
+        if (is_read(reader) && selected(reader) == user) work.push_back(reader);
+      }
     }
   }
 

@@ -2,10 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "cli/run.h"
 #include "cli/training.h"
+#include "support/temporary.h"
 
 namespace pantala::tests::explain_test {
 namespace {
@@ -38,6 +40,26 @@ TEST(Explain, says_what_was_chosen_and_what_each_rule_is_worth) {
       EXPECT_GT(rule.at("predicted_us_without"), chosen);
     }
   EXPECT_TRUE(has_pool);
+}
+
+// Before anything is searched the graph gets its canonical form.
+TEST(Explain, lists_what_was_recognised) {
+  const TemporaryFolder folder;
+  const std::string file = folder.file("gate.txt");
+  std::ofstream(file) << R"(graph {
+  %0 = input {name="x", dtype=f32, shape=[4]} : f32[4]
+  %1 = sigmoid(%0) : f32[4]
+  %2 = mul(%0, %1) : f32[4]
+  output "y" = %2
+})";
+  const Outcome outcome = explain({file, "--json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const auto rules = nlohmann::json::parse(outcome.out).at("canonical");
+  ASSERT_EQ(rules.size(), 1U);
+  EXPECT_EQ(rules[0].at("name"), "silu");
+  EXPECT_EQ(rules[0].at("reached"), 1);
+  EXPECT_THAT(explain({file}).out, HasSubstr("canonical form by"));
+  EXPECT_THAT(explain({file, "--rules-off", "silu"}).out, testing::Not(HasSubstr("silu")));
 }
 
 TEST(Explain, shows_tables_and_times) {

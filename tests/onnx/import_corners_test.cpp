@@ -41,6 +41,33 @@ std::vector<double> computed(const onnx::Model& model, const Literal& x) {
   return maker.node("Cast", {"r"}, {"y"}).with("to", std::int64_t{Kind::FLOAT}).made({"y"});
 }
 
+// What is trained of y = softmax(x * scale + mask).
+std::vector<std::string> trained(const std::string& scale, const std::string& mask,
+                                 const std::vector<float>& values) {
+  ModelMaker maker("masked");
+  maker.input("x", {1, 2, 2}).weight(scale, {1}).weight(mask, {1, 2, 2}, values);
+  maker.node("Mul", {"x", scale}, {"scaled"}).node("Add", {"scaled", mask}, {"sum"});
+  return import(maker.node("Softmax", {"sum"}, {"y"}).made({"y"})).weights.names();
+}
+
+TEST(OnnxCorners, masks_and_numbers_are_no_weights) {
+  const float hidden = -3.4e38F;
+  EXPECT_THAT(trained("val_3", "where", {0, hidden, 0, 0}), ElementsAre());
+  EXPECT_THAT(trained("val_3", "layer.mask", {0, -INFINITY, 0, 0}), ElementsAre());
+  EXPECT_THAT(trained("val_3", "where", {0, 0, 0, 0}), ElementsAre());
+  EXPECT_THAT(trained("scale", "where", {0, hidden, 0, 1}), ElementsAre("scale", "where"));
+  EXPECT_THAT(trained("layer.scale", "layer.bias", {0, 0, 0, 0}),
+              ElementsAre("layer.bias", "layer.scale"));
+}
+
+// Zeros that are used otherwise are a weight.
+TEST(OnnxCorners, zeros_are_a_mask_only_before_a_softmax) {
+  ModelMaker maker("zeros");
+  maker.input("x", {1, 2}).weight("bias", {1, 2}, {0, 0});
+  EXPECT_THAT(import(maker.node("Add", {"x", "bias"}, {"y"}).made({"y"})).weights.names(),
+              ElementsAre("bias"));
+}
+
 TEST(OnnxCorners, sums_of_halves_do_not_overflow) {
   const Shape shape{1, 1, 112, 112};
   const Literal x = Literal::floats(shape, std::vector<double>(112 * 112, 6.0));

@@ -106,8 +106,11 @@ std::vector<Rule> product_rules() {
        .right =
            [](Fit& f) {
              const std::int64_t last = f.type("a").shape.rank() - 1;
-             const Tensor product = contract(
-                 f["a"], f["b"], {.contract_a = {last}, .contract_b = axes_of(f).contract_b});
+             const Tensor product = contract(f["a"], f["b"],
+                                             {.batch_a = {},
+                                              .batch_b = {},
+                                              .contract_a = {last},
+                                              .contract_b = axes_of(f).contract_b});
              return reshape(product, f.type().shape.vec());
            }},
       {.name = "bias-of-reshaped-rows",

@@ -58,6 +58,9 @@ TEST(Canonicalise, recognises_ops) {
   for (const char* gone : {"softmax(", "erf(", "contract("})
     EXPECT_THAT(text, Not(HasSubstr(gone)));
   EXPECT_THAT(rules, ::testing::IsSupersetOf({"attention", "reshape-to-same"}));
+  const std::vector<Report::Rule> reported = compile(decomposed()).report.rules;
+  EXPECT_TRUE(std::ranges::any_of(
+      reported, [](const Report::Rule& rule) { return rule.name == "attention"; }));
 }
 
 TEST(Canonicalise, changes_no_more_than_the_options_allow) {

@@ -233,15 +233,19 @@ std::vector<RuleSample> products() {
     return over(std::move(shape), [=](Graph& g, const Tensor& x) {
       const Tensor other = g.input("k", {5, 2}), turned = permute(x, order);
       const std::int64_t last = x.rank() - 1;
-      return left ? contract(turned, other, {.contract_a = {last}, .contract_b = {0}})
-                  : contract(other, turned, {.contract_a = {0}, .contract_b = {last}});
+      return left
+                 ? contract(turned, other,
+                            {.batch_a = {}, .batch_b = {}, .contract_a = {last}, .contract_b = {0}})
+                 : contract(
+                       other, turned,
+                       {.batch_a = {}, .batch_b = {}, .contract_a = {0}, .contract_b = {last}});
     });
   };
   const auto rows = [](IntList shape) {
     return over({4, 6}, [=](Graph& g, const Tensor& x) {
       const auto last = static_cast<std::int64_t>(shape.size()) - 1;
       return contract(reshape(x, shape), g.input("k", {5, shape.back()}),
-                      {.contract_a = {last}, .contract_b = {1}});
+                      {.batch_a = {}, .batch_b = {}, .contract_a = {last}, .contract_b = {1}});
     });
   };
   const auto biased = [](IntList shape, bool first) {
