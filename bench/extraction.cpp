@@ -77,7 +77,7 @@ double drawn_cost(std::uint64_t seed, rewrite::NodeId node) {
 
 Json described(const std::string& name, const Graph& lowered, std::optional<std::uint64_t> seed) {
   const rewrite::Saturation all(
-      lowered, rewrite::allowed_rules(rewrite::all_rules(), rewrite::Promise::finite));
+      lowered, rewrite::allowed_rules(rewrite::step_rules(), rewrite::Promise::finite));
   const rewrite::Joint& joint = all.joint();
   const rewrite::NodeCost cost = [&](rewrite::NodeId node) {
     return seed ? drawn_cost(*seed, node) : search::bytes_of(joint, node);

@@ -8,12 +8,14 @@
 
 #include <map>
 
+#include "compiler/pipeline.h"
 #include "pantala/onnx.h"
 #include "pantala/ops.h"
 #include "recorded_models.h"
 #include "rewrite/rules/rules.h"
 #include "rewrite/saturation.h"
-#include "support/lowered_step.h"
+#include "schedule/cpu/archetypes.h"
+#include "schedule/schedule.h"
 #include "tools/bench/workloads.h"
 
 namespace pantala::tests::fired_rules_test {
@@ -27,7 +29,7 @@ const std::vector<std::string> kForGraphsByHand = {
 
 // How often each rule said something new, and where it did first.
 struct Fired {
-  std::size_t count = 0;
+  std::int64_t count = 0;
   std::string first = "nowhere";
 };
 
@@ -36,29 +38,40 @@ class Tally {
   Tally() {
     for (const rewrite::Rule& rule : rewrite::all_rules()) fired_[rule.name];
   }
-  void saturate(const std::string& name, const Graph& lowered) {
-    const rewrite::Saturation all(lowered, rewrite::all_rules());
+  // Of an empty loss the graph as it is.
+  void compile(const std::string& name, const Graph& graph, const Tensor& loss,
+               const CompileOptions& options) {
+    Report report;
+    const auto steps = compiler::make_step_graphs(
+        loss.valid() ? compiler::Compilation::training(graph, loss, options)
+                     : compiler::Compilation::plain(graph, options),
+        report);
+    for (const Report::Rule& rule : report.rules) count(name, rule.name, rule.count);
+    const rewrite::Saturation all(schedule::lower(steps.at(0).graph, schedule::cpu::archetypes()),
+                                  rewrite::step_rules());
     EXPECT_EQ(all.run().stop_reason, egraph::StopReason::saturated) << name;
-    for (std::size_t k = 0; k < all.rules().size(); ++k) {
-      Fired& fired = fired_.at(all.rules()[k].name);
-      if (fired.count == 0 && all.run().rules[k].fired > 0) fired.first = name;
-      fired.count += all.run().rules[k].fired;
-    }
+    for (std::size_t k = 0; k < all.rules().size(); ++k)
+      count(name, all.rules()[k].name, static_cast<std::int64_t>(all.run().rules[k].fired));
   }
   const std::map<std::string, Fired>& fired() const { return fired_; }
 
  private:
+  void count(const std::string& where, const std::string& rule, std::int64_t times) {
+    Fired& fired = fired_.at(rule);
+    if (fired.count == 0 && times > 0) fired.first = where;
+    fired.count += times;
+  }
+
   std::map<std::string, Fired> fired_;
 };
 
 void saturate_workloads(Tally& tally) {
   for (const std::string& name : tools::workload_names()) {
     const tools::Workload training = tools::make_workload(name, tools::BenchMode::train);
-    tally.saturate(name, lowered_step(training.graph, training.loss,
-                                      {.non_finite = NonFiniteGuard::gradients,
-                                       .optimizer = training.optimizer}));
+    tally.compile(name, training.graph, training.loss,
+                  {.non_finite = NonFiniteGuard::gradients, .optimizer = training.optimizer});
     const tools::Workload inference = tools::make_workload(name, tools::BenchMode::infer);
-    tally.saturate(name + ", inference", lowered_step(inference.graph, {}, {}));
+    tally.compile(name + ", inference", inference.graph, {}, {});
   }
 }
 
@@ -66,11 +79,11 @@ void saturate_workloads(Tally& tally) {
 void saturate_recorded(const std::string& name, Tally& tally) {
   const RecordedModel recorded = recorded_model(name);
   const onnx::Model model = onnx::import_model(recorded.file, recorded.name);
-  tally.saturate("onnx " + name, lowered_step(model.graph, {}, {}));
+  tally.compile("onnx " + name, model.graph, {}, {});
   onnx::Model trained = onnx::import_model(recorded.file, recorded.name, {.training = true});
   const Tensor output = trained.graph.outputs().at(0).second;
-  tally.saturate("onnx " + name + ", training",
-                 lowered_step(trained.graph, mean(output * output), {.optimizer = optim::adam()}));
+  tally.compile("onnx " + name + ", training", trained.graph, mean(output * output),
+                {.optimizer = optim::adam()});
 }
 
 TEST(FiredRules, every_rule_fires_somewhere_or_is_known_to_be_for_graphs_by_hand) {
