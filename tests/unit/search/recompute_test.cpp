@@ -64,7 +64,7 @@ TEST(Recomputing, keeps_a_limit_with_the_same_bits) {
   const CompileResult free = compiled(deep, 0, Rewrite::none);
   const auto expected = bits_after_steps(free);
   std::int64_t last = free.report.peak_bytes;
-  for (const double part : {0.85, 0.7, 0.55}) {
+  for (const double part : {0.95, 0.88, 0.8}) {
     const auto limit =
         static_cast<std::int64_t>(part * static_cast<double>(free.report.peak_bytes));
     for (const Rewrite rewrite : {Rewrite::none, Rewrite::egraph}) {
