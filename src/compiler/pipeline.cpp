@@ -161,7 +161,7 @@ ProgramCode generate_code(const Program& program, const Options& options, Report
 
 // What the options say about the plan; its steps are to come.
 CompiledPlan::Data describe_plan(const std::vector<StepGraph>& steps, const CompileOptions& options,
-                                 int threads) {
+                                 const Options& lower) {
   const auto has_loss = [](const StepGraph& step) {
     const auto outputs = step.graph.outputs();
     return std::ranges::any_of(
@@ -169,7 +169,7 @@ CompiledPlan::Data describe_plan(const std::vector<StepGraph>& steps, const Comp
   };
   CompiledPlan::Data data;
   data.device = options.device;
-  data.threads = threads;
+  data.threads = lower.threads;
   data.non_finite = steps.at(0).guard;
   data.accumulation_steps = options.accumulation_steps;
   data.normalize = options.normalize;
@@ -177,6 +177,7 @@ CompiledPlan::Data describe_plan(const std::vector<StepGraph>& steps, const Comp
   data.optimizer = options.optimizer;
   for (const optim::ParameterGroup& group : options.training.groups)
     data.group_patterns.push_back(group.pattern);
+  data.cost_table = schedule::to_text(cost_table(lower));
   data.has_loss = std::ranges::any_of(steps, has_loss);
   return data;
 }
@@ -291,7 +292,7 @@ CompileResult run_pipeline(const Compilation& given, const Digest& key) {
   Report report;
   const std::vector<StepGraph> steps = make_step_graphs(given, report);
   const Options lower = host_options(options);
-  CompiledPlan::Data data = describe_plan(steps, options, lower.threads);
+  CompiledPlan::Data data = describe_plan(steps, options, lower);
   data.key = key;
   for (const StepGraph& step : steps) data.steps.push_back(compile_step(step, lower));
   plan::gather_leaves(data);

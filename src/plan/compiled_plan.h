@@ -26,6 +26,7 @@ struct CompiledPlan::Data {
   std::optional<optim::Optimizer> optimizer;
   std::vector<std::string> group_patterns = {};  // of the parameter groups, in their order
   bool has_loss = false;
+  std::string cost_table = {};  // by which it was chosen, in text form (schedule/cost_table.h)
   // By role: `step`, or `accumulate` and `apply`.
   std::vector<plan::CompiledStep> steps;
   // Those of all steps by name, in order of first occurrence. On the host only if every step has it

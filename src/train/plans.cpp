@@ -34,6 +34,10 @@ CompileResult compile_evaluation(const Graph& graph, std::int64_t items, const P
   options.device = training.device;
   options.threads = training.threads;
   options.optimize = training.optimize;
+  options.rewrite = training.rewrite;
+  options.numerics = training.numerics;
+  options.rules_off = training.rules_off;
+  options.cost_table = training.cost_table;
   options.non_finite = NonFiniteGuard::none;
   options.cancelled = training.cancelled;
   if (names.cache.empty()) return compile(graph, options);
@@ -89,6 +93,8 @@ CompileOptions checked_options(CompileOptions options) {
     throw TypeError(
         "trainer: `observe` names values of one graph, and the model is a function that makes "
         "several; name the values as outputs of the graph");
+  // Plans that are compiled later are chosen by the same table, whatever becomes of its file.
+  options.cost_table = cost_table_text(options.cost_table);
   return options;
 }
 
