@@ -43,6 +43,9 @@ namespace pantala::plan {
 
 // Fills in what follows from the steps.
 void gather_leaves(CompiledPlan::Data& data);
+// The name of a cost table and the beginning of its digest, for messages: "avx512
+// 0123456789abcdef".
+std::string cost_table_title(std::string_view text);
 // One report for all steps: counts and times are added, the peak is the largest.
 Report combined_report(const std::vector<CompiledStep>& steps);
 
