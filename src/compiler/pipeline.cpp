@@ -8,6 +8,7 @@
 
 #include "compiler/assemble.h"
 #include "compiler/describe_step.h"
+#include "compiler/predictions.h"
 #include "compiler/stages.h"
 #include "ir/graph_data.h"
 #include "pantala/error.h"
@@ -107,35 +108,26 @@ Graph choose_graph(const StepGraph& step, const Options& options, std::int64_t t
   return std::move(found.graph);
 }
 
-namespace {
-
-// For another number of threads than the table's a group may be computed by other kernels: then
-// each gets its share of the group's time.
-void note_predictions(const schedule::Estimate& estimate, Program& program) {
-  std::vector<std::uint32_t> kernels(estimate.groups.size(), 0);
-  for (const schedule::ProgramLaunch& launch : program.launches)
-    kernels.at(launch.group) = std::max(kernels[launch.group], launch.part + 1);
-  for (schedule::ProgramLaunch& launch : program.launches) {
-    const schedule::GroupCost& group = estimate.groups[launch.group];
-    launch.predicted_us = kernels[launch.group] <= group.kernels.size()
-                              ? group.kernels[launch.part].microseconds
-                              : group.microseconds() / kernels[launch.group];
-  }
+ScheduleSetting schedule_setting(const Options& options) {
+  return {{backend_of(options.device).archetypes(), options.target},
+          {.fuse = options.fuse, .workers = options.threads, .check = [&options] {
+             check_not_cancelled(options.cancelled);
+           }}};
 }
 
+namespace {
+
 Program schedule_step(const Graph& lowered, const Options& options, Report& report) {
-  const schedule::Machine machine{backend_of(options.device).archetypes(), options.target};
+  const auto [machine, how] = schedule_setting(options);
   report.nodes_after = static_cast<std::int64_t>(lowered.size());
   report.kernels_before = count_ops(lowered);
-  const schedule::ScheduleOptions how{
-      .fuse = options.fuse, .workers = options.threads, .check = [&options] {
-        check_not_cancelled(options.cancelled);
-      }};
   schedule::Decisions decisions = schedule::decide(lowered, machine, how);
   const schedule::CostTable& table = cost_table(options);
   const schedule::Estimate estimate = schedule::estimate(decisions, machine.archetypes, table);
   Program program = schedule::build(std::move(decisions), machine, how);
-  note_predictions(estimate, program);
+  const std::vector<schedule::KernelCost> costs = launch_costs(estimate, program.launches);
+  for (std::size_t k = 0; k < costs.size(); ++k)
+    program.launches[k].predicted_us = costs[k].microseconds;
   report.predicted_us = estimate.microseconds;
   report.cost_table = table.name;
   name_kernels(program);

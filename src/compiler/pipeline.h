@@ -12,6 +12,8 @@
 #include "compiler/step_graphs.h"
 #include "pantala/compile.h"
 #include "plan/compiled_step.h"
+#include "schedule/machine.h"
+#include "schedule/schedule.h"
 
 namespace pantala::compiler {
 
@@ -43,6 +45,13 @@ Graph choose_graph(const StepGraph& step, const Options& options, Report& report
 // With so much for temporaries, by the estimate; 0: whatever is fastest.
 Graph choose_graph(const StepGraph& step, const Options& options, std::int64_t temporaries,
                    Report& report);
+
+// What the stage schedule works with; it refers to the options.
+struct ScheduleSetting {
+  schedule::Machine machine;
+  schedule::ScheduleOptions how;
+};
+ScheduleSetting schedule_setting(const Options& options);
 
 // The stages saturate, schedule, codegen, plan, which are noted in the step's report.
 plan::CompiledStep compile_step(const StepGraph& step, const Options& options);
