@@ -29,6 +29,10 @@ void add_compile_flags(VerbOptions& verb, CompileChoice& choice) {
       "--memory-limit", choice.memory_limit,
       "The most that temporaries and scratch of a step may take, such as 500M or 2G: what "
       "does not fit is computed again");
+  verb.add_option("--cost-table", choice.cost_table,
+                  "The cost table by which the graph is chosen, as pantala tune writes it; not "
+                  "given: the one that is shipped for the processor's vectors")
+      ->type_name("FILE");
   add_repeatable(verb, "--rules-off", "A rule that is switched off, by name; several with commas",
                  [&choice](const std::vector<std::string>& given) {
                    for (const std::string& some : given)

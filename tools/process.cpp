@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "pantala/error.h"
 
 namespace pantala::tools {
 
@@ -17,11 +18,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path user_cache() {
-  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && fs::path(cache).is_absolute())
-    return cache;
+// The folder that the variable names, or this one in the user's home; "": there is neither.
+fs::path user_folder(const char* variable, const char* in_home) {
+  if (const char* folder = std::getenv(variable); folder && fs::path(folder).is_absolute())
+    return folder;
   if (const char* home = std::getenv("HOME"); home && fs::path(home).is_absolute())
-    return fs::path(home) / ".cache";
+    return fs::path(home) / in_home;
   return {};
 }
 
@@ -44,7 +46,7 @@ void open_standard_descriptors() noexcept {
 }
 
 fs::path cache_folder() {
-  const fs::path user = user_cache();
+  const fs::path user = user_folder("XDG_CACHE_HOME", ".cache");
   if (user.empty()) {
     logging::warning("neither XDG_CACHE_HOME nor HOME names a folder: compiled plans are not kept");
     return {};
@@ -57,6 +59,12 @@ fs::path cache_folder() {
   if (fs::is_directory(folder, error)) return folder;
   logging::warning("{} cannot be made: compiled plans are not kept", folder.string());
   return {};
+}
+
+fs::path config_folder() {
+  const fs::path user = user_folder("XDG_CONFIG_HOME", ".config");
+  if (user.empty()) throw IoError("neither XDG_CONFIG_HOME nor HOME names a folder; name a file");
+  return user / "pantala";
 }
 
 fs::path plan_cache() {

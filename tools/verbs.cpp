@@ -19,6 +19,7 @@
   VERB(predict, "predict", "Predict classes or numbers with the model of a run")     \
   VERB(run, "run", "Run an ONNX model on arrays from files")                         \
   VERB(train, "train", "Train a model, or continue a run")                           \
+  VERB(tune, "tune", "Measure a cost table for this machine")                        \
   VERB(verify_resume, "verify-resume", "Prove that an interrupted run ends with the same bits")
 
 namespace pantala::tools {

@@ -41,6 +41,9 @@ Numerics numerics_named(std::string_view name);
 // "500M", "2G", "1.5GiB" (G is 10^9, Gi is 2^30), or nothing, which is no limit: 0. TypeError for a
 // text that is no size above 0.
 std::int64_t memory_limit_named(std::string_view text);
+// The text of a CompileOptions::cost_table, checked: what a file that is changed later does not
+// change. "" stays "".
+std::string cost_table_text(const std::string& cost_table);
 const std::vector<std::string>& rewrite_names();
 const std::vector<std::string>& numerics_names();
 
@@ -57,6 +60,11 @@ struct CompileOptions {
   // kept, with the same bits. UnsupportedError that names the smallest peak where that is not
   // enough.
   std::int64_t memory_limit = 0;
+  // The cost table by which the compiler chooses: a file that holds one (`pantala tune` writes such
+  // files), or the text of one, which has several lines; "": the one that is shipped for vectors of
+  // the processor's width. IoError for a file that cannot be read, ParseError with its line for one
+  // that holds none.
+  std::string cost_table = {};
   NonFiniteGuard non_finite = NonFiniteGuard::loss;
   // The outputs of the graph that are wanted, by name; empty: all. Inputs that nothing wanted needs
   // are none of the plan's, so that a graph with a loss gives its other outputs without labels. A

@@ -38,6 +38,7 @@ struct RunConfig {
     std::string rewrite = "egraph", numerics = "relaxed";
     std::string rules_off;     // names, with commas between them
     std::string memory_limit;  // "500M"; none: no limit
+    std::string cost_table;    // a file; none: the run's own, at first the shipped one
   } compile;
   struct {
     std::string name = "lenet";

@@ -8,6 +8,7 @@
 #include "base/host_caches.h"
 #include "base/text.h"
 #include "codegen/llvm/llvm.h"
+#include "io/file.h"
 #include "pantala/error.h"
 #include "rewrite/rules/rules.h"
 #include "schedule/cpu/archetypes.h"
@@ -93,6 +94,15 @@ void check_rules(const std::vector<std::string>& off) {
                                   did_you_mean(name, names), fmt::join(names, ", ")));
 }
 
+// Tables have less than a kilobyte; comments may stand between the lines.
+constexpr std::uint64_t kMaxTableBytes = 64 << 10;
+
+schedule::CostTable named_table(const std::string& named) {
+  if (named.find('\n') != std::string::npos)
+    return schedule::parse_cost_table(named, "the cost table");
+  return schedule::parse_cost_table(io::read_file(named, kMaxTableBytes), named);
+}
+
 }  // namespace
 
 Options host_options(const CompileOptions& options) {
@@ -104,13 +114,22 @@ Options host_options(const CompileOptions& options) {
   lower.promise = promise_of(options.numerics);
   lower.rules_off = options.rules_off;
   lower.memory_limit = options.memory_limit;
+  if (!options.cost_table.empty()) lower.table = named_table(options.cost_table);
   lower.trace = options.trace;
   lower.cancelled = options.cancelled;
   return lower;
 }
 
 const schedule::CostTable& cost_table(const Options& options) {
-  return schedule::shipped_cost_table(options.target.vector_bytes);
+  return options.table ? *options.table : schedule::shipped_cost_table(options.target.vector_bytes);
 }
 
 }  // namespace pantala::compiler
+
+namespace pantala {
+
+std::string cost_table_text(const std::string& cost_table) {
+  return cost_table.empty() ? "" : schedule::to_text(compiler::named_table(cost_table));
+}
+
+}  // namespace pantala

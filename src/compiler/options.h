@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -48,7 +49,8 @@ struct Options {
   search::Level level = search::Level::none;
   rewrite::Promise promise = rewrite::Promise::real;
   std::vector<std::string> rules_off = {};
-  std::int64_t memory_limit = 0;  // of temporaries and scratch; 0: none
+  std::int64_t memory_limit = 0;                  // of temporaries and scratch; 0: none
+  std::optional<schedule::CostTable> table = {};  // none: the shipped one
   int threads = 1;  // that generate code, and that will share the launches
   trace::Recorder* trace = nullptr;
   std::function<bool()> cancelled = {};

@@ -9,6 +9,7 @@
 #include "compiler/assemble.h"
 #include "compiler/canonicalise.h"
 #include "compiler/describe_step.h"
+#include "compiler/predictions.h"
 #include "compiler/stages.h"
 #include "ir/graph_data.h"
 #include "pantala/error.h"
@@ -104,41 +105,26 @@ Graph choose_graph(const StepGraph& step, const Options& options, Report& report
   return std::move(found.graph);
 }
 
+ScheduleSetting schedule_setting(const Options& options) {
+  return {{backend_of(options.device).archetypes(), options.target},
+          {.fuse = options.fuse, .workers = options.threads, .check = [&options] {
+             check_not_cancelled(options.cancelled);
+           }}};
+}
+
 namespace {
 
-// For another number of threads than the table's a group may be computed by other kernels: then
-// each gets its share of the group's time.
-void note_predictions(const schedule::Estimate& estimate, Program& program) {
-  std::vector<std::uint32_t> kernels(estimate.groups.size(), 0);
-  for (const schedule::ProgramLaunch& launch : program.launches)
-    kernels.at(launch.group) = std::max(kernels[launch.group], launch.part + 1);
-  for (schedule::ProgramLaunch& launch : program.launches) {
-    const schedule::GroupCost& group = estimate.groups[launch.group];
-    launch.predicted_us = kernels[launch.group] <= group.kernels.size()
-                              ? group.kernels[launch.part].microseconds
-                              : group.microseconds() / kernels[launch.group];
-  }
-}
-
-schedule::Machine machine_of(const Options& options) {
-  return {backend_of(options.device).archetypes(), options.target};
-}
-schedule::ScheduleOptions schedule_options(const Options& options) {
-  return {.fuse = options.fuse, .workers = options.threads, .check = [&options] {
-            check_not_cancelled(options.cancelled);
-          }};
-}
-
 Program schedule_step(const Graph& lowered, const Options& options, Report& report) {
-  const schedule::Machine machine = machine_of(options);
+  const auto [machine, how] = schedule_setting(options);
   report.nodes_after = static_cast<std::int64_t>(lowered.size());
   report.kernels_before = count_ops(lowered);
-  const schedule::ScheduleOptions how = schedule_options(options);
   schedule::Decisions decisions = schedule::decide(lowered, machine, how);
   const schedule::CostTable& table = cost_table(options);
   const schedule::Estimate estimate = schedule::estimate(decisions, machine.archetypes, table);
   Program program = schedule::build(std::move(decisions), machine, how);
-  note_predictions(estimate, program);
+  const std::vector<schedule::KernelCost> costs = launch_costs(estimate, program.launches);
+  for (std::size_t k = 0; k < costs.size(); ++k)
+    program.launches[k].predicted_us = costs[k].microseconds;
   report.predicted_us = estimate.microseconds;
   report.cost_table = table.name;
   name_kernels(program);
@@ -164,7 +150,7 @@ ProgramCode generate_code(const Program& program, const Options& options, Report
 
 // What the options say about the plan; its steps are to come.
 CompiledPlan::Data describe_plan(const std::vector<StepGraph>& steps, const CompileOptions& options,
-                                 int threads) {
+                                 const Options& lower) {
   const auto has_loss = [](const StepGraph& step) {
     const auto outputs = step.graph.outputs();
     return std::ranges::any_of(
@@ -172,7 +158,7 @@ CompiledPlan::Data describe_plan(const std::vector<StepGraph>& steps, const Comp
   };
   CompiledPlan::Data data;
   data.device = options.device;
-  data.threads = threads;
+  data.threads = lower.threads;
   data.non_finite = steps.at(0).guard;
   data.accumulation_steps = options.accumulation_steps;
   data.normalize = options.normalize;
@@ -180,6 +166,7 @@ CompiledPlan::Data describe_plan(const std::vector<StepGraph>& steps, const Comp
   data.optimizer = options.optimizer;
   for (const optim::ParameterGroup& group : options.training.groups)
     data.group_patterns.push_back(group.pattern);
+  data.cost_table = schedule::to_text(cost_table(lower));
   data.has_loss = std::ranges::any_of(steps, has_loss);
   return data;
 }
@@ -187,8 +174,7 @@ CompiledPlan::Data describe_plan(const std::vector<StepGraph>& steps, const Comp
 }  // namespace
 
 std::vector<schedule::GroupNodes> kernel_nodes(const Graph& chosen, const Options& options) {
-  const schedule::Machine machine = machine_of(options);
-  const schedule::ScheduleOptions how = schedule_options(options);
+  const auto [machine, how] = schedule_setting(options);
   return schedule::nodes_of(schedule::decide(chosen, machine, how), machine, how);
 }
 
@@ -317,7 +303,7 @@ CompileResult run_pipeline(const Compilation& given, const Digest& key) {
   Report report;
   const std::vector<StepGraph> steps = make_step_graphs(given, report);
   const Options lower = host_options(options);
-  CompiledPlan::Data data = describe_plan(steps, options, lower.threads);
+  CompiledPlan::Data data = describe_plan(steps, options, lower);
   data.key = key;
   for (const StepGraph& step : steps) data.steps.push_back(compile_step(step, lower));
   plan::gather_leaves(data);

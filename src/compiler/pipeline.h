@@ -13,6 +13,8 @@
 #include "pantala/compile.h"
 #include "plan/compiled_step.h"
 #include "schedule/contents.h"
+#include "schedule/machine.h"
+#include "schedule/schedule.h"
 
 namespace pantala::compiler {
 
@@ -47,6 +49,13 @@ search::Outcome search_step(const StepGraph& step, const Options& options);
 
 // The nodes of the kernels of a chosen graph, by Report::Launch::group.
 std::vector<schedule::GroupNodes> kernel_nodes(const Graph& chosen, const Options& options);
+
+// What the stage schedule works with; it refers to the options.
+struct ScheduleSetting {
+  schedule::Machine machine;
+  schedule::ScheduleOptions how;
+};
+ScheduleSetting schedule_setting(const Options& options);
 
 // The stages saturate, schedule, codegen, plan, which are noted in the step's report.
 plan::CompiledStep compile_step(const StepGraph& step, const Options& options);

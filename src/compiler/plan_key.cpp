@@ -24,13 +24,13 @@ std::string target_text(const Options& options) {
                      schedule::target_text(options.target));
 }
 
-// What a graph is chosen by. A plan without choices does not depend on the table.
+// What a graph is chosen by. The table says in any case what the report predicts.
 std::string rewrite_text(const Options& options) {
   std::string text = fmt::format("rewrite {} promise {}", static_cast<int>(options.level),
                                  static_cast<int>(options.promise));
   if (options.memory_limit > 0) text += fmt::format(" memory {}", options.memory_limit);
-  if (options.level == search::Level::none && options.memory_limit == 0) return text + "\n";
-  for (const std::string& rule : options.rules_off) text += fmt::format(" off {}", rule);
+  if (options.level != search::Level::none)
+    for (const std::string& rule : options.rules_off) text += fmt::format(" off {}", rule);
   return text + fmt::format(" table {}\n", hex(schedule::digest_of(cost_table(options))));
 }
 

@@ -139,6 +139,14 @@ void add_search(Report& total, const Report& report) {
 
 }  // namespace
 
+std::string cost_table_title(std::string_view text) {
+  constexpr std::string_view kName = "name = ";
+  constexpr std::size_t kDigits = 16;
+  const std::string_view line = text.substr(0, text.find('\n'));
+  return fmt::format("{} {}", line.starts_with(kName) ? line.substr(kName.size()) : "?",
+                     hex(sha256(text)).substr(0, kDigits));
+}
+
 Report combined_report(const std::vector<CompiledStep>& steps) {
   Report total;
   for (const CompiledStep& step : steps) {

@@ -26,6 +26,7 @@ struct CompiledPlan::Data {
   std::optional<optim::Optimizer> optimizer;
   std::vector<std::string> group_patterns = {};  // of the parameter groups, in their order
   bool has_loss = false;
+  std::string cost_table = {};  // by which it was chosen, in text form (schedule/cost_table.h)
   // By role: `step`, or `accumulate` and `apply`.
   std::vector<plan::CompiledStep> steps;
   // Those of all steps by name, in order of first occurrence. On the host only if every step has it
@@ -42,6 +43,9 @@ namespace pantala::plan {
 
 // Fills in what follows from the steps.
 void gather_leaves(CompiledPlan::Data& data);
+// The name of a cost table and the beginning of its digest, for messages: "avx512
+// 0123456789abcdef".
+std::string cost_table_title(std::string_view text);
 // One report for all steps: counts and times are added, the peak is the largest.
 Report combined_report(const std::vector<CompiledStep>& steps);
 

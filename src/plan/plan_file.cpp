@@ -174,6 +174,7 @@ Json encode_all(const CompiledPlan::Data& data) {
           {"optimizer", encode_optimizer(data.optimizer)},
           {"group_patterns", data.group_patterns},
           {"has_loss", data.has_loss},
+          {"cost_table", data.cost_table},
           {"steps", steps}};
 }
 
@@ -191,6 +192,7 @@ void decode_all(const Json& document, Cursor& plans, std::string_view file,
   data.optimizer = decode_optimizer(document.at("optimizer"));
   document.at("group_patterns").get_to(data.group_patterns);
   document.at("has_loss").get_to(data.has_loss);
+  document.at("cost_table").get_to(data.cost_table);
   for (const Json& step : document.at("steps")) {
     const std::string_view plan = plans.take(plans.number<std::uint64_t>());
     data.steps.push_back(decode_step(step, plan, file));

@@ -18,7 +18,7 @@
 namespace pantala::plan {
 
 inline constexpr std::string_view kPlanFileMagic = "PANTSTEP";
-inline constexpr std::uint32_t kPlanFileVersion = 3;
+inline constexpr std::uint32_t kPlanFileVersion = 4;
 inline constexpr std::uint64_t kMaxPlanFileBytes = std::uint64_t{4} << 30;
 
 std::string encode_plan(const CompiledPlan::Data& data);

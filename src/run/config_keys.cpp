@@ -150,6 +150,10 @@ std::vector<Key> top_keys() {
                     given.refuse();
                   return *size;
                 }),
+      text("compile.cost_table", RUN_FIELD(compile.cost_table), "a text",
+           "The file of a cost table by which the compiler chooses (pantala tune writes one); "
+           "\"\": the one that the run began with, or the shipped one",
+           Effect::running),
       patterns("compile.rules_off", RUN_FIELD(compile.rules_off),
                "Rules that are switched off, by name (docs/rewriting.md lists them)"),
   };
@@ -384,6 +388,7 @@ const std::vector<KeyFlag>& key_flags() {
       {"--device", "device", "What computes"},
       {"--rewrite", "compile.rewrite", "Rewriting of the graph: none, greedy or egraph"},
       {"--numerics", "compile.numerics", "What counts as equal: strict, relaxed or fast"},
+      {"--cost-table", "compile.cost_table", "A cost table, as pantala tune writes it"},
       {"--out", "output.folder", "The run folder; not given: runs/MODEL-DATA"},
       {"--progress", "output.progress", "Progress on stderr: auto, plain, json or none"},
   };

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
+#include "io/file.h"
 #include "io/json.h"
 #include "pantala/error.h"
+#include "plan/compiled_plan.h"
 
 namespace pantala::run {
 
@@ -21,6 +23,7 @@ bool Recording::resume(Trainer& trainer) {
 void Recording::start(Trainer& trainer, const std::string& about) {
   options_.environment.start_time = monitor::seconds_since_1970();
   monitor::write_environment(folder_.root(), options_.environment, continued_);
+  io::write_file(folder_.cost_table_file(), trainer.session().compiled().data()->cost_table);
   monitor_ = std::make_shared<monitor::RunMonitor>(
       monitor::RunMonitorOptions{.progress = options_.progress,
                                  .folder = folder_.root(),

@@ -1,6 +1,6 @@
-// What every run has in its folder while it trains, however it was set up: environment.json, the
-// monitor's files, checkpoints with notes from which it goes on. Runs of a config (training.cpp)
-// and of a trainer of one's own (folder_fit.cpp) are both recorded so.
+// What every run has in its folder while it trains, however it was set up: environment.json,
+// cost-table.txt, the monitor's files, checkpoints with notes from which it goes on. Runs of a
+// config (training.cpp) and of a trainer of one's own (folder_fit.cpp) are both recorded so.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,8 @@ class Recording {
 
   // Loads the newest checkpoint of the folder that is whole; false if there is none.
   bool resume(Trainer& trainer);
-  // Begins, or goes on after resume(): writes the environment, opens the logs, and tells. `about`
-  // is a line of its own, unless it is "".
+  // Begins, or goes on after resume(): writes the environment and the cost table, opens the logs,
+  // and tells. `about` is a line of its own, unless it is "".
   void start(Trainer& trainer, const std::string& about);
   // The options with the folder's checkpoints; good as long as this and the trainer live. What
   // `before_save` throws keeps a checkpoint from being written.

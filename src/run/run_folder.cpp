@@ -29,8 +29,8 @@ constexpr std::string_view kLockFile = "run.lock";
 
 bool is_ours(const std::string& name) {
   for (const char* known :
-       {"config.toml", "data.json", "environment.json", "metrics.jsonl", "metrics.csv",
-        "result.json", "model.safetensors", "checkpoints", "plots", "diverged"})
+       {"config.toml", "data.json", "cost-table.txt", "environment.json", "metrics.jsonl",
+        "metrics.csv", "result.json", "model.safetensors", "checkpoints", "plots", "diverged"})
     if (name == known) return true;
   return name.starts_with("events.out.tfevents.");
 }

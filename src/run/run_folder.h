@@ -20,6 +20,7 @@ class RunFolder {
   const std::filesystem::path& root() const { return root_; }
   std::filesystem::path config_file() const { return root_ / "config.toml"; }
   std::filesystem::path data_file() const { return root_ / "data.json"; }
+  std::filesystem::path cost_table_file() const { return root_ / "cost-table.txt"; }
   std::filesystem::path result_file() const { return root_ / "result.json"; }
   std::filesystem::path model_file() const { return root_ / "model.safetensors"; }
   std::filesystem::path checkpoints() const { return root_ / "checkpoints"; }

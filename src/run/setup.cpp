@@ -67,6 +67,7 @@ CompileOptions compile_options(const RunConfig& config) {
   options.numerics = numerics_named(config.compile.numerics);
   options.rules_off = comma_parts(config.compile.rules_off);
   options.memory_limit = memory_limit_named(config.compile.memory_limit);
+  options.cost_table = cost_table_text(config.compile.cost_table);
   options.accumulation_steps = config.accumulate;
   options.normalize = config.accumulate_normalize;
   if (config.clip.norm > 0) options.training.clip.norm = config.clip.norm;

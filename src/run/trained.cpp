@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "io/json.h"
 #include "pantala/error.h"
+#include "run/cost_table.h"
 #include "run/result.h"
 #include "run/run_data.h"
 #include "run/setup.h"
@@ -159,7 +160,7 @@ std::string checkpoint_help() {
 
 Trained open_trained(const RunFolder& folder, const OpenOptions& options) {
   const Doing doing(fmt::format("loading the model of {}", folder.root().string()));
-  RunConfig config = folder.config();
+  RunConfig config = with_recorded_table(folder, folder.config());
   if (options.threads > 0) config.threads = options.threads;
   DataFacts facts = read_facts(folder.data_file());
   // The length of the run only matters for its schedule, which nothing here asks.

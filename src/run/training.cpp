@@ -14,6 +14,7 @@
 #include "pantala/cancelled.h"
 #include "pantala/error.h"
 #include "pantala/run.h"
+#include "run/cost_table.h"
 #include "run/diverged.h"
 #include "run/first_weights.h"
 #include "run/models/model.h"
@@ -42,7 +43,9 @@ void check_folder(const RunFolder& folder, const RunConfig& config, const RunOpt
   if (options.resume && (content == RunFolder::Content::nothing || !folder.has_checkpoint()))
     throw TypeError(fmt::format("--resume: there is no checkpoint in {}", folder.root().string()));
   if (content == RunFolder::Content::nothing || options.restart) return;
-  const std::vector<std::string> different = differences(folder.config(), config);
+  std::vector<std::string> different = differences(folder.config(), config);
+  if (std::string table = table_difference(folder, config); !table.empty())
+    different.push_back(std::move(table));
   if (!different.empty())
     throw TypeError(fmt::format(
         "{} holds a run with another config:\n  {}\nchoose another folder with --out, or --restart "
@@ -134,7 +137,7 @@ class TrainingRun {
     if (options_.stop && options_.stop()) return {.end = RunOutcome::End::not_begun};
     std::optional<Trainer> trainer;
     try {
-      trainer.emplace(make_trainer(config_, shape_, length_.total_steps,
+      trainer.emplace(make_trainer(compiled_config(), shape_, length_.total_steps,
                                    options_.surroundings.plan_cache, options_.stop));
     } catch (const CancelledError&) { return {.end = RunOutcome::End::not_begun}; }
     open_folder(*trainer);
@@ -156,6 +159,14 @@ class TrainingRun {
       } catch (const CancelledError&) {}  // before the last evaluation; the checkpoint is there
     }
     return {.end = RunOutcome::End::interrupted, .steps = trainer.state().global_steps};
+  }
+
+  // A run that goes on is compiled by the cost table that it began with.
+  RunConfig compiled_config() const {
+    if (folder_.content() != RunFolder::Content::run || options_.restart) return config_;
+    if (const std::string notice = table_notice(folder_, config_); !notice.empty())
+      logging::warning("{}", notice);
+    return with_recorded_table(folder_, config_);
   }
 
   void write_trace(const Trainer& trainer) const {

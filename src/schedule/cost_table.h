@@ -37,10 +37,12 @@ struct CostTable {
   double barrier = 0;  // before one that waits for others
 };
 
-// The names and places of all numbers of a table, in the order of its text form.
+// The names and places of all numbers of a table, in the order of its text form, and what they may
+// be: further than that no processor is from any other.
 struct CostField {
   std::string_view name;
   double CostTable::* value;
+  double least = 0, most = 0;
 };
 const std::vector<CostField>& cost_fields();
 
@@ -49,7 +51,7 @@ const std::vector<CostField>& cost_fields();
 const CostTable& shipped_cost_table(int vector_bytes);
 
 // The text form: `name = value` a line, `#` begins a comment. ParseError with the line for a text
-// that is none.
+// that is none, a number out of its range, and a name that is not known, with the nearest.
 std::string to_text(const CostTable& table);
 CostTable parse_cost_table(const std::string& text, const std::string& file);
 

@@ -47,7 +47,8 @@ Json config_summary(const TrainConfig& config, const train::Plans& plans) {
           {"batch_size", plans.batch_size()},
           {"accumulation_steps", plans.session().accumulation_steps()},
           {"normalize", plans.session().compiled().data()->normalize},
-          {"guard", guard_name(plans.session().compiled().data()->non_finite)}};
+          {"guard", guard_name(plans.session().compiled().data()->non_finite)},
+          {"cost_table", plan::cost_table_title(plans.session().compiled().data()->cost_table)}};
 }
 
 // state.json, checked and taken apart, and the other files checked against it.
@@ -117,8 +118,10 @@ void Trainer::Impl::save_checkpoint(const fs::path& folder, const std::string& e
     Json files;
     for (const char* name : {kModelFile, kOptimizerFile, kBestFile})
       if (fs::exists(into / name)) files[name] = train::file_checksum(into / name);
+    const auto compiled = session().compiled().data();
     io::write_file(into / kStateFile, train::state_text({{"format", kFormat},
                                                          {"config", config_summary(config, plans)},
+                                                         {"cost_table", compiled->cost_table},
                                                          {"loader", loader_fingerprint_},
                                                          {"files", files},
                                                          {"state", train::encode_state(state)},
@@ -146,10 +149,11 @@ std::string Trainer::Impl::load_checkpoint(const fs::path& given) {
   const Json now = config_summary(config, plans);
   changes_.clear();
   for (const auto& [name, value] : now.items())
-    if (!checkpoint.config.contains(name) || checkpoint.config.at(name) != value)
+    // What a checkpoint of an earlier version does not know has not changed.
+    if (checkpoint.config.contains(name) && checkpoint.config.at(name) != value)
       changes_.push_back(fmt::format("{}: {} was {} when it was saved and is {} now",
-                                     folder.string(), name,
-                                     checkpoint.config.value(name, Json()).dump(), value.dump()));
+                                     folder.string(), name, checkpoint.config.at(name).dump(),
+                                     value.dump()));
   if (checkpoint.config.value("optimizer", "") != config.optimizer.str())
     optim::set_scalars(session(), config.optimizer);
   state = std::move(checkpoint.state);

@@ -84,6 +84,8 @@ CompileOptions checked_options(CompileOptions options) {
     throw TypeError(
         "trainer: `observe` names values of one graph, and the model is a function that makes "
         "several; name the values as outputs of the graph");
+  // Plans that are compiled later are chosen by the same table, whatever becomes of its file.
+  options.cost_table = cost_table_text(options.cost_table);
   return options;
 }
 
@@ -128,6 +130,8 @@ CompileOptions evaluation_options(const CompileOptions& training) {
   options.rewrite = training.rewrite;
   options.numerics = training.numerics;
   options.rules_off = training.rules_off;
+  options.memory_limit = training.memory_limit;
+  options.cost_table = training.cost_table;
   options.non_finite = NonFiniteGuard::none;
   options.cancelled = training.cancelled;
   return options;

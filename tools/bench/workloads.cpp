@@ -118,11 +118,14 @@ Workload whisper(BenchMode mode) {
   return w;
 }
 
-Workload tfm8(BenchMode mode) {
-  const TransformerConfig config;
+}  // namespace
+
+Workload transformer_workload(const TransformerConfig& config, BenchMode mode) {
   return of_model(transformer(config), "tokens", config.vocabulary,
                   optim::adamw(1e-4, {.weight_decay = 0.01}), mode);
 }
+
+namespace {
 
 Workload smollm2(std::int64_t batch, std::int64_t sequence, BenchMode mode) {
   const zoo::LlamaConfig config = zoo::smollm2_135m();
@@ -142,7 +145,7 @@ const std::vector<std::pair<std::string, Maker>>& makers() {
       {"resnet50_b4",
        [](BenchMode mode) { return resnet(zoo::resnet50_training, zoo::resnet50, 4, mode); }},
       {"whisper_tiny", whisper},
-      {"tfm8", tfm8},
+      {"tfm8", [](BenchMode mode) { return transformer_workload({}, mode); }},
       {"smollm2_b1_s128", [](BenchMode mode) { return smollm2(1, 128, mode); }},
   };
   return all;

@@ -11,6 +11,7 @@
 #include "pantala/literal.h"
 #include "pantala/optim.h"
 #include "pantala/session.h"
+#include "tools/bench/transformer.h"
 
 namespace pantala::tools {
 
@@ -31,6 +32,8 @@ std::vector<std::string> workload_names();
 // TypeError with the nearest name.
 void require_workload(std::string_view name);
 Workload make_workload(std::string_view name, BenchMode mode);
+// `tfm8` with other sizes.
+Workload transformer_workload(const TransformerConfig& config, BenchMode mode);
 
 // Every parameter from the filler, by its name: norm weights around 1, other vectors small, the
 // rest by the number of their inputs, so that activations keep their size from layer to layer.

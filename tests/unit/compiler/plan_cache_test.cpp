@@ -16,6 +16,7 @@
 #include "pantala/error.h"
 #include "pantala/ops.h"
 #include "plan/plan_file.h"
+#include "schedule/cost_table.h"
 #include "support/errors.h"
 #include "support/temporary.h"
 
@@ -115,7 +116,7 @@ TEST(PlanFile, says_what_is_wrong) {
   EXPECT_EQ(message(""), "my.plan, byte 0: 8 bytes expected, 0 are left");
   std::string newer = good;
   newer[8] = 9;
-  EXPECT_EQ(message(newer), "my.plan, byte 12: a compiled plan of version 9, 3 is expected");
+  EXPECT_EQ(message(newer), "my.plan, byte 12: a compiled plan of version 9, 4 is expected");
   for (std::size_t at = 12; at < good.size(); at += good.size() / 200 + 1) {
     std::string flipped = good;
     flipped[at] = static_cast<char>(flipped[at] ^ 4);
@@ -170,6 +171,19 @@ TEST(PlanKey, everything_that_changes_a_plan_changes_the_key) {
   with([](CompileOptions& o) { o.device = "cpu"; });
   with([](CompileOptions& o) { o.threads = 7; });
   with([](CompileOptions& o) { o.optimize = false; });
+  const auto table = [](std::string_view name, double row) {
+    schedule::CostTable changed = schedule::shipped_cost_table(32);
+    changed.name = name;
+    changed.row = row;
+    return to_text(changed);
+  };
+  with([&](CompileOptions& o) { o.cost_table = table("mine", 20); });
+  with([&](CompileOptions& o) { o.cost_table = table("mine", 21); });
+  with([&](CompileOptions& o) {  // what is predicted depends on it in any case
+    o.cost_table = table("mine", 21);
+    o.rewrite = Rewrite::none;
+  });
+  with([](CompileOptions& o) { o.rewrite = Rewrite::none; });
   with([](CompileOptions& o) { o.non_finite = NonFiniteGuard::gradients; });
   with([](CompileOptions& o) { o.observe_gradients = true; });
   with([&](CompileOptions& o) { o.observe = {{"h", model.hidden}}; });

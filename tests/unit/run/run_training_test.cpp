@@ -11,6 +11,7 @@
 #include "io/file.h"
 #include "pantala/error.h"
 #include "pantala/run.h"
+#include "schedule/cost_table.h"
 #include "support/errors.h"
 #include "support/temporary.h"
 #include "support/trainer_case.h"
@@ -19,6 +20,7 @@ namespace pantala::run {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using tests::logged;
@@ -131,6 +133,67 @@ TEST_F(RunTraining, of_a_finished_run_puts_right_what_a_kill_has_left) {
   EXPECT_EQ(train("run").end, RunOutcome::End::was_finished);
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(path("run")))
     EXPECT_NE(entry.path().filename().string()[0], '.') << entry.path();
+}
+
+std::string named_table(const std::string& name) {
+  schedule::CostTable table = schedule::shipped_cost_table(32);
+  table.name = name;
+  return to_text(table);
+}
+
+class RunTables : public RunTraining {
+ protected:
+  RunTables() { io::write_file(path("table"), named_table("first")); }
+
+  RunOutcome train_by(const std::string& table, bool interrupted = false) const {
+    RunConfig by = config("run");
+    by.compile.cost_table = table.empty() ? "" : path(table).string();
+    RunOptions options;
+    if (interrupted) options.poll = [](const Trainer&) { return Request::save_and_stop; };
+    return run_training(by, options);
+  }
+  std::string recorded() const { return io::read_file(path("run") / "cost-table.txt"); }
+  std::string warning_of(const std::function<void()>& work) const {
+    const std::vector<std::string> lines = logged(logging::Level::warning, work);
+    EXPECT_LE(lines.size(), 1u);
+    return lines.empty() ? "" : lines[0];
+  }
+};
+
+TEST_F(RunTables, keep_the_one_that_the_run_began_with) {
+  EXPECT_EQ(train_by("table", true).end, RunOutcome::End::interrupted);
+  EXPECT_EQ(recorded(), named_table("first"));
+  EXPECT_EQ(warning_of([&] { train_by("table", true); }), "");
+  EXPECT_EQ(warning_of([&] { train_by("", true); }), "") << "none named: its own";
+  EXPECT_EQ(recorded(), named_table("first"));
+}
+
+TEST_F(RunTables, a_file_that_has_changed_or_gone_is_told_of_in_one_line) {
+  train_by("table", true);
+  io::write_file(path("table"), named_table("second"));
+  EXPECT_THAT(warning_of([&] { train_by("table", true); }),
+              AllOf(HasSubstr("goes on with the cost table that it began with, first "),
+                    HasSubstr("holds second ")));
+  fs::remove(path("table"));
+  EXPECT_THAT(warning_of([&] { train_by("table"); }), HasSubstr("goes on with the cost table"));
+  EXPECT_EQ(recorded(), named_table("first"));
+}
+
+TEST_F(RunTables, another_one_is_another_run) {
+  train_by("", true);
+  EXPECT_TRUE(recorded().starts_with("name = avx"));
+  EXPECT_THAT(tests::message_of<TypeError>([&] { train_by("table"); }),
+              AllOf(HasSubstr("holds a run with another config"),
+                    HasSubstr("compile.cost_table: avx"), HasSubstr(" there, first ")));
+  io::write_file(path("same"), recorded());
+  EXPECT_EQ(train_by("same").end, RunOutcome::End::finished) << "by what it says, not by its name";
+}
+
+TEST_F(RunTables, runs_of_earlier_versions_have_none) {
+  train_by("", true);
+  fs::remove(path("run") / "cost-table.txt");
+  EXPECT_EQ(train_by("").end, RunOutcome::End::finished);
+  EXPECT_TRUE(fs::exists(path("run") / "cost-table.txt"));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // The estimate of what decisions cost: from the decisions and the table alone.
 #include "schedule/estimate.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -96,13 +97,33 @@ TEST(CostTable, refuses_what_is_none) {
     return text.replace(text.find(from), from.size(), to);
   };
   EXPECT_EQ(message(""), "my.table: the line `name = ...` is missing");
-  EXPECT_THAT(message(changed("row = ", "raw = ")), HasSubstr("the line `row = ...` is missing"));
-  EXPECT_THAT(message(good + "speed = 1\n"), HasSubstr("a cost table has no 'speed'"));
+  EXPECT_EQ(message(good.substr(0, good.find("row = "))),
+            "my.table: the line `row = ...` is missing");
+  EXPECT_EQ(message("# mine\nraw = 1\n"),
+            "my.table:2: a cost table has no \"raw\"; did you mean 'row'?");
+  EXPECT_THAT(message(good + "speed = 1\n"), HasSubstr("a cost table has no \"speed\""));
   EXPECT_THAT(message(good + "row = 1\n"), HasSubstr("'row' stands there twice"));
   EXPECT_THAT(message("what\n"), HasSubstr("my.table:1: expected `name = value`"));
-  EXPECT_THAT(message("row = -1\n"), HasSubstr("must be a number from 0"));
-  EXPECT_THAT(message("row = nan\n"), HasSubstr("must be a number from 0"));
-  EXPECT_THAT(message(changed("l2_bytes = ", "l2_bytes = 0.")), HasSubstr("a whole number from 1"));
+  for (const char* bad : {"-1", "nan", "inf", "1e9", "0", "", "1 2", "0x10", "1e999"})
+    EXPECT_THAT(
+        message(changed("row = 20", std::string("row = ") + bad)),
+        HasSubstr(fmt::format(": row must be a number from 0.5 to 10000, got \"{}\"", bad)));
+  EXPECT_THAT(message(changed("l1_ways = 8", "l1_ways = 1.5")), HasSubstr("a whole number from 1"));
+  EXPECT_THAT(message(changed("workers = 2", "workers = 2.5")), HasSubstr("a whole number from 1"));
+  EXPECT_THAT(message(changed("vector_bytes = 32", "vector_bytes = 48")),
+              HasSubstr("power of two"));
+  EXPECT_THAT(message(changed("name = avx2", "name = a b")), HasSubstr("name must be a word"));
+  EXPECT_THAT(message(changed("name = avx2", "name = " + std::string(65, 'a'))),
+              HasSubstr("name must be a word of at most 64 characters"));
+}
+
+TEST(CostTable, those_that_are_shipped_are_within_the_ranges) {
+  for (const int bytes : {32, 64})
+    for (const CostField& field : cost_fields()) {
+      const double value = shipped_cost_table(bytes).*field.value;
+      EXPECT_LT(field.least, field.most) << field.name;
+      EXPECT_TRUE(field.least <= value && value <= field.most) << field.name;
+    }
 }
 
 }  // namespace

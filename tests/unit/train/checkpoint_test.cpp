@@ -13,6 +13,8 @@
 #include "io/file.h"
 #include "pantala/error.h"
 #include "pantala/trainer.h"
+#include "plan/compiled_plan.h"
+#include "schedule/cost_table.h"
 #include "support/errors.h"
 #include "support/numbers.h"
 #include "support/temporary.h"
@@ -459,6 +461,53 @@ TEST_F(Checkpoints, the_best_weights_survive) {
   EXPECT_EQ(again.end, FitEnd::stopped_early);
   EXPECT_EQ(again.history, result.history);
   expect_same_bits(resumed.session(), trainer.session());
+}
+
+std::string other_table() {
+  schedule::CostTable table = schedule::shipped_cost_table(32);
+  table.name = "mine";
+  return to_text(table);
+}
+
+TEST_F(Checkpoints, keep_the_cost_table_and_tell_of_another) {
+  Trainer trainer = make_trainer();
+  trainer.train(loader_, 1);
+  const fs::path path = folder() / "mine";
+  trainer.save_checkpoint(path);
+  const std::string table = trainer.session().compiled().data()->cost_table;
+  io::Json state = train::parse_state(io::read_file(path / "state.json"), "state");
+  EXPECT_EQ(state.at("cost_table"), table);
+  EXPECT_THAT(state.at("config").at("cost_table"), HasSubstr(hex(sha256(table)).substr(0, 16)));
+
+  Trainer same = make_trainer();
+  same.load_checkpoint(path);
+  EXPECT_THAT(logged(logging::Level::warning, [&] { same.train(loader_, 1); }), IsEmpty());
+  const auto with_other = [&] {
+    return Trainer(mlp_graph, 4, {.optimizer = optim::adam(0.01)}, {.cost_table = other_table()});
+  };
+  Trainer other = with_other();
+  other.load_checkpoint(path);
+  EXPECT_THAT(logged(logging::Level::warning, [&] { other.train(loader_, 1); }),
+              ElementsAre(AllOf(HasSubstr("cost_table was \"avx"), HasSubstr("and is \"mine "))));
+
+  // As earlier versions have written them.
+  state.erase("checksum");  // which is written with the text
+  state.erase("cost_table");
+  state.at("config").erase("cost_table");
+  overwrite(path / "state.json", train::state_text(state));
+  Trainer later = with_other();
+  later.load_checkpoint(path);
+  EXPECT_THAT(logged(logging::Level::warning, [&] { later.train(loader_, 1); }), IsEmpty());
+}
+
+// The plans of other batch sizes come later than the first.
+TEST_F(Checkpoints, a_table_whose_file_changes_is_the_one_that_it_was) {
+  const std::string file = folder_.file("table");
+  overwrite(file, other_table());
+  Trainer trainer(mlp_graph, 4, {.optimizer = optim::adam(0.01)}, {.cost_table = file});
+  overwrite(file, "no table any more");
+  FixedLoader shorter(random_batches(2, 3));
+  EXPECT_NO_THROW(trainer.train(shorter, 1));
 }
 
 TEST(Sha256, of_parts_is_that_of_the_whole) {
