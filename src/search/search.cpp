@@ -271,7 +271,9 @@ Outcome search_rules(const Graph& lowered, const Options& options, Scales& scale
 void search_memory(const Options& options, Scales& scales, Outcome& outcome) {
   const bool is_limited = options.memory_limit > 0;
   const std::int64_t peak = outcome.candidates[outcome.chosen].peak_bytes;
-  if (is_limited ? peak <= options.memory_limit : options.level != Level::egraph) return;
+  // Of a large graph hardly anything could be tried in time.
+  const bool pays = options.level == Level::egraph && 2 * outcome.graph.size() <= kMostNodes;
+  if (is_limited ? peak <= options.memory_limit : !pays) return;
   PhaseClock clock;
   std::vector<Held> again;
   Judged given = scales.judge(outcome.graph);
