@@ -23,8 +23,8 @@ std::string in_quotes(std::string_view text);
 std::string counted(std::size_t count, std::string_view noun);
 // "fc.*, layer4.*" in its parts, without the spaces around them.
 std::vector<std::string> comma_parts(std::string_view text);
-// "500M", "1.5G", "64KiB", "4096": K, M, G, T are powers of 1000, Ki, Mi, Gi, Ti powers of 1024, a B
-// may follow. Nothing for a text that is no size, or one that is negative or beyond 2^62.
+// "500M", "1.5G", "64KiB", "4096": K, M, G, T are powers of 1000, Ki, Mi, Gi, Ti powers of 1024, a
+// B may follow. Nothing for a text that is no size, or one that is negative or beyond 2^62.
 std::optional<std::int64_t> byte_size(std::string_view text);
 std::string base_name(std::string_view path);
 // Shell-style match: * stands for any run of characters, ? for one.

@@ -136,7 +136,8 @@ void write_cast(const NodeWriter& n) {
   n.result(n.add("Cast", {n.in(0)},
                  {{"to", static_cast<std::int64_t>(onnx_type(n.attributes<op::Cast>().dtype))}}));
 }
-void write_stop_gradient(const NodeWriter& n) { n.result(n.in(0)); }
+// What changes no value.
+void write_operand(const NodeWriter& n) { n.result(n.in(0)); }
 
 constexpr std::array kPointwiseRules{
     ExportRule{"add", write_add},
@@ -155,7 +156,8 @@ constexpr std::array kPointwiseRules{
     ExportRule{"ne", write_ne},
     ExportRule{"is_finite", write_is_finite},
     ExportRule{"cast", write_cast},
-    ExportRule{"stop_gradient", write_stop_gradient},
+    ExportRule{"stop_gradient", write_operand},
+    ExportRule{"apart", write_operand},
 };
 
 }  // namespace

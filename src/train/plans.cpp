@@ -209,14 +209,15 @@ bool Plans::has(const Use& use) const {
 void Plans::prepare(const Use& use) {
   if (!model_ || has(use) || ahead_.has(use)) return;
   try {
-    ahead_.add(use, [use, graph = checked_graph(use.second, use.first), names = names_,
-                     options = options_](const std::stop_token& stop) mutable {
-      options.cancelled = [stop, by_user = options.cancelled] {
-        return stop.stop_requested() || (by_user && by_user());
-      };
-      CompileResult result = compile_for(use, graph, names, options);
-      return Compiled{std::move(graph), std::move(result)};
-    });
+    const Graph& graph = graphs_.emplace(use, checked_graph(use.second, use.first)).first->second;
+    ahead_.add(
+        use, [use, graph, names = names_, options = options_](const std::stop_token& stop) mutable {
+          options.cancelled = [stop, by_user = options.cancelled] {
+            return stop.stop_requested() || (by_user && by_user());
+          };
+          CompileResult result = compile_for(use, graph, names, options);
+          return Compiled{std::move(graph), std::move(result)};
+        });
   } catch (...) {
     // The model has no graph of this size: compiled() says so, should there be such a batch.
   }
@@ -232,8 +233,9 @@ void Plans::bring(const Use& use) {
 bool Plans::is_at_hand(const Use& use) const { return has(use) || ahead_.is_made(use); }
 
 Plans::Compiled Plans::compiled(const Use& use) {
+  const auto prepared = graphs_.extract(use);
   if (std::optional<Compiled> made = ahead_.take(use)) return std::move(*made);
-  Graph graph = checked_graph(use.second, use.first);
+  Graph graph = prepared ? prepared.mapped() : checked_graph(use.second, use.first);
   CompileResult result = compile_for(use, graph, names_, options_);
   return {std::move(graph), std::move(result)};
 }

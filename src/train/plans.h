@@ -93,6 +93,7 @@ class Plans {
   std::map<std::int64_t, SessionPlan> steps_;
   std::map<std::int64_t, Evaluator> evaluators_;
   std::optional<std::int64_t> ignored_label_;
+  std::map<Use, Graph> graphs_;  // of what is or waits to be compiled ahead
   Ahead<Use, Compiled> ahead_;
 };
 
