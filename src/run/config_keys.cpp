@@ -389,6 +389,8 @@ const std::vector<KeyFlag>& key_flags() {
       {"--rewrite", "compile.rewrite", "Rewriting of the graph: none, greedy or egraph"},
       {"--numerics", "compile.numerics", "What counts as equal: strict, relaxed or fast"},
       {"--cost-table", "compile.cost_table", "A cost table, as pantala tune writes it"},
+      {"--memory-limit", "compile.memory_limit",
+       "The most that temporaries of a step may take, such as 500M"},
       {"--out", "output.folder", "The run folder; not given: runs/MODEL-DATA"},
       {"--progress", "output.progress", "Progress on stderr: auto, plain, json or none"},
   };
