@@ -17,12 +17,8 @@ const Pattern x = any("x"), u = any("u"), c = any("c"), k = any("k");
 
 Rule activation(std::string name, Promise promise, Pattern left, std::function<Tensor(Fit&)> right,
                 std::function<bool(Fit&)> when = {}) {
-  return {.name = std::move(name),
-          .promise = promise,
-          .keeps_derivatives = true,
-          .left = std::move(left),
-          .when = std::move(when),
-          .right = std::move(right)};
+  return canonical_rule(std::move(name), promise, std::move(left), std::move(when),
+                        std::move(right));
 }
 
 // As near as f32 comes.

@@ -250,12 +250,9 @@ bool is_triangle(const Literal& mask) {
 
 Rule masked(std::string name, const Pattern& mask, std::function<bool(Fit&)> when,
             std::function<Tensor(Fit&)> right) {
-  return {.name = std::move(name),
-          .promise = Promise::real,
-          .keeps_derivatives = true,
-          .left = result(0, named<op::Attention>("attention", q, k, v, mask)),
-          .when = std::move(when),
-          .right = std::move(right)};
+  return canonical_rule(std::move(name), Promise::real,
+                        result(0, named<op::Attention>("attention", q, k, v, mask)),
+                        std::move(when), std::move(right));
 }
 
 bool shows_everything(Fit& f) {

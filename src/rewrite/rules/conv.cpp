@@ -8,8 +8,6 @@ namespace pantala::rewrite {
 
 namespace {
 
-const Pattern x = any("x"), weight = any("weight"), dy = any("dy");
-
 ir::Ints spatial(const Shape& shape) { return {shape.begin() + 2, shape.end()}; }
 
 // Whether a window is one element, and nobody has said yet how it is computed.
@@ -17,59 +15,44 @@ bool can_be_product(const op::ConvAttrs& window, const ir::Ints& kernel) {
   return window.algorithm == "direct" && window.is_pointwise(kernel);
 }
 
-template <class Face, class Attrs>
-Tensor with_attributes(const std::vector<Operand>& operands, const Attrs& attributes) {
-  return ops::apply(ops::def<Face>(), operands, ir::to_values(attributes))[0];
+op::ConvAttrs& window_of(op::ConvAttrs& attributes) { return attributes; }
+op::ConvAttrs& window_of(auto& attributes) { return attributes.window; }
+
+// The same sums in another order; which of the two takes less time depends on sizes and layouts.
+// `kernel` gives the spatial sizes of the weight.
+template <class Face>
+Rule as_product(std::string name, const std::string& first, const std::string& second,
+                ir::Ints (*kernel)(Fit&)) {
+  return {.name = std::move(name),
+          .promise = Promise::real,
+          .left = named<Face>("conv", any(first), any(second)),
+          .worth =
+              [=](Fit& f) {
+                auto attributes = f.attributes<Face>("conv");
+                return can_be_product(window_of(attributes), kernel(f));
+              },
+          .right =
+              [=](Fit& f) {
+                auto attributes = f.attributes<Face>("conv");
+                window_of(attributes).algorithm = "product";
+                return ops::apply(ops::def<Face>(), {f[first], f[second]},
+                                  ir::to_values(attributes))[0];
+              }};
+}
+
+ir::Ints kernel_of_weight(Fit& f) { return spatial(f.type("weight").shape); }
+ir::Ints kernel_of_gradient(Fit& f) {
+  return f.attributes<op::ConvolutionWeightGrad>("conv").kernel_sizes;
 }
 
 }  // namespace
 
-// The same sums in another order; which of the two takes less time depends on sizes and layouts.
 std::vector<Rule> conv_rules() {
-  return {
-      {.name = "convolution-as-product",
-       .promise = Promise::real,
-       .left = named<op::Convolution>("conv", x, weight),
-       .worth =
-           [](Fit& f) {
-             return can_be_product(f.attributes<op::Convolution>("conv"),
-                                   spatial(f.type("weight").shape));
-           },
-       .right =
-           [](Fit& f) {
-             auto attributes = f.attributes<op::Convolution>("conv");
-             attributes.algorithm = "product";
-             return with_attributes<op::Convolution>({f["x"], f["weight"]}, attributes);
-           }},
-      {.name = "convolution-input-gradient-as-product",
-       .promise = Promise::real,
-       .left = named<op::ConvolutionInputGrad>("conv", dy, weight),
-       .worth =
-           [](Fit& f) {
-             return can_be_product(f.attributes<op::ConvolutionInputGrad>("conv").window,
-                                   spatial(f.type("weight").shape));
-           },
-       .right =
-           [](Fit& f) {
-             auto attributes = f.attributes<op::ConvolutionInputGrad>("conv");
-             attributes.window.algorithm = "product";
-             return with_attributes<op::ConvolutionInputGrad>({f["dy"], f["weight"]}, attributes);
-           }},
-      {.name = "convolution-weight-gradient-as-product",
-       .promise = Promise::real,
-       .left = named<op::ConvolutionWeightGrad>("conv", x, dy),
-       .worth =
-           [](Fit& f) {
-             const auto attributes = f.attributes<op::ConvolutionWeightGrad>("conv");
-             return can_be_product(attributes.window, attributes.kernel_sizes);
-           },
-       .right =
-           [](Fit& f) {
-             auto attributes = f.attributes<op::ConvolutionWeightGrad>("conv");
-             attributes.window.algorithm = "product";
-             return with_attributes<op::ConvolutionWeightGrad>({f["x"], f["dy"]}, attributes);
-           }},
-  };
+  return {as_product<op::Convolution>("convolution-as-product", "x", "weight", kernel_of_weight),
+          as_product<op::ConvolutionInputGrad>("convolution-input-gradient-as-product", "dy",
+                                               "weight", kernel_of_weight),
+          as_product<op::ConvolutionWeightGrad>("convolution-weight-gradient-as-product", "x", "dy",
+                                                kernel_of_gradient)};
 }
 
 }  // namespace pantala::rewrite

@@ -21,12 +21,8 @@ const Pattern x = any("x"), y = any("y"), z = any("z");
 // A row that keeps bits and derivatives, as all that only move elements do.
 Rule move(std::string name, Pattern left, std::function<bool(Fit&)> when,
           std::function<Tensor(Fit&)> right) {
-  return {.name = std::move(name),
-          .promise = Promise::bits,
-          .keeps_derivatives = true,
-          .left = std::move(left),
-          .when = std::move(when),
-          .right = std::move(right)};
+  return canonical_rule(std::move(name), Promise::bits, std::move(left), std::move(when),
+                        std::move(right));
 }
 
 bool is_same_type(Fit& f) { return f.type() == f.type("x"); }

@@ -21,12 +21,8 @@ Pattern spread(const Pattern& of) { return node<op::BroadcastTo>(of); }
 
 Rule norm(std::string name, Pattern left, std::function<bool(Fit&)> when,
           std::function<Tensor(Fit&)> right) {
-  return {.name = std::move(name),
-          .promise = Promise::real,
-          .keeps_derivatives = true,
-          .left = std::move(left),
-          .when = std::move(when),
-          .right = std::move(right)};
+  return canonical_rule(std::move(name), Promise::real, std::move(left), std::move(when),
+                        std::move(right));
 }
 
 bool is_over_last_axis(Fit& f) {

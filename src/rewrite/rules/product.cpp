@@ -4,6 +4,7 @@
 #include "ops/arithmetic.h"
 #include "ops/contract.h"
 #include "ops/movement.h"
+#include "ops/table.h"
 #include "pantala/ops.h"
 #include "rewrite/rules/rules.h"
 
@@ -52,51 +53,37 @@ bool adds_to_rows(Fit& f) {
 }
 Tensor biased_rows(Fit& f) { return reshape(f["a"] + f["b"], f.type().shape.vec()); }
 
+bool is_plain(Fit& f) { return axes_of(f).batch_a.empty(); }
+
+// A product reads a matrix either way round: the axes of the operand that is permuted are those
+// before the permutation.
+using AxesOf = ir::Ints op::Contract::Attrs::*;
+Rule permuted_operand(std::string name, Pattern left, AxesOf batch, AxesOf summed) {
+  Rule rule = canonical_rule(
+      std::move(name), Promise::real, std::move(left),
+      [=](Fit& f) {
+        return keeps_free_axes(permuted_axes(f), axes_of(f).*batch, axes_of(f).*summed);
+      },
+      [=](Fit& f) {
+        op::Contract::Attrs n = axes_of(f);
+        const ir::Ints order = permuted_axes(f);
+        n.*batch = mapped(n.*batch, order);
+        n.*summed = mapped(n.*summed, order);
+        return ops::apply(ops::def<op::Contract>(), {f["a"], f["b"]}, ir::to_values(n))[0];
+      });
+  rule.worth = is_plain;
+  return rule;
+}
+
 }  // namespace
 
 std::vector<Rule> product_rules() {
   const Pattern pa = named<op::Permute>("permute", a), pb = named<op::Permute>("permute", b);
-  const auto is_plain = [](Fit& f) { return axes_of(f).batch_a.empty(); };
   return {
-      // A product reads a matrix either way round.
-      {.name = "product-of-permuted-left",
-       .promise = Promise::real,
-       .keeps_derivatives = true,
-       .left = named<op::Contract>("product", pa, b),
-       .when =
-           [](Fit& f) {
-             return keeps_free_axes(permuted_axes(f), axes_of(f).batch_a, axes_of(f).contract_a);
-           },
-       .worth = is_plain,
-       .right =
-           [](Fit& f) {
-             const op::Contract::Attrs n = axes_of(f);
-             const ir::Ints order = permuted_axes(f);
-             return contract(f["a"], f["b"],
-                             {.batch_a = mapped(n.batch_a, order),
-                              .batch_b = n.batch_b,
-                              .contract_a = mapped(n.contract_a, order),
-                              .contract_b = n.contract_b});
-           }},
-      {.name = "product-of-permuted-right",
-       .promise = Promise::real,
-       .keeps_derivatives = true,
-       .left = named<op::Contract>("product", a, pb),
-       .when =
-           [](Fit& f) {
-             return keeps_free_axes(permuted_axes(f), axes_of(f).batch_b, axes_of(f).contract_b);
-           },
-       .worth = is_plain,
-       .right =
-           [](Fit& f) {
-             const op::Contract::Attrs n = axes_of(f);
-             const ir::Ints order = permuted_axes(f);
-             return contract(f["a"], f["b"],
-                             {.batch_a = n.batch_a,
-                              .batch_b = mapped(n.batch_b, order),
-                              .contract_a = n.contract_a,
-                              .contract_b = mapped(n.contract_b, order)});
-           }},
+      permuted_operand("product-of-permuted-left", named<op::Contract>("product", pa, b),
+                       &op::Contract::Attrs::batch_a, &op::Contract::Attrs::contract_a),
+      permuted_operand("product-of-permuted-right", named<op::Contract>("product", a, pb),
+                       &op::Contract::Attrs::batch_b, &op::Contract::Attrs::contract_b),
       // Rows may stand in any number of axes.
       {.name = "product-of-reshaped-rows",
        .promise = Promise::real,

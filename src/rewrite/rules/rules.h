@@ -1,6 +1,8 @@
 // The tables of rules, a file per family, in the order in which they are listed and tried.
 #pragma once
 
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "rewrite/rule.h"
@@ -8,6 +10,10 @@
 namespace pantala::rewrite {
 
 // What makes a lowered step faster.
+// A row that keeps derivatives; `when` may be empty.
+Rule canonical_rule(std::string name, Promise promise, Pattern left, std::function<bool(Fit&)> when,
+                    std::function<Tensor(Fit&)> right);
+
 std::vector<Rule> algebra_rules();
 std::vector<Rule> pool_rules();
 std::vector<Rule> choice_rules();

@@ -15,12 +15,8 @@ const Pattern x = any("x"), m = any("m");
 
 Rule row(std::string name, Pattern left, std::function<bool(Fit&)> when,
          std::function<Tensor(Fit&)> right) {
-  return {.name = std::move(name),
-          .promise = Promise::real,
-          .keeps_derivatives = true,
-          .left = std::move(left),
-          .when = std::move(when),
-          .right = std::move(right)};
+  return canonical_rule(std::move(name), Promise::real, std::move(left), std::move(when),
+                        std::move(right));
 }
 
 bool sums_one_axis(Fit& f) {

@@ -17,6 +17,16 @@ std::vector<Rule> rules_of(std::initializer_list<Family> families) {
 
 }  // namespace
 
+Rule canonical_rule(std::string name, Promise promise, Pattern left, std::function<bool(Fit&)> when,
+                    std::function<Tensor(Fit&)> right) {
+  return {.name = std::move(name),
+          .promise = promise,
+          .keeps_derivatives = true,
+          .left = std::move(left),
+          .when = std::move(when),
+          .right = std::move(right)};
+}
+
 const std::vector<Rule>& step_rules() {
   static const std::vector<Rule> rules =
       rules_of({algebra_rules, pool_rules, choice_rules, conv_rules});
