@@ -1,11 +1,12 @@
 // Matrix products by generated kernels: GFLOP/s and the share of the fma peak, with one and two
-// threads. bench/contract_peer.py prints the same table for PyTorch; run them in turns.
+// threads. bench/contract_peer.py runs the same cases with PyTorch, in turns.
 //
-//   bench_contract [--all] [--k-block=N] [--target=x86-64-v3] [words]
+//   bench_contract [--all] [--names] [--seconds=0.3] [--k-block=N] [--target=x86-64-v3] [words]
 //
 // Only the cases whose names contain all words.
 //  - --all also runs, on one thread, the best tiling of every structure and prints what it reached
 //    beside what the model predicted.
+//  - --names prints the names alone.
 //  - --k-block tries another order of reduction.
 //  - --target takes the code of another processor (x86-64-v3, ...).
 #include <fmt/format.h>
@@ -64,9 +65,6 @@ struct Case {
   std::string name() const { return fmt::format("{} {}x{}x{}", kind, sizes.m, sizes.n, sizes.k); }
   ContractSpec spec() const { return {.a_k_inner = kind[0] == 'n', .b_k_inner = kind[1] == 't'}; }
 };
-
-// Long enough for some undisturbed runs.
-double seconds(const Case& c) { return c.sizes.m * c.sizes.n * c.sizes.k < (1 << 27) ? 0.15 : 0.8; }
 
 std::string describe(const ContractTiling& t) {
   return fmt::format("{}x{} lanes {} outer {} {}{}{} block {}x{}", t.rows, 2 * t.lanes,
@@ -165,8 +163,17 @@ class Bench {
 std::vector<Case> cases() {
   std::vector<Case> list;
   for (const ContractSizes s : {ContractSizes{1, 32, 128, 784},
+                                {1, 128, 1024, 784},
+                                {1, 1500, 384, 384},
+                                {1, 1500, 1536, 384},
+                                {1, 1500, 384, 1536},
+                                {1, 2048, 1024, 256},
+                                {1, 2048, 256, 1024},
+                                {1, 2048, 8192, 256},
                                 {1, 128, 576, 576},
                                 {1, 128, 1536, 576},
+                                {1, 128, 576, 1536},
+                                {1, 128, 49152, 576},
                                 {1, 784, 128, 32},
                                 {1, 512, 512, 512},
                                 {1, 1024, 1024, 1024}})
@@ -175,7 +182,7 @@ std::vector<Case> cases() {
 }
 
 // Every structure of a tiling with the blocks that the model likes best.
-void explore(Bench& bench, const Case& c, const ContractOrder& order) {
+void explore(Bench& bench, const Case& c, const ContractOrder& order, double seconds) {
   const ContractSpec spec = c.spec();
   const ContractStrides strides = ContractStrides::dense(spec, c.sizes);
   struct Row {
@@ -209,7 +216,7 @@ void explore(Bench& bench, const Case& c, const ContractOrder& order) {
         }
       if (least == 1e30) continue;
       const double flops = 2.0 * static_cast<double>(c.sizes.m * c.sizes.n * c.sizes.k);
-      rows.push_back({bench.measure(c, best, order, 1, seconds(c) / 4) / bench.peak(),
+      rows.push_back({bench.measure(c, best, order, 1, seconds / 4) / bench.peak(),
                       flops / least / (4.0 * t.lanes), best});
     }
   std::ranges::sort(rows, [](const Row& x, const Row& y) { return x.reached > y.reached; });
@@ -222,7 +229,7 @@ void explore(Bench& bench, const Case& c, const ContractOrder& order) {
 
 int main(int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
-  const bool all = std::erase(words, "--all") > 0;
+  const bool all = std::erase(words, "--all") > 0, names = std::erase(words, "--names") > 0;
   const auto option = [&](const std::string& name) {
     const auto found =
         std::ranges::find_if(words, [&](const std::string& w) { return w.starts_with(name); });
@@ -231,12 +238,18 @@ int main(int argc, char** argv) {
     words.erase(found);
     return value;
   };
-  const std::string depth = option("--k-block="), processor = option("--target=");
+  const std::string depth = option("--k-block="), processor = option("--target="),
+                    limit = option("--seconds=");
+  const double seconds = limit.empty() ? 0.3 : std::stod(limit);
   Bench bench(processor.empty() ? codegen::detect_host() : codegen::known_target(processor));
   for (const Case& c : cases()) {
     if (!std::ranges::all_of(
             words, [&](const std::string& w) { return c.name().find(w) != std::string::npos; }))
       continue;
+    if (names) {
+      fmt::print("{}\n", c.name());
+      continue;
+    }
     const ContractSpec spec = c.spec();
     ContractOrder order = schedule::cpu::reduction_order(
         c.sizes, c.kind[0] == 'n', c.kind[1] == 't', DType::f32, bench.target());
@@ -247,13 +260,13 @@ int main(int argc, char** argv) {
           schedule::cpu::choose_tiling(spec, c.sizes, ContractStrides::dense(spec, c.sizes), order,
                                        bench.target(), {.workers = threads});
       const double peak = bench.peak() * threads;
-      const double reached = bench.measure(c, tiling, order, threads, seconds(c));
+      const double reached = bench.measure(c, tiling, order, threads, seconds);
       line += fmt::format(" | {} thread: {:6.1f} GFLOP/s {:5.1f} %  {} ({:.0f} ms to compile)",
                           threads, reached / 1e9, 100 * reached / peak, describe(tiling),
                           1e3 * bench.compile_seconds());
     }
     fmt::print("{}\n", line);
-    if (all) explore(bench, c, order);
+    if (all) explore(bench, c, order, seconds);
     std::fflush(stdout);
   }
   return 0;

@@ -1,24 +1,27 @@
-"""The table of bench_contract for PyTorch (MKL or oneDNN, whichever it picks): torch.mm, f32, best of many.
+"""bench_contract beside PyTorch (MKL or oneDNN, whichever it picks), in turns: torch.mm, f32, best of many.
 
-Run in turns with bench_contract: machines are shared, and a number means something only beside its peer in the same minute.
-    python bench/contract_peer.py [words]     only the cases whose names contain all words
+    python bench/contract_peer.py BENCH_CONTRACT [--seconds=0.2] [--rounds=2] [--target=x86-64-v3] [words]     only the cases whose names contain all words
+
+For AVX2 on a processor with AVX-512: MKL_ENABLE_INSTRUCTIONS=AVX2 and ONEDNN_MAX_CPU_ISA=AVX2 in the environment, and --target=x86-64-v3.
 """
 
+import math
+import re
+import subprocess
 import sys
 import time
 
 import torch
 
-SIZES = [(32, 128, 784), (128, 576, 576), (128, 1536, 576), (784, 128, 32), (512, 512, 512), (1024, 1024, 1024)]
 
-
-def best_gflops(kind, m, n, k, threads):
+def best_gflops(name, threads, limit):
     torch.set_num_threads(threads)
+    kind, sizes = name.split()
+    m, n, k = (int(size) for size in sizes.split("x"))
     a = torch.rand(m, k) if kind[0] == "n" else torch.rand(k, m).t()
     b = torch.rand(k, n) if kind[1] == "n" else torch.rand(n, k).t()
     out = torch.empty(m, n)
     best = float("inf")
-    limit = 0.15 if m * n * k < 2**27 else 0.8
     begin = time.perf_counter()
     while time.perf_counter() - begin < limit:
         start = time.perf_counter()
@@ -27,16 +30,30 @@ def best_gflops(kind, m, n, k, threads):
     return 2.0 * m * n * k / best / 1e9
 
 
-def main(words):
-    for m, n, k in SIZES:
-        for kind in ("nt", "nn", "tn"):
-            name = f"{kind} {m}x{n}x{k}"
-            if not all(word in name for word in words):
-                continue
-            line = f"{name:16}"
+def main(arguments):
+    bench = arguments[0]
+    options = {key: value for key, _, value in (word.partition("=") for word in arguments[1:] if word.startswith("--"))}
+    words = [word for word in arguments[1:] if not word.startswith("--")]
+    seconds = float(options.get("--seconds", "0.2"))
+    target = [f"--target={options['--target']}"] if "--target" in options else []
+    names = subprocess.run([bench, "--names"] + words, capture_output=True, text=True, check=True).stdout.splitlines()
+    ratios = {1: [], 2: []}
+    for name in names:
+        ours, theirs = {1: 0.0, 2: 0.0}, {1: 0.0, 2: 0.0}
+        for _ in range(int(options.get("--rounds", "2"))):
+            line = subprocess.run([bench, f"--seconds={seconds}", name] + target, capture_output=True, text=True, check=True).stdout
+            for threads, rate in re.findall(r"(\d) thread: +([\d.]+) GFLOP/s", line):
+                ours[int(threads)] = max(ours[int(threads)], float(rate))
             for threads in (1, 2):
-                line += f" | {threads} thread: {best_gflops(kind, m, n, k, threads):6.1f} GFLOP/s"
-            print(line, flush=True)
+                theirs[threads] = max(theirs[threads], best_gflops(name, threads, seconds))
+        for threads in (1, 2):
+            ratios[threads].append(ours[threads] / theirs[threads])
+        print(f"{name:18}" + "".join(
+            f" | {t} thread: {ours[t]:6.1f} / {theirs[t]:6.1f} GFLOP/s = {ours[t] / theirs[t]:5.2f}" for t in (1, 2)), flush=True)
+    for threads, list_ in ratios.items():
+        if list_:
+            mean = math.exp(sum(math.log(ratio) for ratio in list_) / len(list_))
+            print(f"{threads} thread: geometric mean {mean:.2f}, worst {min(list_):.2f}")
 
 
 if __name__ == "__main__":
