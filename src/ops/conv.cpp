@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 
 #include "ops/define.h"
@@ -48,8 +49,10 @@ void normalise(const InferContext& c, ConvAttrs& a, int axes) {
   a.stride = per_axis(c, "stride", a.stride, axes, 1);
   a.padding = per_axis(c, "padding", a.padding, axes, 0);
   a.dilation = per_axis(c, "dilation", a.dilation, axes, 1);
-  if (a.algorithm != "direct" && a.algorithm != "product")
-    c.fail(fmt::format("algorithm must be direct or product, got '{}'", a.algorithm));
+  constexpr std::string_view kAlgorithms[] = {"direct", "product", "winograd2", "winograd4"};
+  if (std::ranges::find(kAlgorithms, a.algorithm) == std::end(kAlgorithms))
+    c.fail(
+        fmt::format("algorithm must be {}, got '{}'", fmt::join(kAlgorithms, ", "), a.algorithm));
   if (a.groups < 1 || a.groups > kMostWindow)
     c.fail(fmt::format("groups must be between 1 and {}, got {}", kMostWindow, a.groups));
 }

@@ -21,14 +21,21 @@ struct ConvAttrs {
     };
     return groups == 1 && all(stride, 1) && all(padding, 0) && all(kernel, 1);
   }
+  // Whether windows are squares of 3 x 3, next to each other: those that Winograd's algorithms are
+  // for.
+  bool is_square3(const ir::Ints& kernel) const {
+    const ir::Ints once{1, 1};
+    return groups == 1 && kernel == ir::Ints{3, 3} && stride == once && dilation == once;
+  }
   static void fields(auto&& f, auto& a) {
     f("stride", a.stride, "distance of the windows, per spatial axis or one for all");
     f("padding", a.padding, "zeros around x");
     f("dilation", a.dilation, "distance of the elements under a window");
     f("groups", a.groups, "channels are convolved in this many separate groups");
     f("algorithm", a.algorithm,
-      "direct, or product: as a product of matrices where windows are single elements; a choice of "
-      "the compiler's, equal but for rounding");
+      "direct; product: as a product of matrices where windows are single elements; winograd2 or "
+      "winograd4: by Winograd's F(2, 3) or F(4, 3) where windows are 3 x 3; a choice of the "
+      "compiler's, equal but for rounding");
   }
 };
 

@@ -112,34 +112,34 @@ Graph divided_by_host_number(Random& r) {
   return g;
 }
 
-// A convolution whose windows are single elements, or one of its gradients.
+// A convolution with a kernel of this size, or one of its gradients.
 enum class Direction { forward, input, weight };
-Make pointwise_convolution(Direction direction) {
-  return [direction](Random& r) {
+Make convolution(Direction direction, std::int64_t kernel) {
+  return [=](Random& r) {
     Graph g;
-    const Shape images{r.between(1, 3), r.between(1, 9), r.between(1, 5), r.between(1, 5)};
-    const std::int64_t out = r.between(1, 9);
-    const op::ConvAttrs window{.stride = {1, 1}, .padding = {0, 0}, .dilation = {1, 1}};
+    const Shape images{r.between(1, 3), r.between(1, 9), r.between(kernel, kernel + 4),
+                       r.between(kernel, kernel + 4)};
+    const std::int64_t out = r.between(1, 9), padding = r.between(0, kernel - 1);
+    const op::ConvAttrs window{.stride = {1, 1}, .padding = {padding, padding}, .dilation = {1, 1}};
+    const std::int64_t change = 2 * padding + 1 - kernel;
+    const Shape made{images[0], out, images[2] + change, images[3] + change};
+    const Shape weight{out, images[1], kernel, kernel};
     const auto results = [&]() -> std::vector<Tensor> {
-      const Tensor x =
-          g.input("x", direction == Direction::input ? Shape{images[0], out, images[2], images[3]}
-                                                     : images);
+      const Tensor x = g.input("x", direction == Direction::input ? made : images);
       switch (direction) {
         case Direction::forward:
-          return ops::apply(ops::def<op::Convolution>(), {x, g.input("w", {out, images[1], 1, 1})},
+          return ops::apply(ops::def<op::Convolution>(), {x, g.input("w", weight)},
                             ir::to_values(window));
         case Direction::input:
-          return ops::apply(ops::def<op::ConvolutionInputGrad>(),
-                            {x, g.input("w", {out, images[1], 1, 1})},
+          return ops::apply(ops::def<op::ConvolutionInputGrad>(), {x, g.input("w", weight)},
                             ir::to_values(op::ConvolutionInputGrad::Attrs{
                                 .input_sizes = {images[2], images[3]}, .window = window}));
         case Direction::weight:
           break;
       }
-      return ops::apply(ops::def<op::ConvolutionWeightGrad>(),
-                        {x, g.input("g", {images[0], out, images[2], images[3]})},
-                        ir::to_values(op::ConvolutionWeightGrad::Attrs{.kernel_sizes = {1, 1},
-                                                                       .window = window}));
+      return ops::apply(ops::def<op::ConvolutionWeightGrad>(), {x, g.input("g", made)},
+                        ir::to_values(op::ConvolutionWeightGrad::Attrs{
+                            .kernel_sizes = {kernel, kernel}, .window = window}));
     };
     g.output("y", results()[0]);
     return g;
@@ -179,9 +179,15 @@ std::vector<Sample> step_samples() {
       {"choice-of-same", of_one([](Graph& g, const Tensor& x) {
          return where(g.input("c", x.shape(), boolean), x, x);
        })},
-      {"convolution-as-product", pointwise_convolution(Direction::forward)},
-      {"convolution-input-gradient-as-product", pointwise_convolution(Direction::input)},
-      {"convolution-weight-gradient-as-product", pointwise_convolution(Direction::weight)},
+      {"convolution-as-product", convolution(Direction::forward, 1)},
+      {"convolution-input-gradient-as-product", convolution(Direction::input, 1)},
+      {"convolution-weight-gradient-as-product", convolution(Direction::weight, 1)},
+      {"convolution-by-winograd4", convolution(Direction::forward, 3)},
+      {"convolution-input-gradient-by-winograd4", convolution(Direction::input, 3)},
+      {"convolution-weight-gradient-by-winograd4", convolution(Direction::weight, 3)},
+      {"convolution-by-winograd2", convolution(Direction::forward, 3)},
+      {"convolution-input-gradient-by-winograd2", convolution(Direction::input, 3)},
+      {"convolution-weight-gradient-by-winograd2", convolution(Direction::weight, 3)},
   };
 }
 

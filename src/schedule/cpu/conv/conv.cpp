@@ -5,151 +5,38 @@
 #include <algorithm>
 #include <optional>
 
-#include "ops/conv.h"
 #include "ops/face.h"
 #include "schedule/append.h"
-#include "schedule/building.h"
 #include "schedule/company.h"
-#include "schedule/cpu/conv/kernel.h"
+#include "schedule/cpu/conv/group.h"
 #include "schedule/cpu/conv/product.h"
-#include "schedule/cpu/elementwise.h"
-#include "schedule/estimate.h"
+#include "schedule/cpu/conv/winograd_group.h"
 
 namespace pantala::schedule::cpu {
 
-using ir::Ints;
-using kir::Var;
-
 namespace {
-
-ConvDirection direction_of(const ir::OpDef& op) {
-  if (ops::is<op::Convolution>(op)) return ConvDirection::forward;
-  return ops::is<op::ConvolutionInputGrad>(op) ? ConvDirection::input_grad
-                                               : ConvDirection::weight_grad;
-}
-
-op::ConvAttrs window_of(const ir::Node& node) {
-  switch (direction_of(*node.op)) {
-    case ConvDirection::forward:
-      return ir::attributes<op::Convolution>(node);
-    case ConvDirection::input_grad:
-      return ir::attributes<op::ConvolutionInputGrad>(node).window;
-    case ConvDirection::weight_grad:
-      break;
-  }
-  return ir::attributes<op::ConvolutionWeightGrad>(node).window;
-}
-
-struct Shapes {
-  Shape x, weight;
-};
-Shapes shapes_of(const Context& context, const ir::Node& node, ConvDirection direction) {
-  const Shape &first = context.type(node.inputs[0]).shape,
-              &second = context.type(node.inputs[1]).shape, &result = node.results[0].shape;
-  switch (direction) {
-    case ConvDirection::forward:
-      return {first, second};
-    case ConvDirection::input_grad:
-      return {result, second};
-    case ConvDirection::weight_grad:
-      break;
-  }
-  return {first, result};
-}
-
-ConvSizes sizes_of(const ir::Node& node, const Shapes& shapes) {
-  ConvSizes sizes;
-  sizes.batch = shapes.x[0];
-  sizes.in = shapes.x[1];
-  sizes.out = shapes.weight[0];
-  const op::ConvAttrs window = window_of(node);
-  sizes.groups = window.groups;
-  for (int k = 2; k < shapes.x.rank(); ++k) {
-    const auto axis = static_cast<std::size_t>(k - 2);
-    sizes.axes.push_back({shapes.x[k], shapes.weight[k], window.stride[axis], window.padding[axis],
-                          window.dilation[axis]});
-  }
-  return sizes;
-}
-
-ConvStrides strides_of(const Context& context, const ir::Node& node, ConvDirection direction,
-                       std::uint32_t result) {
-  const auto first = context.strides(context.buffer_of(node.inputs[0])),
-             second = context.strides(context.buffer_of(node.inputs[1])),
-             made = context.strides(result);
-  switch (direction) {
-    case ConvDirection::forward:
-      return {first, second, made};
-    case ConvDirection::input_grad:
-      return {made, second, first};
-    case ConvDirection::weight_grad:
-      break;
-  }
-  return {first, made, second};
-}
-
-double flops_of(const ConvSizes& sizes) {
-  const double taps =
-      static_cast<double>(sizes.taps()) * static_cast<double>(sizes.in / sizes.groups);
-  return 2 * taps * static_cast<double>(sizes.positions()) * static_cast<double>(sizes.out);
-}
-
-ElementwiseBody epilogue_body(const Context& context, std::uint32_t node,
-                              const std::vector<GroupOutput>& outputs) {
-  return make_body(context, outputs, {context.node(node).results[0].shape.vec()},
-                   [node](ValueId value) { return value.node == node; });
-}
 
 Work work_of_convolution(const Context& context, const Group& group) {
   const std::uint32_t id = group.anchors[0];
   const ir::Node& node = context.node(id);
-  Work work = work_of(context, epilogue_body(context, id, group.outputs));
-  const double flops = flops_of(sizes_of(node, shapes_of(context, node, direction_of(*node.op))));
-  for (const ValueId input : node.inputs) {
-    const auto elements = static_cast<double>(context.type(input).shape.numel());
-    add_whole(context, context.buffer_of(input), false, flops / 2 / std::max(elements, 1.0), work);
+  const ConvPlan plan = plan_of(context, group);
+  const auto winograd = winograd_of(node, plan);
+  Work work = work_of(context, epilogue_body(context, id, group.outputs),
+                      winograd ? winograd->kernels() - 1 : kEveryKernel);
+  const double flops = flops_of(plan.sizes);
+  for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+    const auto elements = static_cast<double>(context.type(node.inputs[k]).shape.numel());
+    add_whole(context, context.buffer_of(node.inputs[k]), false,
+              flops / 2 / std::max(elements, 1.0), work);
+    if (winograd) work.uses.back().kernel = static_cast<int>(k);
   }
   work.flops += flops;
   return work;
 }
 
-// How a convolution is computed.
-struct ConvPlan {
-  ConvSizes sizes;
-  ConvStrides strides;
-  ConvSpec spec;
-  ConvOrder order;
-  bool is_sliced() const { return order.slices > 1; }
-};
-
-ConvPlan plan_of(const Context& context, const Group& group) {
-  const ir::Node& node = context.node(group.anchors[0]);
-  const ConvDirection direction = direction_of(*node.op);
-  const DType dtype = node.results[0].dtype;
-  const ConvSizes sizes = sizes_of(node, shapes_of(context, node, direction));
-  const ConvStrides strides = strides_of(context, node, direction, group.outputs[0].buffer);
-  return {sizes, strides, conv_spec(direction, dtype, sizes, strides),
-          reduction_order(direction, sizes, dtype, context.target)};
-}
-
 ConvTiling tiling_of(const Context& context, const ConvPlan& plan) {
   return choose_conv_tiling(plan.spec, plan.sizes, plan.strides, plan.order, context.target,
                             {.workers = context.options.workers});
-}
-
-std::vector<std::int64_t> problem_of(const ConvPlan& plan) {
-  const ConvSizes& n = plan.sizes;
-  std::vector<std::int64_t> problem{static_cast<std::int64_t>(plan.spec.direction),
-                                    static_cast<std::int64_t>(plan.spec.dtype),
-                                    n.batch,
-                                    n.in,
-                                    n.out,
-                                    n.groups};
-  for (const auto& axis : n.axes)
-    problem.insert(problem.end(), {axis.x, axis.kernel, axis.stride, axis.padding, axis.dilation});
-  for (const auto* strides : {&plan.strides.x, &plan.strides.weight, &plan.strides.y})
-    problem.insert(problem.end(), strides->begin(), strides->end());
-  return problem;
 }
 
 // How it is computed as a product, if it is to be and can be.
@@ -196,6 +83,11 @@ std::vector<Effort> efforts_of_convolution(const EffortSite& at) {
     effort.cycles += elementwise_cycles(work_of(context, body), at.table);
     return {effort};
   }
+  if (const auto winograd = winograd_of(context.node(at.group.anchors[0]), plan)) {
+    const ElementwiseBody body = epilogue_body(context, at.group.anchors[0], at.group.outputs);
+    return efforts_of_winograd(at, plan, *winograd,
+                               elementwise_cycles(work_of(context, body), at.table));
+  }
   const int workers = context.options.workers;
   Effort effort = at.memo.of(*at.group.archetype, problem_of(plan), [&] {
     const ConvTiling tiling = tiling_of(context, plan);
@@ -212,66 +104,8 @@ std::vector<Effort> efforts_of_convolution(const EffortSite& at) {
     effort.cycles += finish;
     return {effort};
   }
-  const double lanes = context.target.lanes(plan.spec.dtype);
-  const double partials = static_cast<double>(conv_partials(plan.sizes, plan.order)) / lanes;
-  return {effort,
-          {.cycles = partials * (at.table.vector_access + at.table.vector_op) + finish,
-           .items = static_cast<double>(conv_combine_items(plan.sizes))}};
+  return {effort, effort_of_combine(at, plan, plan.order.slices, finish)};
 }
-
-// The group's outputs on the sums of a convolution.
-class ConvEpilogue {
- public:
-  // `result` is the index of the buffer that the kernel itself declares for the first output.
-  ConvEpilogue(Building& building, std::uint32_t node, const std::vector<GroupOutput>& outputs,
-               int result)
-      : context_(building.context()),
-        node_(node),
-        result_(result),
-        body_(epilogue_body(context_, node, outputs)),
-        arguments_(building.arguments()) {
-    announce(context_, body_, arguments_);
-  }
-
-  Epilogue hook() {
-    Epilogue epilogue;
-    epilogue.c_access = arguments_.access_of(body_.outputs[0].buffer);
-    epilogue.declare = [this](kir::Builder& b) {
-      arguments_.assume(body_.outputs[0].buffer, kir::BufferId{result_});
-      arguments_.declare_buffers(b);
-      emitter_.emplace(b, context_, body_, arguments_);
-    };
-    epilogue.apply = [this](kir::Builder& b, const ResultSite& at) { return apply(b, at); };
-    return epilogue;
-  }
-  Arguments& arguments() { return arguments_; }
-  const ElementwiseBody& body() const { return body_; }
-
- private:
-  Var apply(kir::Builder& b, const ResultSite& at) {
-    Site site;
-    for (std::size_t d = 0; d < at.coordinates.size(); ++d) site.loops[d] = at.coordinates[d];
-    site.lanes = at.value.lanes();
-    if (site.lanes > 1) site.lane_loop = LoopId(static_cast<std::size_t>(at.lane_dim));
-    site.mask = at.mask;
-    Emitter& emitter = emitter_->emitter();
-    emitter.forget_provided();
-    emitter.provide({node_, 0}, body_.at, at.value);
-    emitter.enter(site);
-    std::vector<Var> values;
-    for (const GroupOutput& output : body_.outputs)
-      values.push_back(emitter.value(output.value, body_.at));
-    for (std::size_t k = 1; k < values.size(); ++k) emitter_->store(k, site, values[k]);
-    return values[0].lanes() == site.lanes ? values[0] : b.splat(values[0], site.lanes);
-  }
-
-  const Context& context_;
-  std::uint32_t node_;
-  int result_;
-  ElementwiseBody body_;
-  Arguments arguments_;
-  std::optional<BodyEmitter> emitter_;
-};
 
 KernelDraft build_product(Building& building, const Group& group, const ConvProduct& product) {
   const Context& context = building.context();
@@ -308,6 +142,8 @@ std::vector<KernelDraft> build_convolution(Building& building, const Group& grou
   const ConvPlan plan = plan_of(context, group);
   if (const auto product = product_of(context, group, plan))
     return {build_product(building, group, *product)};
+  if (const auto winograd = winograd_of(node, plan))
+    return build_winograd_group(building, group, plan, *winograd);
   const ConvTiling tiling = tiling_of(context, plan);
   const auto& [sizes, strides, spec, order] = plan;
 
@@ -335,17 +171,7 @@ std::vector<KernelDraft> build_convolution(Building& building, const Group& grou
   draft.set.buffers.push_back(partials);
   for (const std::int64_t value : conv_params(spec, sizes, strides, order, tiling))
     draft.set.params.push_back(ParamValue::of(value));
-
-  KernelDraft combine;
-  combine.name = fmt::format("{}.{}.combine", node.op->name, id);
-  epilogue.arguments().take_integers(conv_combine_params(sizes, strides, order));
-  combine.kernel = build_conv_combine("conv_combine", spec, context.target, epilogue.hook());
-  combine.set.items = conv_combine_items(sizes);
-  combine.set.buffers = {partials, outputs[0].buffer};
-  for (const std::uint32_t buffer : epilogue.arguments().buffers())
-    combine.set.buffers.push_back(buffer);
-  combine.set.params = epilogue.arguments().params();
-  return {std::move(draft), std::move(combine)};
+  return {std::move(draft), build_combine(context, group, plan, order.slices, partials, epilogue)};
 }
 
 bool must_store(const Context& context, std::uint32_t node, std::size_t operand,
@@ -368,9 +194,15 @@ std::vector<ValueId> images_of(const Context& context, std::uint32_t node) {
 ReductionOrder order_of_node(const Context& context, std::uint32_t id) {
   const ir::Node& node = context.node(id);
   const ConvDirection direction = direction_of(*node.op);
-  const ConvOrder order =
-      reduction_order(direction, sizes_of(node, shapes_of(context, node, direction)),
-                      node.results[0].dtype, context.target);
+  const ConvSizes sizes = sizes_of(context, node);
+  const DType dtype = node.results[0].dtype;
+  const ConvStrides strides = ConvStrides::row_major(sizes);
+  if (const auto winograd =
+          winograd_of(node, {sizes, strides, conv_spec(direction, dtype, sizes, strides), {}}))
+    return {"winograd",
+            {winograd->spec.side, winograd->order.channels, winograd->order.tiles,
+             winograd->order.slice_tiles}};
+  const ConvOrder order = reduction_order(direction, sizes, dtype, context.target);
   return {"conv",
           {order.channels, order.taps, order.box[0], order.box[1], order.box[2], order.box[3],
            order.slices, order.slice_blocks}};

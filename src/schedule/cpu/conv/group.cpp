@@ -1,0 +1,182 @@
+#include "schedule/cpu/conv/group.h"
+
+#include <fmt/format.h>
+
+#include "ops/face.h"
+
+namespace pantala::schedule::cpu {
+
+using kir::Var;
+
+ConvDirection direction_of(const ir::OpDef& op) {
+  if (ops::is<op::Convolution>(op)) return ConvDirection::forward;
+  return ops::is<op::ConvolutionInputGrad>(op) ? ConvDirection::input_grad
+                                               : ConvDirection::weight_grad;
+}
+
+op::ConvAttrs window_of(const ir::Node& node) {
+  switch (direction_of(*node.op)) {
+    case ConvDirection::forward:
+      return ir::attributes<op::Convolution>(node);
+    case ConvDirection::input_grad:
+      return ir::attributes<op::ConvolutionInputGrad>(node).window;
+    case ConvDirection::weight_grad:
+      break;
+  }
+  return ir::attributes<op::ConvolutionWeightGrad>(node).window;
+}
+
+namespace {
+
+struct Shapes {
+  Shape x, weight;
+};
+Shapes shapes_of(const Context& context, const ir::Node& node, ConvDirection direction) {
+  const Shape &first = context.type(node.inputs[0]).shape,
+              &second = context.type(node.inputs[1]).shape, &result = node.results[0].shape;
+  switch (direction) {
+    case ConvDirection::forward:
+      return {first, second};
+    case ConvDirection::input_grad:
+      return {result, second};
+    case ConvDirection::weight_grad:
+      break;
+  }
+  return {first, result};
+}
+
+ConvStrides strides_of(const Context& context, const ir::Node& node, ConvDirection direction,
+                       std::uint32_t result) {
+  const auto first = context.strides(context.buffer_of(node.inputs[0])),
+             second = context.strides(context.buffer_of(node.inputs[1])),
+             made = context.strides(result);
+  switch (direction) {
+    case ConvDirection::forward:
+      return {first, second, made};
+    case ConvDirection::input_grad:
+      return {made, second, first};
+    case ConvDirection::weight_grad:
+      break;
+  }
+  return {first, made, second};
+}
+
+}  // namespace
+
+ConvSizes sizes_of(const Context& context, const ir::Node& node) {
+  const Shapes shapes = shapes_of(context, node, direction_of(*node.op));
+  ConvSizes sizes;
+  sizes.batch = shapes.x[0];
+  sizes.in = shapes.x[1];
+  sizes.out = shapes.weight[0];
+  const op::ConvAttrs window = window_of(node);
+  sizes.groups = window.groups;
+  for (int k = 2; k < shapes.x.rank(); ++k) {
+    const auto axis = static_cast<std::size_t>(k - 2);
+    sizes.axes.push_back({shapes.x[k], shapes.weight[k], window.stride[axis], window.padding[axis],
+                          window.dilation[axis]});
+  }
+  return sizes;
+}
+
+double flops_of(const ConvSizes& sizes) {
+  const double taps =
+      static_cast<double>(sizes.taps()) * static_cast<double>(sizes.in / sizes.groups);
+  return 2 * taps * static_cast<double>(sizes.positions()) * static_cast<double>(sizes.out);
+}
+
+ConvPlan plan_of(const Context& context, const Group& group) {
+  const ir::Node& node = context.node(group.anchors[0]);
+  const ConvDirection direction = direction_of(*node.op);
+  const DType dtype = node.results[0].dtype;
+  const ConvSizes sizes = sizes_of(context, node);
+  const ConvStrides strides = strides_of(context, node, direction, group.outputs[0].buffer);
+  return {sizes, strides, conv_spec(direction, dtype, sizes, strides),
+          reduction_order(direction, sizes, dtype, context.target)};
+}
+
+std::vector<std::int64_t> problem_of(const ConvPlan& plan) {
+  const ConvSizes& n = plan.sizes;
+  std::vector<std::int64_t> problem{static_cast<std::int64_t>(plan.spec.direction),
+                                    static_cast<std::int64_t>(plan.spec.dtype),
+                                    n.batch,
+                                    n.in,
+                                    n.out,
+                                    n.groups};
+  for (const auto& axis : n.axes)
+    problem.insert(problem.end(), {axis.x, axis.kernel, axis.stride, axis.padding, axis.dilation});
+  for (const auto* strides : {&plan.strides.x, &plan.strides.weight, &plan.strides.y})
+    problem.insert(problem.end(), strides->begin(), strides->end());
+  return problem;
+}
+
+ElementwiseBody epilogue_body(const Context& context, std::uint32_t node,
+                              const std::vector<GroupOutput>& outputs) {
+  return make_body(context, outputs, {context.node(node).results[0].shape.vec()},
+                   [node](ValueId value) { return value.node == node; });
+}
+
+ConvEpilogue::ConvEpilogue(Building& building, std::uint32_t node,
+                           const std::vector<GroupOutput>& outputs, int result)
+    : context_(building.context()),
+      node_(node),
+      result_(result),
+      body_(epilogue_body(context_, node, outputs)),
+      arguments_(building.arguments()) {
+  announce(context_, body_, arguments_);
+}
+
+Epilogue ConvEpilogue::hook() {
+  Epilogue epilogue;
+  epilogue.c_access = arguments_.access_of(body_.outputs[0].buffer);
+  epilogue.declare = [this](kir::Builder& b) {
+    arguments_.assume(body_.outputs[0].buffer, kir::BufferId{result_});
+    arguments_.declare_buffers(b);
+    emitter_.emplace(b, context_, body_, arguments_);
+  };
+  epilogue.apply = [this](kir::Builder& b, const ResultSite& at) { return apply(b, at); };
+  return epilogue;
+}
+Var ConvEpilogue::apply(kir::Builder& b, const ResultSite& at) {
+  Site site;
+  for (std::size_t d = 0; d < at.coordinates.size(); ++d) site.loops[d] = at.coordinates[d];
+  site.lanes = at.value.lanes();
+  if (site.lanes > 1) site.lane_loop = LoopId(static_cast<std::size_t>(at.lane_dim));
+  site.mask = at.mask;
+  Emitter& emitter = emitter_->emitter();
+  emitter.forget_provided();
+  emitter.provide({node_, 0}, body_.at, at.value);
+  emitter.enter(site);
+  std::vector<Var> values;
+  for (const GroupOutput& output : body_.outputs)
+    values.push_back(emitter.value(output.value, body_.at));
+  for (std::size_t k = 1; k < values.size(); ++k) emitter_->store(k, site, values[k]);
+  return values[0].lanes() == site.lanes ? values[0] : b.splat(values[0], site.lanes);
+}
+
+KernelDraft build_combine(const Context& context, const Group& group, const ConvPlan& plan,
+                          std::int64_t slices, std::uint32_t partials, ConvEpilogue& epilogue) {
+  const std::uint32_t id = group.anchors[0];
+  KernelDraft combine;
+  combine.name = fmt::format("{}.{}.combine", context.node(id).op->name, id);
+  epilogue.arguments().take_integers(
+      conv_combine_params(plan.sizes, plan.strides, {.slices = slices}));
+  combine.kernel = build_conv_combine("conv_combine", plan.spec, context.target, epilogue.hook());
+  combine.set.items = conv_combine_items(plan.sizes);
+  combine.set.buffers = {partials, group.outputs[0].buffer};
+  for (const std::uint32_t buffer : epilogue.arguments().buffers())
+    combine.set.buffers.push_back(buffer);
+  combine.set.params = epilogue.arguments().params();
+  return combine;
+}
+
+Effort effort_of_combine(const EffortSite& at, const ConvPlan& plan, std::int64_t slices,
+                         double finish) {
+  const double lanes = at.context.target.lanes(plan.spec.dtype);
+  const double partials =
+      static_cast<double>(conv_partials(plan.sizes, {.slices = slices})) / lanes;
+  return {.cycles = partials * (at.table.vector_access + at.table.vector_op) + finish,
+          .items = static_cast<double>(conv_combine_items(plan.sizes))};
+}
+
+}  // namespace pantala::schedule::cpu
