@@ -9,7 +9,7 @@
 //  - --all also runs, on one thread, the best tiling of every register tile and prints what it
 //    reached beside what the model predicted.
 //  - --row-major lays out x and y as their logical order says.
-//  - --names prints the names alone; --assembly the code of the first kernel for one thread.
+//  - --names prints the names alone; --assembly the code of its kernels for one thread.
 //  - --target takes the code of another processor.
 #include <fmt/format.h>
 #include <pthread.h>
@@ -124,8 +124,8 @@ std::string describe(const ConvTiling& t) {
   return fmt::format("{}x{} unroll {}{} {}{}{} box {}x{}x{}x{} lanes {} channels {}", t.rows,
                      t.vectors * t.lanes, t.unroll, t.whole_runs ? "" : "+",
                      kFills[static_cast<int>(t.fill)], t.merge_taps ? " merged" : "",
-                     t.pack_lanes ? "" : " lanes-in-place", t.box[0], t.box[1], t.box[2], t.box[3],
-                     t.lane_block, t.channel_block);
+                     t.channel_block > 0 && !t.pack_lanes ? " lanes-in-place" : "", t.box[0],
+                     t.box[1], t.box[2], t.box[3], t.lane_block, t.channel_block);
 }
 std::string describe(const ContractTiling& t) {
   return fmt::format("product {}x{} lanes {} outer {} {}{}{} block {}x{}", t.rows, 2 * t.lanes,
@@ -236,11 +236,18 @@ std::vector<Launch> direct_launches(Bench& bench, const Case& c, Tensors& t,
   void* sums = result;
   if (order.slices > 1) sums = between(schedule::cpu::conv_partials(c.sizes, order));
   std::vector<Launch> launches;
-  launches.push_back(
-      {schedule::cpu::build_conv(bench.fresh_name(), spec, order, tiling),
-       {is_input ? t.y.data() : t.x.data(), is_weight ? t.y.data() : t.weight.data(), sums},
-       schedule::cpu::conv_params(spec, c.sizes, strides, order, tiling),
-       schedule::cpu::conv_items(spec, c.sizes, order, tiling)});
+  void* second = t.y.data();
+  if (!is_weight) {
+    second = between(schedule::cpu::conv_panels(spec, c.sizes, order, tiling));
+    launches.push_back({schedule::cpu::build_conv_weights(bench.fresh_name(), spec, tiling),
+                        {t.weight.data(), second},
+                        schedule::cpu::conv_params(spec, c.sizes, strides, order, tiling),
+                        schedule::cpu::conv_weights_items(spec, c.sizes, order, tiling)});
+  }
+  launches.push_back({schedule::cpu::build_conv(bench.fresh_name(), spec, order, tiling),
+                      {is_input ? t.y.data() : t.x.data(), second, sums},
+                      schedule::cpu::conv_params(spec, c.sizes, strides, order, tiling),
+                      schedule::cpu::conv_items(spec, c.sizes, order, tiling)});
   if (order.slices > 1)
     launches.push_back({schedule::cpu::build_conv_combine(bench.fresh_name(), spec, bench.target()),
                         {sums, result},
@@ -372,15 +379,17 @@ void run_case(Bench& bench, const Case& c, const Options& options) {
       text = fmt::format("{} slices {}", describe(tiling), order.slices);
     }
     if (options.assembly) {
-      fmt::print("{}", bench.assembly(launches[0]));
+      for (const Launch& launch : launches) fmt::print("{}", bench.assembly(launch));
       return;
     }
+    std::int64_t items = 0;
+    for (const Launch& launch : launches) items = std::max(items, launch.items);
     const double peak = bench.peak() * threads;
     const double seconds = bench.measure(launches, threads, options.seconds);
-    line += fmt::format(
-        " | {} thread: {:7.3f} ms {:6.1f} GFLOP/s {:5.1f} % {} items {} ({:.0f} ms)", threads,
-        1e3 * seconds, c.flops() / seconds / 1e9, 100 * c.flops() / seconds / peak, text,
-        launches[0].items, 1e3 * bench.compile_seconds());
+    line +=
+        fmt::format(" | {} thread: {:7.3f} ms {:6.1f} GFLOP/s {:5.1f} % {} items {} ({:.0f} ms)",
+                    threads, 1e3 * seconds, c.flops() / seconds / 1e9,
+                    100 * c.flops() / seconds / peak, text, items, 1e3 * bench.compile_seconds());
   }
   fmt::print("{}\n", line);
   if (options.all) explore(bench, c, tensors, strides, order);

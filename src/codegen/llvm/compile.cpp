@@ -7,6 +7,9 @@
 #include <llvm/ADT/StringMap.h>
 #include <llvm/Analysis/CGSCCPassManager.h>
 #include <llvm/Analysis/LoopAnalysisManager.h>
+#include <llvm/CodeGen/MachineModuleInfo.h>
+#include <llvm/CodeGen/Passes.h>
+#include <llvm/CodeGen/TargetPassConfig.h>
 #include <llvm/IR/DiagnosticInfo.h>
 #include <llvm/IR/DiagnosticPrinter.h>
 #include <llvm/IR/LLVMContext.h>
@@ -131,6 +134,30 @@ struct Compilation {
   }
 };
 
+// What addPassesToEmitFile() adds. With many registers without the scheduler in front of register
+// allocation: it brings the loads of a whole unrolled loop forward, so that a register tile no
+// longer fits. The emitter's order needs few registers, and processors find by themselves what can
+// run early. With few registers the scheduler is needed to part loads that instruction selection
+// has put together.
+bool add_passes(llvm::legacy::PassManager& passes, llvm::TargetMachine& machine,
+                llvm::raw_pwrite_stream& stream, llvm::CodeGenFileType type,
+                bool has_many_registers) {
+  auto& generator = static_cast<llvm::LLVMTargetMachine&>(machine);
+  auto* info = new llvm::MachineModuleInfoWrapperPass(&generator);  // the manager owns what it gets
+  llvm::TargetPassConfig* config = generator.createPassConfig(passes);
+  if (has_many_registers) config->disablePass(&llvm::MachineSchedulerID);
+  config->setDisableVerify(true);
+  passes.add(config);
+  passes.add(info);
+  if (config->addISelPasses()) return false;
+  config->addMachinePasses();
+  config->setInitialized();
+  if (generator.addAsmPrinter(passes, stream, nullptr, type, info->getMMI().getContext()))
+    return false;
+  passes.add(llvm::createFreeMachineFunctionPass());
+  return true;
+}
+
 llvm::SmallVector<char, 0> generate(const kir::Kernel& kernel, const HostTarget& target,
                                     llvm::CodeGenFileType type) {
   Compilation unit(kernel, target);
@@ -142,7 +169,7 @@ llvm::SmallVector<char, 0> generate(const kir::Kernel& kernel, const HostTarget&
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
   llvm::legacy::PassManager passes;
-  if (unit.machine->addPassesToEmitFile(passes, stream, nullptr, type, /*DisableVerify=*/true))
+  if (!add_passes(passes, *unit.machine, stream, type, target.vector_registers >= 32))
     throw UnsupportedError("code generation for " + target.triple + ": no files of this kind");
   passes.run(*unit.module);
   if (!unit.errors.empty())

@@ -291,8 +291,9 @@ std::string describe(const Roles& shape, const ConvSizes& s, Layout layout, cons
       << "] groups " << s.groups << " layout " << static_cast<int>(layout) << " fill "
       << static_cast<int>(t.fill) << " tile " << t.rows << 'x' << t.vectors << 'x' << t.lanes
       << " unroll " << t.unroll << t.whole_runs << t.short_runs << " merge " << t.merge_taps
-      << " pack " << t.pack_lanes << " box " << text({t.box.begin(), t.box.end()}) << " lanes "
-      << t.lane_block << " channels " << t.channel_block;
+      << " pack " << t.pack_lanes << " flat " << t.flat_result << " box "
+      << text({t.box.begin(), t.box.end()}) << " lanes " << t.lane_block << " channels "
+      << t.channel_block;
   return out.str();
 }
 
@@ -366,6 +367,10 @@ class Runner {
       const Target lanes{.vector_bytes = tiling.lanes * static_cast<int>(sizeof(T))};
       combine_ = build_conv_combine(unique_name(), spec_, lanes, hooks.result);
     }
+    if (has_panels()) {
+      weights_ = build_conv_weights(unique_name(), spec_, tiling, hooks.b);
+      kernel_hooks.b = {};
+    }
     kernel_ = build_conv(unique_name(), spec_, order, tiling, kernel_hooks);
   }
   static constexpr DType dtype() { return sizeof(T) == 4 ? DType::f32 : DType::f64; }
@@ -386,6 +391,13 @@ class Runner {
         codegen::array_of(dtype(),
                           laid_out(problem_.second, problem_.shape.second, roles_.second, T(NAN))),
         order_.slices > 1 ? codegen::zeros(dtype(), conv_partials(s, order_)) : result};
+    if (has_panels()) {
+      std::vector<Array> weight{buffers[1],
+                                codegen::zeros(dtype(), conv_panels(spec_, s, order_, tiling_))};
+      run_kernel(weights_, weight, conv_params(spec_, s, strides_, order_, tiling_),
+                 conv_weights_items(spec_, s, order_, tiling_));
+      buffers[1] = weight[1];
+    }
     if (order_.slices == 1) buffers.insert(buffers.end(), extra.begin(), extra.end());
     run_kernel(kernel_, buffers, conv_params(spec_, s, strides_, order_, tiling_),
                conv_items(spec_, s, order_, tiling_));
@@ -395,6 +407,8 @@ class Runner {
     run_kernel(combine_, next, conv_combine_params(s, strides_, order_), conv_combine_items(s));
     return {next.begin() + 1, next.end()};
   }
+  // Whether the weight is brought into panels first.
+  bool has_panels() const { return problem_.direction != ConvDirection::weight_grad; }
   std::vector<T> placed(const std::vector<T>& want) const {
     return laid_out(want, problem_.shape.result, roles_.result, Problem<T>::kUntouched);
   }
@@ -425,7 +439,7 @@ class Runner {
   ConvSpec spec_;
   ConvOrder order_;
   ConvTiling tiling_;
-  kir::Kernel kernel_, combine_;
+  kir::Kernel weights_, kernel_, combine_;
 };
 
 // Legal tilings with small tiles.
@@ -435,8 +449,9 @@ std::vector<ConvTiling> small_tilings(const ConvSpec& spec, const ConvSizes& s,
   for (const ConvFill fill :
        {ConvFill::channels, ConvFill::flat, ConvFill::columns, ConvFill::in_place})
     for (const int variant : {0, 1}) {
+      const bool weight = spec.direction == ConvDirection::weight_grad;
       ConvTiling t{.fill = fill,
-                   .pack_lanes = variant == 0,
+                   .pack_lanes = weight && variant == 0,
                    .rows = 3 + variant,
                    .vectors = 1 + variant,
                    .lanes = 4};
@@ -444,12 +459,15 @@ std::vector<ConvTiling> small_tilings(const ConvSpec& spec, const ConvSizes& s,
       t.channel_block = variant == 0 ? 2 : 64;
       t.box = variant == 0 ? std::array<std::int64_t, 4>{1, 1, 2, 5}
                            : std::array<std::int64_t, 4>{2, 2, 9, 9};
-      if (spec.direction == ConvDirection::weight_grad) t.box = {0, 0, 0, 0};
+      if (weight) t.box = {0, 0, 0, 0};
       t = complete(t, spec, s, strides, order);
-      if (!broken_rule(spec, s, strides, order, t).empty()) {
+      if (weight && !broken_rule(spec, s, strides, order, t).empty()) {
         t.pack_lanes = true;
         t = complete(t, spec, s, strides, order);
       }
+      if (!broken_rule(spec, s, strides, order, t).empty()) continue;
+      list.push_back(t);
+      t.flat_result = true;
       if (broken_rule(spec, s, strides, order, t).empty()) list.push_back(t);
     }
   return list;
@@ -665,7 +683,9 @@ TEST(ConvKernel, hooks_see_the_logical_coordinates_of_their_lanes) {
           const ConvStrides strides = layout_strides(s, layout);
           const ConvSpec spec = conv_spec(direction, DType::f32, s, strides);
           for (const ConvTiling& t : small_tilings(spec, s, strides, order)) {
-            if (t.fill != ConvFill::channels || !t.pack_lanes) continue;
+            if (t.fill != ConvFill::channels) continue;
+            if (direction == ConvDirection::weight_grad && !t.pack_lanes) continue;
+            if (t.flat_result) continue;
             Runner<float> runner(
                 p, layout, order, t,
                 {.a = place_prologue(), .b = place_prologue(), .result = place_epilogue()});
@@ -675,6 +695,43 @@ TEST(ConvKernel, hooks_see_the_logical_coordinates_of_their_lanes) {
         }
       }
     }
+}
+
+// value + 1000 o + m, as the site says.
+Epilogue flat_epilogue() {
+  return {.declare = {}, .apply = [](Builder& b, const ResultSite& s) {
+            const int lanes = s.value.lanes();
+            const Var m = b.splat(s.coordinates.at(1), lanes) + b.iota({DType::i64, lanes});
+            return s.value + b.cast(b.splat(s.coordinates.at(0), lanes) * 1000 + m, DType::f32);
+          }};
+}
+
+TEST(ConvKernel, lanes_along_a_flat_weight_see_its_row_major_index) {
+  const codegen::HostTarget host = codegen::detect_host();
+  int flat = 0;
+  for (const ConvSizes& s : small_cases()) {
+    const ConvDirection direction = ConvDirection::weight_grad;
+    const ConvStrides strides = layout_strides(s, Layout::channels_last);
+    const ConvSpec spec = conv_spec(direction, DType::f32, s, strides);
+    const Problem<float> p(direction, s, true);
+    for (const ConvOrder& order : small_orders(direction, s)) {
+      std::vector<float> want = p.expected(order);
+      const std::int64_t row = count(p.shape.result) / std::max<std::int64_t>(s.out, 1);
+      for (std::size_t i = 0; i < want.size(); ++i) {
+        const auto at = static_cast<std::int64_t>(i);
+        want[i] += static_cast<float>(at / row * 1000 + at % row);
+      }
+      for (const ConvTiling& t : small_tilings(spec, s, strides, order)) {
+        if (!t.flat_result) continue;
+        ++flat;
+        Runner<float> runner(p, Layout::channels_last, order, t,
+                             {.a = {}, .b = {}, .result = flat_epilogue()});
+        ASSERT_NO_FATAL_FAILURE(
+            runner.expect_result(want, host, true, describe(p.shape, s, Layout::channels_last, t)));
+      }
+    }
+  }
+  EXPECT_GT(flat, 0);
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <optional>
 
 #include "ops/face.h"
@@ -16,27 +18,10 @@ namespace pantala::schedule::cpu {
 
 namespace {
 
-Work work_of_convolution(const Context& context, const Group& group) {
-  const std::uint32_t id = group.anchors[0];
-  const ir::Node& node = context.node(id);
-  const ConvPlan plan = plan_of(context, group);
-  const auto winograd = winograd_of(node, plan);
-  Work work = work_of(context, epilogue_body(context, id, group.outputs),
-                      winograd ? winograd->kernels() - 1 : kEveryKernel);
-  const double flops = flops_of(plan.sizes);
-  for (std::size_t k = 0; k < node.inputs.size(); ++k) {
-    const auto elements = static_cast<double>(context.type(node.inputs[k]).shape.numel());
-    add_whole(context, context.buffer_of(node.inputs[k]), false,
-              flops / 2 / std::max(elements, 1.0), work);
-    if (winograd) work.uses.back().kernel = static_cast<int>(k);
-  }
-  work.flops += flops;
-  return work;
-}
-
 ConvTiling tiling_of(const Context& context, const ConvPlan& plan) {
-  return choose_conv_tiling(plan.spec, plan.sizes, plan.strides, plan.order, context.target,
-                            {.workers = context.options.workers});
+  return choose_conv_tiling(
+      plan.spec, plan.sizes, plan.strides, plan.order, context.target,
+      {.workers = context.options.workers, .flat_result = plan.flat.size() == 1});
 }
 
 // How it is computed as a product, if it is to be and can be.
@@ -48,6 +33,36 @@ std::optional<ConvProduct> product_of(const Context& context, const Group& group
   if (plan.sizes.taps() != 1 || !window_of(node).is_pointwise(kernel)) return std::nullopt;
   return conv_product(plan.spec.direction, plan.spec.dtype, plan.sizes, plan.strides,
                       epilogue_body(context, group.anchors[0], group.outputs), context.target);
+}
+
+// Which kernel of the group reads which operand, and which one has the epilogue.
+struct KernelUses {
+  std::array<int, 2> operands{kEveryKernel, kEveryKernel};
+  int epilogue = kEveryKernel;
+};
+KernelUses uses_of(const Context& context, const Group& group, const ConvPlan& plan) {
+  if (const auto winograd = winograd_of(context.node(group.anchors[0]), plan))
+    return {{0, 1}, winograd->kernels() - 1};
+  if (plan.spec.direction == ConvDirection::weight_grad || product_of(context, group, plan))
+    return {};
+  return {{1, 0}, 1};  // the weight is brought into panels first
+}
+
+Work work_of_convolution(const Context& context, const Group& group) {
+  const std::uint32_t id = group.anchors[0];
+  const ir::Node& node = context.node(id);
+  const ConvPlan plan = plan_of(context, group);
+  const KernelUses uses = uses_of(context, group, plan);
+  Work work = work_of(context, epilogue_body(context, id, group.outputs), uses.epilogue);
+  const double flops = flops_of(plan.sizes);
+  for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+    const auto elements = static_cast<double>(context.type(node.inputs[k]).shape.numel());
+    add_whole(context, context.buffer_of(node.inputs[k]), false,
+              flops / 2 / std::max(elements, 1.0), work);
+    work.uses.back().kernel = uses.operands[k];
+  }
+  work.flops += flops;
+  return work;
 }
 
 ContractTiling tiling_of(const Context& context, const ConvProduct& product) {
@@ -72,6 +87,16 @@ Effort effort_of_product(const EffortSite& at, const ConvProduct& product) {
                                     .items = static_cast<double>(contract_items(n, tiling)),
                                     .is_balanced = true};
                     });
+}
+
+// Of the kernel that brings the weight into panels: read, transposed and written.
+Effort effort_of_weights(const EffortSite& at, const ConvPlan& plan) {
+  constexpr double kTransposed = 8;
+  const ConvSizes& n = plan.sizes;
+  const auto weights = static_cast<double>(n.out * (n.in / n.groups) * n.taps());
+  const double columns = 2.0 * at.context.target.lanes(plan.spec.dtype);
+  return {.cycles = weights / columns * 2 * (kTransposed + 2 * at.table.vector_access),
+          .items = std::ceil(static_cast<double>(n.out) / columns)};
 }
 
 std::vector<Effort> efforts_of_convolution(const EffortSite& at) {
@@ -100,11 +125,26 @@ std::vector<Effort> efforts_of_convolution(const EffortSite& at) {
   });
   const ElementwiseBody body = epilogue_body(context, at.group.anchors[0], at.group.outputs);
   const double finish = elementwise_cycles(work_of(context, body), at.table);
+  if (plan.spec.direction != ConvDirection::weight_grad) {
+    effort.cycles += finish;
+    return {effort_of_weights(at, plan), effort};
+  }
   if (!plan.is_sliced()) {
     effort.cycles += finish;
     return {effort};
   }
   return {effort, effort_of_combine(at, plan, plan.order.slices, finish)};
+}
+
+// The site of the result for one whose lanes run along [c / groups, spatial...].
+ResultSite flat_site(const ConvPlan& plan, const ResultSite& at) {
+  ResultSite site = at;
+  site.coordinates.assign(static_cast<std::size_t>(plan.sizes.rank()), kir::Var());
+  site.coordinates[0] = at.coordinates[0];
+  const auto along = plan.flat[0].dim.index();
+  site.coordinates[along] = at.m;
+  site.lane_dim = static_cast<int>(along);
+  return site;
 }
 
 KernelDraft build_product(Building& building, const Group& group, const ConvProduct& product) {
@@ -134,6 +174,24 @@ KernelDraft build_product(Building& building, const Group& group, const ConvProd
   return draft;
 }
 
+// The weight in panels, which the convolution then reads.
+KernelDraft build_weights(Building& building, std::uint32_t id, const ConvPlan& plan,
+                          const ConvTiling& tiling) {
+  const Context& context = building.context();
+  const ir::Node& node = context.node(id);
+  const auto& [sizes, strides, spec, order, flat] = plan;
+  const std::uint32_t panels = building.add_scratch_tensor(
+      fmt::format("panels.{}", id), spec.dtype, Shape{conv_panels(spec, sizes, order, tiling)});
+  KernelDraft draft;
+  draft.name = fmt::format("{}.{}.weights", node.op->name, id);
+  draft.kernel = build_conv_weights("conv_weights", spec, tiling);
+  draft.set.items = conv_weights_items(spec, sizes, order, tiling);
+  draft.set.buffers = {context.buffer_of(node.inputs[1]), panels};
+  for (const std::int64_t value : conv_params(spec, sizes, strides, order, tiling))
+    draft.set.params.push_back(ParamValue::of(value));
+  return draft;
+}
+
 std::vector<KernelDraft> build_convolution(Building& building, const Group& group) {
   const Context& context = building.context();
   const std::uint32_t id = group.anchors[0];
@@ -145,7 +203,7 @@ std::vector<KernelDraft> build_convolution(Building& building, const Group& grou
   if (const auto winograd = winograd_of(node, plan))
     return build_winograd_group(building, group, plan, *winograd);
   const ConvTiling tiling = tiling_of(context, plan);
-  const auto& [sizes, strides, spec, order] = plan;
+  const auto& [sizes, strides, spec, order, flat] = plan;
 
   ConvEpilogue epilogue(building, id, outputs, plan.is_sliced() ? 1 : 2);
   KernelDraft draft;
@@ -153,16 +211,26 @@ std::vector<KernelDraft> build_convolution(Building& building, const Group& grou
   draft.flops = flops_of(sizes);
   draft.set.items = conv_items(spec, sizes, order, tiling);
   draft.set.buffers = {context.buffer_of(node.inputs[0]), context.buffer_of(node.inputs[1])};
+  std::vector<KernelDraft> drafts;
+  if (spec.direction != ConvDirection::weight_grad) {
+    drafts.push_back(build_weights(building, id, plan, tiling));
+    draft.set.buffers[1] = drafts[0].set.buffers[1];
+  }
   if (!plan.is_sliced()) {
     epilogue.arguments().take_integers(conv_params(spec, sizes, strides, order, tiling));
     ContractHooks hooks;
     hooks.result = epilogue.hook();
+    if (tiling.flat_result)
+      hooks.result.apply = [&, apply = hooks.result.apply](kir::Builder& b, const ResultSite& at) {
+        return apply(b, flat_site(plan, at));
+      };
     draft.kernel = build_conv("conv", spec, order, tiling, hooks);
     draft.set.buffers.push_back(outputs[0].buffer);
     for (const std::uint32_t buffer : epilogue.arguments().buffers())
       draft.set.buffers.push_back(buffer);
     draft.set.params = epilogue.arguments().params();
-    return {std::move(draft)};
+    drafts.push_back(std::move(draft));
+    return drafts;
   }
   // Slices of a weight gradient are added, with the epilogue, by a second kernel.
   const std::uint32_t partials = building.add_scratch_tensor(

@@ -91,8 +91,14 @@ ConvPlan plan_of(const Context& context, const Group& group) {
   const DType dtype = node.results[0].dtype;
   const ConvSizes sizes = sizes_of(context, node);
   const ConvStrides strides = strides_of(context, node, direction, group.outputs[0].buffer);
-  return {sizes, strides, conv_spec(direction, dtype, sizes, strides),
-          reduction_order(direction, sizes, dtype, context.target)};
+  ConvPlan plan{sizes, strides, conv_spec(direction, dtype, sizes, strides),
+                reduction_order(direction, sizes, dtype, context.target)};
+  if (direction != ConvDirection::weight_grad) return plan;
+  const ElementwiseBody body = epilogue_body(context, group.anchors[0], group.outputs);
+  std::vector<int> dims;
+  for (int d = 1; d < sizes.rank(); ++d) dims.push_back(d);
+  plan.flat = collapse(body.domain, dims, all_walks(body), body.footprint.counted);
+  return plan;
 }
 
 std::vector<std::int64_t> problem_of(const ConvPlan& plan) {
@@ -102,7 +108,8 @@ std::vector<std::int64_t> problem_of(const ConvPlan& plan) {
                                     n.batch,
                                     n.in,
                                     n.out,
-                                    n.groups};
+                                    n.groups,
+                                    static_cast<std::int64_t>(plan.flat.size())};
   for (const auto& axis : n.axes)
     problem.insert(problem.end(), {axis.x, axis.kernel, axis.stride, axis.padding, axis.dilation});
   for (const auto* strides : {&plan.strides.x, &plan.strides.weight, &plan.strides.y})

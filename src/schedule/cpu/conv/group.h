@@ -25,6 +25,7 @@ struct ConvPlan {
   ConvStrides strides;
   ConvSpec spec;
   ConvOrder order;
+  std::vector<Loop> flat = {};  // weight_grad: the epilogue's loops over [c / groups, spatial...]
   bool is_sliced() const { return order.slices > 1; }
 };
 

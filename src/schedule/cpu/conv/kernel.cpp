@@ -10,17 +10,6 @@ namespace pantala::schedule::cpu {
 using kir::Access;
 using kir::Var;
 
-namespace {
-
-// The next digit of a number whose digit there has `count` values.
-Var take(Var& rest, Var count) {
-  const Var digit = rest % count;
-  rest = rest / count;
-  return digit;
-}
-
-}  // namespace
-
 ConvKernel::ConvKernel(std::string name, const ConvSpec& spec, const ConvOrder& order,
                        const ConvTiling& tiling, const ContractHooks& hooks)
     : b(std::move(name)),
@@ -43,19 +32,7 @@ void ConvKernel::declare() {
   first_ = b.buffer("first", spec_.dtype, Access::read);
   second_ = b.buffer("second", spec_.dtype, Access::read);
   result_ = b.buffer("result", spec_.dtype, hooks_.result.c_access);
-  int count = 0;
-  ConvNumbers<Var>::fields(
-      [&](const char* field, Var& value) { value = b.param(fmt::format("{}_{}", field, count++)); },
-      n_);
-  // What is known of axes that the tensors do not have.
-  for (std::size_t k = 0; k < 3; ++k) {
-    if (has_axis(k + 1)) continue;
-    ConvAxisNumbers<Var>::fields([&](const char*, Var& value) { value = b.i64(1); }, n_.axes[k]);
-    for (Var* none : {&n_.axes[k].padding, &n_.axes[k].tap_step, &n_.axes[k].window_stride,
-                      &n_.axes[k].second_stride, &n_.axes[k].result_stride})
-      *none = b.i64(0);
-    n_.box[k + 1] = n_.boxes[k + 1] = b.i64(1);
-  }
+  n_ = declare_numbers(b, spec_.rank);
   if (hooks_.a.declare) hooks_.a.declare(b);
   if (hooks_.b.declare) hooks_.b.declare(b);
   if (hooks_.result.declare) hooks_.result.declare(b);
@@ -64,9 +41,10 @@ void ConvKernel::declare() {
   packed_ = second_;
   if (t_.pack_lanes) packed_ = b.scratch("panel", spec_.dtype, t_.panels);
   sums_ = b.scratch("sums", spec_.dtype, t_.sums);
+  if (t_.flat_result) square_ = b.scratch("square", spec_.dtype, t_.lanes * t_.lanes);
   row_at_ = b.scratch("row_at", DType::i64, t_.row_table);
   run_at_ = b.scratch("run_at", DType::i64, t_.run_table);
-  second_at_ = b.scratch("second_at", DType::i64, t_.run_table);
+  if (weight()) second_at_ = b.scratch("second_at", DType::i64, t_.run_table);
 }
 
 void ConvKernel::each(const std::array<Var, 3>& counts,
@@ -88,13 +66,11 @@ ConvKernel::Axis ConvKernel::open_axis(std::size_t k, Var phase, Var box_index) 
   axis.first = box_index * n_.box[k + 1];
   Var positions = a.results;
   if (input()) {
-    // The elements phase, phase + stride, ... are reached by the taps kernel0, kernel0 +
-    // kernel_step, ...: those whose dilated distance is a multiple of the stride.
+    // The elements phase, phase + stride, ... are computed together.
     const Var distance = phase + a.padding;
-    axis.kernel0 = distance / a.common % a.kernel_step * a.inverse % a.kernel_step;
-    axis.kernel_step = a.kernel_step;
-    axis.taps = b.select(eq(distance % a.common, 0),
-                         max(ceil_div(a.kernel - axis.kernel0, a.kernel_step), 0), b.i64(0));
+    const PhaseTaps taps = taps_of_phase(b, a, phase);
+    axis.kernel0 = taps.first;
+    axis.taps = taps.count;
     axis.result0 = phase;
     axis.result_step = a.stride;
     positions = ceil_div(a.results - phase, a.stride);
@@ -102,7 +78,6 @@ ConvKernel::Axis ConvKernel::open_axis(std::size_t k, Var phase, Var box_index) 
         (distance - axis.kernel0 * a.dilation) / a.stride + axis.first - (axis.taps - 1) * a.reach;
   } else {
     axis.kernel0 = b.i64(0);
-    axis.kernel_step = b.i64(1);
     axis.taps = a.kernel;
     axis.result0 = b.i64(0);
     axis.result_step = b.i64(1);
@@ -125,15 +100,19 @@ void ConvKernel::open_box(const std::array<Var, 4>& index, const std::array<Var,
   for (std::size_t k = 0; k < 3; ++k) axes_[k] = open_axis(k, phase[k], index[k + 1]);
 }
 
+// Phases differ in their work, so neighbours have different ones: workers take runs of items.
 void ConvKernel::position_item() {
   Var rest = b.item();
-  open_lanes(take(rest, n_.lane_blocks));
+  std::array<Var, 3> phase;
+  phase_ = b.i64(0);
+  for (std::size_t k = 3; k > 0; --k)
+    phase[k - 1] = input() && has_axis(k) ? take_digit(rest, n_.axes[k - 1].stride) : b.i64(0);
+  for (std::size_t k = 0; k < 3 && input(); ++k)
+    phase_ = phase_ * (has_axis(k + 1) ? n_.axes[k].stride : b.i64(1)) + phase[k];
+  open_lanes(take_digit(rest, n_.lane_blocks));
   std::array<Var, 4> box;
   for (std::size_t k = 4; k > 0; --k)
-    box[k - 1] = has_axis(k - 1) ? take(rest, n_.boxes[k - 1]) : b.i64(0);
-  std::array<Var, 3> phase;
-  for (std::size_t k = 3; k > 0; --k)
-    phase[k - 1] = input() && has_axis(k) ? take(rest, n_.axes[k - 1].stride) : b.i64(0);
+    box[k - 1] = has_axis(k - 1) ? take_digit(rest, n_.boxes[k - 1]) : b.i64(0);
   group_ = rest;
   open_box(box, phase);
   rows_ = images_ * axes_[0].count * axes_[1].count * axes_[2].count;
@@ -161,15 +140,19 @@ void ConvKernel::position_block(Var first_tap) {
   const Var count = min(n_.tap_block, taps - first_tap);
   runs_of_taps(first_tap, count);
   const Var first_block = b.binary(kir::Op::bit_and, eq(channel0_, 0), eq(first_tap, 0));
-  product(first_block, [&](Var lane) { pack_weight(lane, first_tap, count); });
+  const Var chunk = channel0_ / n_.channel_block, tap_block = first_tap / n_.tap_block;
+  product(first_block, [&](Var lane) {
+    return panel_at(b, n_, columns(), input(),
+                    {group_, phase_, lane / columns(), chunk, tap_block});
+  });
 }
 
 void ConvKernel::weight_item() {
   Var rest = b.item();
-  channel0_ = take(rest, n_.channel_blocks) * n_.channel_block;
+  channel0_ = take_digit(rest, n_.channel_blocks) * n_.channel_block;
   chunk_ = min(n_.channel_block, n_.channels - channel0_);
-  open_lanes(take(rest, n_.lane_blocks));
-  group_ = take(rest, n_.groups);
+  open_lanes(take_digit(rest, n_.lane_blocks));
+  group_ = take_digit(rest, n_.groups);
   const Var slice = rest;
   const Var blocks = n_.boxes[0] * n_.boxes[1] * n_.boxes[2] * n_.boxes[3];
   const Var first = slice * n_.slice_blocks;
@@ -181,25 +164,29 @@ void ConvKernel::weight_item() {
     Var digits = block;
     std::array<Var, 4> index;
     for (std::size_t k = 3; k > 0; --k)
-      index[k] = has_axis(k) ? take(digits, n_.boxes[k]) : b.i64(0);
+      index[k] = has_axis(k) ? take_digit(digits, n_.boxes[k]) : b.i64(0);
     index[0] = digits;
     open_box(index, {b.i64(0), b.i64(0), b.i64(0)});
     open_slab();
     fill_slab();
     rows_of_taps();
     runs_of_lines();
-    product(eq(block, first), [&](Var lane) { pack_lines(lane); });
+    product(eq(block, first), [&](Var lane) {
+      if (!t_.pack_lanes) return group_ * n_.lane_channels * n_.second_channel + lane;
+      pack_lines(lane);
+      return b.i64(0);
+    });
   });
   for (std::size_t k = 0; k < 3; ++k) axes_[k] = open_axis(k, b.i64(0), b.i64(0));
-  finish_weight(slice);
+  if (t_.flat_result)
+    finish_flat();
+  else
+    finish_weight(slice);
 }
 
-void ConvKernel::product(Var first_block, const std::function<void(Var)>& pack) {
+void ConvKernel::product(Var first_block, const std::function<Var(Var)>& second_at) {
   each(panels_, [&](Var panel) {
-    const Var lane = lane0_ + panel * columns();
-    if (t_.pack_lanes) pack(lane);
-    const Var second_base =
-        t_.pack_lanes ? b.i64(0) : group_ * n_.lane_channels * n_.second_channel + lane;
+    const Var second_base = second_at(lane0_ + panel * columns());
     each(tiles_, [&](Var tile) {
       const Var slab_lane = spec_.depthwise ? panel * columns() : b.i64(0);
       const std::vector<Var> sums = register_tile(tile * t_.rows, slab_lane, second_base);
@@ -235,7 +222,7 @@ std::vector<Var> ConvKernel::register_tile(Var row, Var slab_lane, Var second_ba
     std::vector<Var> from;
     for (const Var& at : row_at) from.push_back(at + offset);
     const Var second =
-        second_base + (t_.pack_lanes ? index * run_length_ * columns() : b.load(second_at_, index));
+        second_base + (in_panels() ? index * run_length_ * columns() : b.load(second_at_, index));
     const auto body = [&](int unroll) {
       return [&, unroll](Var i, std::span<const Var> before) {
         std::vector<Var> next(before.begin(), before.end());
@@ -281,7 +268,7 @@ kir::Kernel build_conv(std::string name, const ConvSpec& spec, const ConvOrder& 
     fail("the epilogue of a sliced reduction belongs to the kernel that combines the slices");
   if (hooks.a.apply && tiling.fill != ConvFill::channels)
     fail("an operand with a prologue is filled by channels");
-  if (hooks.b.apply && !tiling.pack_lanes) fail("an operand with a prologue is read in place");
+  if (hooks.b.apply && !tiling.pack_lanes) fail("an operand with a prologue is not packed here");
   return ConvKernel(std::move(name), spec, order, tiling, hooks).build();
 }
 

@@ -25,9 +25,11 @@
 // input channel), whose elements of the window operand are broadcast. These come from a *slab* in
 // scratch: the part of the window operand that an item needs, with the padding's zeros, channels
 // innermost; a row is an offset in it, and so is a tap (for weight_grad a position): no im2col
-// matrix is made. A depthwise convolution has lanes along the channels of both operands instead.
-// The gradient of a strided convolution's input is one convolution of stride 1 for each residue of
-// the positions, so nothing is multiplied by the zeros between strides.
+// matrix is made. The weight of forward and input_grad is brought into panels of `vectors` vectors
+// by a kernel of its own, once for all items. A depthwise convolution has lanes along the channels
+// of both operands instead. The gradient of a strided convolution's input is one convolution of
+// stride 1 for each residue of the positions, so nothing is multiplied by the zeros between
+// strides.
 #pragma once
 
 #include <array>
@@ -76,6 +78,7 @@ struct ConvSpec {
   int rank = 4;              // of the tensors
   bool depthwise = false;
   bool first_contiguous = true, second_contiguous = false, result_contiguous = true;
+  bool weight_dense = true;  // the weight's [c / groups, spatial...] lie one after another
   friend bool operator==(const ConvSpec&, const ConvSpec&) = default;
 };
 ConvSpec conv_spec(ConvDirection direction, DType dtype, const ConvSizes& sizes,
@@ -102,11 +105,14 @@ enum class ConvFill : std::uint8_t {
 // Everything that may be chosen freely without a change of the result's bits.
 struct ConvTiling {
   ConvFill fill = ConvFill::channels;
-  bool merge_taps = false;  // neighbouring taps of a line are neighbours in the slab: one run
-  bool pack_lanes = true;   // else the second operand is read in place (weight_grad, whole panels)
+  bool merge_taps = false;    // neighbouring taps of a line are neighbours in the slab: one run
+  bool pack_lanes = false;    // weight_grad: else y is read in place (whole panels)
   bool single_block = false;  // the kernel may rely on one block
   bool whole_runs = false;    // all runs are multiples of `unroll`
   bool short_runs = false;    // all runs are just `unroll`
+  // weight_grad: the sums are transposed on their way to the result, whose lanes then run along
+  // [c / groups, spatial...]. Needs a dense weight and no slices.
+  bool flat_result = false;
   int rows = 6, vectors = 2;  // of the register tile
   int unroll = 4;             // of the loop over k
   int lanes = 8;              // of a vector
@@ -117,13 +123,14 @@ struct ConvTiling {
   std::int64_t lane_block = 0;                  // channels of the result per item
   std::int64_t channel_block = 0;               // weight_grad: input channels per item
   // Elements of scratch, rounded up so that neighbouring sizes are the same code.
-  std::int64_t slab = 0, panels = 0, sums = 0, row_table = 0, run_table = 0;
+  std::int64_t slab = 0, panels = 0, sums = 0, row_table = 0, run_table = 0, weight_table = 0;
   friend bool operator==(const ConvTiling&, const ConvTiling&) = default;
 };
 
 struct ConvNeeds {
   int workers = 1;                               // that share the items
   bool first_hook = false, second_hook = false;  // a prologue stands on the operand
+  bool flat_result = true;  // the epilogue can walk a weight's [c / groups, spatial...] as one
 };
 
 // Completes a tiling whose register tile, blocks, fill and packing are chosen: the flags that
@@ -152,16 +159,17 @@ std::optional<ConvTiling> best_with_tile(const ConvSpec& spec, const ConvSizes& 
 //    dimension 0. batch = coordinates[0], n = the lanes' channel, m = the spatial index in
 //    row-major order (weight_grad: batch = 0, m = the row-major index of [c / groups, spatial...]).
 //    c_at is where the result has the first lane; the other lanes follow at the stride of lane_dim,
-//    not at 1, unless spec.result_contiguous.
+//    not at 1, unless spec.result_contiguous. With tiling.flat_result lanes run along m:
+//    coordinates are [o, m], lane_dim is 1, lanes_along_n is false.
 //  - a: lanes run along channels, dimension 1. Padding stays 0. The fill is `channels`.
 //  - b: lanes as the result's, dimension 0 of a weight in forward and in depthwise convolutions,
-//    else 1. Packed.
+//    else 1. Packed; a hook on a weight is one of build_conv_weights.
 //
 // batch, at and k of an OperandSite are not set.
 //
-// Buffers: first, second, result, those of the hooks. Parameters: conv_params(), those of the
-// hooks. With order.slices > 1 the result is conv_partials() elements, and no result hook is
-// allowed.
+// Buffers: first, second (forward and input_grad: the weight's panels), result, those of the hooks.
+// Parameters: conv_params(), those of the hooks. With order.slices > 1 the result is
+// conv_partials() elements, and no result hook is allowed.
 kir::Kernel build_conv(std::string name, const ConvSpec& spec, const ConvOrder& order,
                        const ConvTiling& tiling, const ContractHooks& hooks = {});
 std::vector<std::int64_t> conv_params(const ConvSpec& spec, const ConvSizes& sizes,
@@ -169,6 +177,15 @@ std::vector<std::int64_t> conv_params(const ConvSpec& spec, const ConvSizes& siz
                                       const ConvTiling& tiling);
 std::int64_t conv_items(const ConvSpec& spec, const ConvSizes& sizes, const ConvOrder& order,
                         const ConvTiling& tiling);
+
+// The panels of a weight that forward and input_grad read: buffers: weight, panels (conv_panels()
+// elements), those of the hook; parameters: conv_params(), those of the hook.
+std::int64_t conv_panels(const ConvSpec& spec, const ConvSizes& sizes, const ConvOrder& order,
+                         const ConvTiling& tiling);
+kir::Kernel build_conv_weights(std::string name, const ConvSpec& spec, const ConvTiling& tiling,
+                               const Prologue& hook = {});
+std::int64_t conv_weights_items(const ConvSpec& spec, const ConvSizes& sizes,
+                                const ConvOrder& order, const ConvTiling& tiling);
 
 // The sum of the slices of a weight gradient, through the epilogue: buffers: partials, result,
 // those of the hook; the site is that of build_conv.

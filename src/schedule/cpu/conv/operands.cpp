@@ -158,21 +158,19 @@ void ConvKernel::runs_of_taps(Var first_tap, Var count) {
   second_step_ = b.i64(columns());
   runs_ = count;
   run_length_ = chunk_;
-  const auto note = [&](const std::array<Var, 3>& tap, Var i) {
-    if (!t_.merge_taps) b.store(run_at_, i, tap_offset(tap));
-    Var at = b.i64(0);
-    for (std::size_t k = 0; k < 3; ++k)
-      at = at + (axes_[k].kernel0 + tap[k] * axes_[k].kernel_step) * n_.axes[k].second_stride;
-    b.store(second_at_, i, at);
-  };
   const std::array<Var, 3> taps{axes_[0].taps, axes_[1].taps, axes_[2].taps};
-  if (t_.single_block || t_.merge_taps)
-    each(taps, [&](std::array<Var, 3> tap) {
-      note(tap, (tap[0] * taps[1] + tap[1]) * taps[2] + tap[2]);
-    });
-  else
-    each(count, [&](Var i) { note(tap_of(first_tap + i), i); });
-  if (!t_.merge_taps) return;
+  const auto note = [&](const std::array<Var, 3>& tap, Var i) {
+    b.store(run_at_, i, tap_offset(tap));
+  };
+  if (!t_.merge_taps) {
+    if (t_.single_block)
+      each(taps, [&](std::array<Var, 3> tap) {
+        note(tap, (tap[0] * taps[1] + tap[1]) * taps[2] + tap[2]);
+      });
+    else
+      each(count, [&](Var i) { note(tap_of(first_tap + i), i); });
+    return;
+  }
   runs_ = taps[0] * taps[1];
   run_length_ = taps[2] * chunk_;
   each({taps[0], taps[1], b.i64(1)}, [&](std::array<Var, 3> tap) {
@@ -217,29 +215,6 @@ void ConvKernel::pack_vectors(Var lane, Var at, Var lane_stride, Var to,
     }
     b.store(packed_, to + v * t_.lanes, value);
   }
-}
-
-// Taps innermost: they are neighbours in memory.
-void ConvKernel::pack_weight(Var lane, Var first_tap, Var count) {
-  const bool lanes_outer = !input() || spec_.depthwise;
-  const Var lane_stride = lanes_outer ? n_.second_outer : n_.second_channel;
-  const Var chunk_stride = lanes_outer ? n_.second_channel : n_.second_outer;
-  const Var outer0 = group_ * (lanes_outer ? n_.lane_channels : n_.channels);
-  each(chunk_, [&](Var c) {
-    each(count, [&](Var tap) {
-      const Var at =
-          outer0 * n_.second_outer + (channel0_ + c) * chunk_stride + b.load(second_at_, tap);
-      const auto coordinates_of = [&](Var first) {
-        std::array<Var, 3> element = tap_of(first_tap + tap);
-        for (std::size_t k = 0; k < 3; ++k)
-          element[k] = axes_[k].kernel0 + element[k] * axes_[k].kernel_step;
-        return lanes_outer ? coordinates(outer0 + first, channel0_ + c, element)
-                           : coordinates(outer0 + channel0_ + c, first, element);
-      };
-      pack_vectors(lane, at, lane_stride, (tap * chunk_ + c) * columns(), coordinates_of,
-                   lanes_outer ? 0 : 1);
-    });
-  });
 }
 
 void ConvKernel::pack_lines(Var lane) {

@@ -45,6 +45,12 @@ std::vector<std::int64_t> channels_last_strides(std::int64_t channels,
   strides[0] = step;
   return strides;
 }
+// Elements of a block of the weight's panels.
+std::int64_t panel_block(const ConvView& v, const ConvOrder& order, const ConvTiling& t) {
+  return std::min(order.taps, v.all_taps()) * std::min(order.channels, v.channels) * t.vectors *
+         t.lanes;
+}
+
 template <class F>
 std::vector<std::int64_t> per_axis(const ConvSizes& sizes, const F& f) {
   std::vector<std::int64_t> list;
@@ -109,6 +115,12 @@ ConvSpec conv_spec(ConvDirection direction, DType dtype, const ConvSizes& sizes,
                                     s.x.size(), s.weight.size(), s.y.size(), rank));
   ConvSpec spec{
       .direction = direction, .dtype = dtype, .rank = sizes.rank(), .depthwise = sizes.depthwise()};
+  std::int64_t step = 1;
+  for (std::size_t k = rank; k > 1; --k) {
+    const std::int64_t size = k == 2 ? sizes.in / sizes.groups : sizes.axes[k - 3].kernel;
+    spec.weight_dense = spec.weight_dense && (size == 1 || s.weight[k - 1] == step);
+    step *= size;
+  }
   switch (direction) {
     case ConvDirection::forward:
       spec.first_contiguous = s.x[1] == 1;
@@ -213,7 +225,42 @@ ConvNumbers<std::int64_t> conv_numbers(const ConvSpec& spec, const ConvSizes& si
   n.boxes = conv_boxes(v, n.box);
   n.slices = order.slices, n.slice_blocks = order.slice_blocks;
   n.slice_stride = conv_partials(sizes, order) / order.slices;
+  n.tap_blocks = up(v.all_taps(), order.taps);
+  n.block_size = panel_block(v, order, tiling);
   return n;
+}
+
+kir::Var take_digit(kir::Var& rest, kir::Var count) {
+  const kir::Var digit = rest % count;
+  rest = rest / count;
+  return digit;
+}
+
+ConvNumbers<kir::Var> declare_numbers(kir::Builder& b, int rank) {
+  ConvNumbers<kir::Var> n;
+  int count = 0;
+  ConvNumbers<kir::Var>::fields(
+      [&](const char* field, kir::Var& value) {
+        value = b.param(fmt::format("{}_{}", field, count++));
+      },
+      n);
+  for (std::size_t k = 0; k < 3; ++k) {
+    if (static_cast<int>(k) >= 5 - rank) continue;
+    ConvAxisNumbers<kir::Var>::fields([&](const char*, kir::Var& value) { value = b.i64(1); },
+                                      n.axes[k]);
+    for (kir::Var* none : {&n.axes[k].padding, &n.axes[k].tap_step, &n.axes[k].window_stride,
+                           &n.axes[k].second_stride, &n.axes[k].result_stride})
+      *none = b.i64(0);
+    n.box[k + 1] = n.boxes[k + 1] = b.i64(1);
+  }
+  return n;
+}
+
+PhaseTaps taps_of_phase(kir::Builder& b, const ConvAxisNumbers<kir::Var>& a, kir::Var phase) {
+  const kir::Var distance = phase + a.padding;
+  const kir::Var first = distance / a.common % a.kernel_step * a.inverse % a.kernel_step;
+  return {first, b.select(eq(distance % a.common, 0),
+                          max(ceil_div(a.kernel - first, a.kernel_step), 0), b.i64(0))};
 }
 
 std::vector<std::int64_t> conv_params(const ConvSpec& spec, const ConvSizes& sizes,
@@ -234,6 +281,23 @@ std::int64_t conv_items(const ConvSpec& spec, const ConvSizes& sizes, const Conv
     return items * order.slices * up(v.channels, tiling.channel_block);
   for (const std::int64_t boxes : conv_boxes(v, tiling.box)) items *= boxes;
   return items * v.all_phases();
+}
+
+std::int64_t conv_panels(const ConvSpec& spec, const ConvSizes& sizes, const ConvOrder& order,
+                         const ConvTiling& tiling) {
+  const ConvView v = conv_view(spec.direction, sizes);
+  const std::int64_t columns = std::int64_t{tiling.vectors} * tiling.lanes;
+  return std::max<std::int64_t>(v.groups * v.all_phases() * up(v.lane_channels, columns) *
+                                    up(v.channels, order.channels) * up(v.all_taps(), order.taps) *
+                                    panel_block(v, order, tiling),
+                                1);
+}
+
+std::int64_t conv_weights_items(const ConvSpec& spec, const ConvSizes& sizes,
+                                const ConvOrder& order, const ConvTiling& tiling) {
+  const ConvView v = conv_view(spec.direction, sizes);
+  return v.groups * up(v.lane_channels, std::int64_t{tiling.vectors} * tiling.lanes) *
+         up(v.channels, order.channels);
 }
 
 std::int64_t conv_partials(const ConvSizes& sizes, const ConvOrder& order) {

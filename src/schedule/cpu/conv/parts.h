@@ -46,6 +46,7 @@ struct ConvNumbers {
   T channel_blocks, lane_blocks;  // how many there are
   std::array<T, 4> boxes;
   T slices, slice_blocks, slice_stride;
+  T tap_blocks, block_size;  // of the weight's panels: blocks of a phase, elements of one
   static void fields(auto&& f, auto& n) {
     f("batch", n.batch), f("groups", n.groups), f("channels", n.channels);
     f("lane_channels", n.lane_channels);
@@ -59,12 +60,34 @@ struct ConvNumbers {
     f("channel_blocks", n.channel_blocks), f("lane_blocks", n.lane_blocks);
     for (auto& count : n.boxes) f("boxes", count);
     f("slices", n.slices), f("slice_blocks", n.slice_blocks), f("slice_stride", n.slice_stride);
+    f("tap_blocks", n.tap_blocks), f("block_size", n.block_size);
   }
 };
 
 ConvNumbers<std::int64_t> conv_numbers(const ConvSpec& spec, const ConvSizes& sizes,
                                        const ConvStrides& strides, const ConvOrder& order,
                                        const ConvTiling& tiling);
+
+// As parameters of a kernel; those of axes that tensors of this rank do not have are constants.
+ConvNumbers<kir::Var> declare_numbers(kir::Builder& b, int rank);
+
+// The next digit of a number whose digit there has `count` values.
+kir::Var take_digit(kir::Var& rest, kir::Var count);
+
+// The elements of the kernel along an axis that reach the positions of a phase: `first`, `first` +
+// kernel_step, ...: those whose dilated distance is a multiple of the stride.
+struct PhaseTaps {
+  kir::Var first, count;
+};
+PhaseTaps taps_of_phase(kir::Builder& b, const ConvAxisNumbers<kir::Var>& axis, kir::Var phase);
+
+// Where the panels of a weight have the block of some taps and channels of a panel. `phases`:
+// whether there are several (input_grad).
+struct PanelIndex {
+  kir::Var group, phase, panel, chunk, tap_block;
+};
+kir::Var panel_at(kir::Builder& b, const ConvNumbers<kir::Var>& n, int columns, bool phases,
+                  const PanelIndex& index);
 
 // A problem with all three axes, as a direction sees it.
 struct ConvView {

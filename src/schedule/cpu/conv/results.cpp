@@ -111,6 +111,55 @@ void ConvKernel::finish_weight(Var slice) {
   });
 }
 
+// Squares are transposed, and pass through scratch, so that the epilogue stands in a loop: what one
+// output channel has lies one after another, and output channels lie far apart.
+void ConvKernel::finish_flat() {
+  const Var elements = n_.axes[0].kernel * n_.axes[1].kernel * n_.axes[2].kernel;
+  const Var length = chunk_ * elements;
+  const auto finish_square = [&](Var lane, Var first, std::span<const Var> place) {
+    std::vector<Var> square;
+    Var c = place[0], tap = place[1];
+    for (int j = 0; j < t_.lanes; ++j) {
+      square.push_back(b.load(sums_, sums_at(min(tap * chunk_ + c, rows_ - 1), lane), t_.lanes));
+      const Var wraps = eq(tap + 1, elements);
+      c = b.select(wraps, c + 1, c);
+      tap = b.select(wraps, b.i64(0), tap + 1);
+    }
+    square = b.transpose(square);
+    for (int l = 0; l < t_.lanes; ++l)
+      b.store(square_, b.i64(l * t_.lanes), square[static_cast<std::size_t>(l)]);
+    const auto emit_all = [&](Var mask) {
+      each(min(lane_count_ - lane, t_.lanes), [&](Var l) {
+        const Var out = group_ * n_.lane_channels + lane0_ + lane + l;
+        const Var m = channel0_ * elements + first;
+        store_result(b, hooks_.result,
+                     {.value = b.load(square_, l * t_.lanes, t_.lanes),
+                      .batch = b.i64(0),
+                      .m = m,
+                      .n = out,
+                      .mask = mask,
+                      .c_at = out * n_.result_outer + m,
+                      .c = result_,
+                      .lanes_along_n = false,
+                      .coordinates = {out, m},
+                      .lane_dim = 1},
+                     true, {});
+      });
+      return std::vector<Var>{};
+    };
+    const Var left = length - first;
+    b.branch(
+        le(t_.lanes, left), [&] { return emit_all({}); },
+        [&] { return emit_all(first_lanes(b, left, t_.lanes)); });
+    return std::vector<Var>{c, tap};
+  };
+  b.loop(b.i64(0), lane_count_, b.i64(t_.lanes), [&](Var lane) {
+    b.loop(
+        b.i64(0), length, b.i64(t_.lanes), {b.i64(0), b.i64(0)},
+        [&](Var first, std::span<const Var> place) { return finish_square(lane, first, place); });
+  });
+}
+
 kir::Kernel build_conv_combine(std::string name, const ConvSpec& spec, const Target& target,
                                const Epilogue& epilogue) {
   if (spec.direction != ConvDirection::weight_grad)

@@ -38,6 +38,12 @@ Box clipped(const Box& box, const ConvView& v) {
   return {std::min(box[0], std::max<std::int64_t>(v.batch, 1)), std::min(box[1], v.positions[0]),
           std::min(box[2], v.positions[1]), std::min(box[3], v.positions[2])};
 }
+// Whether elements at this distance share few sets of the L1 cache: all of them lie a multiple of
+// `span` bytes apart.
+bool collides(std::int64_t pitch, std::int64_t span, DType dtype) {
+  return pitch != 0 && pitch * dtype_bytes(dtype) % span == 0;
+}
+
 std::int64_t volume(const Box& box) { return box[0] * box[1] * box[2] * box[3]; }
 
 // What an item has to do.
@@ -112,6 +118,12 @@ bool nothing_padded(ConvDirection direction, const ConvView& v) {
     if (direction == ConvDirection::input_grad && (a.kernel != 1 || a.stride != 1)) return false;
   }
   return true;
+}
+
+// Whether lanes of a weight gradient may run along what lies one after another.
+bool can_flatten(const ConvSpec& spec, const ConvOrder& order) {
+  return spec.direction == ConvDirection::weight_grad && spec.weight_dense &&
+         !spec.result_contiguous && order.slices == 1;
 }
 
 bool can_fill(ConvFill fill, const ConvSpec& spec, const ConvView& v, const ConvStrides& strides,
@@ -193,9 +205,13 @@ ConvTiling complete(ConvTiling t, const ConvSpec& spec, const ConvSizes& sizes,
     t.unroll = static_cast<int>(longest);
     t.short_runs = t.whole_runs = true;
   } else if (divisor > 0) {
-    // Short code where addresses are simple; the strides of weight_grad want more of it.
+    // Short code where addresses are simple; the strides of weight_grad want more of it, and so
+    // do runs that end soon.
     const bool weight = spec.direction == ConvDirection::weight_grad;
-    for (const int unroll : weight ? std::array{7, 4, 5, 6, 8} : std::array{2, 3, 4, 5, 7})
+    const auto unrolls = weight          ? std::array{7, 4, 5, 6, 8}
+                         : longest <= 32 ? std::array{7, 5, 4, 3, 2}
+                                         : std::array{2, 3, 4, 5, 7};
+    for (const int unroll : unrolls)
       if (divisor % unroll == 0) {
         t.unroll = unroll;
         t.whole_runs = true;
@@ -207,12 +223,15 @@ ConvTiling complete(ConvTiling t, const ConvSpec& spec, const ConvSizes& sizes,
   const std::int64_t columns = std::int64_t{t.vectors} * t.lanes;
   const std::int64_t rows = round_up_to(std::max<std::int64_t>(w.rows, 1), t.rows);
   t.slab = t.fill == ConvFill::in_place ? 0 : scratch_size(w.slab + t.lanes);
-  t.panels = t.pack_lanes ? scratch_size(std::max<std::int64_t>(w.block_k, 1) * columns) : 0;
+  t.panels = t.pack_lanes && spec.direction == ConvDirection::weight_grad
+                 ? scratch_size(std::max<std::int64_t>(w.block_k, 1) * columns)
+                 : 0;
   t.sums = scratch_size(rows * round_up_to(std::max<std::int64_t>(w.lanes, 1), columns));
   t.row_table = scratch_size(rows);
   t.run_table = scratch_size(std::max<std::int64_t>(
       spec.direction == ConvDirection::weight_grad ? w.runs : std::min(order.taps, v.all_taps()),
       1));
+  t.weight_table = scratch_size(sizes.taps());
   return t;
 }
 
@@ -229,8 +248,12 @@ std::string broken_rule(const ConvSpec& spec, const ConvSizes& sizes, const Conv
   const ConvView v = conv_view(spec.direction, sizes);
   if (!can_fill(t.fill, spec, v, strides, order, t)) return "the slab cannot be made in this way";
   const std::int64_t columns = std::int64_t{t.vectors} * t.lanes;
-  if (!t.pack_lanes && (spec.direction != ConvDirection::weight_grad || !spec.second_contiguous ||
-                        t.lane_block % columns != 0 || v.lane_channels % columns != 0))
+  const bool weight = spec.direction == ConvDirection::weight_grad;
+  if (!weight && t.pack_lanes) return "a weight comes in panels";
+  if (!weight && t.lane_block % columns != 0) return "an item has a part of a panel";
+  if (t.flat_result && !can_flatten(spec, order)) return "the result has no contiguous part";
+  if (weight && !t.pack_lanes &&
+      (!spec.second_contiguous || t.lane_block % columns != 0 || v.lane_channels % columns != 0))
     return "the second operand cannot be read in place";
   if (!(complete(t, spec, sizes, strides, order) == t)) return "the tiling is not complete";
   return "";
@@ -239,12 +262,9 @@ std::string broken_rule(const ConvSpec& spec, const ConvSizes& sizes, const Conv
 namespace {
 
 // Cycles per vector, measured on cores with two fma units.
-constexpr double kCopy = 2.5, kGather = 14.0, kFillPosition = 6.0, kFinish = 3.0,
-                 kFinishStrided = 18.0, kTile = 30.0, kRun = 8.0, kFromL2 = 0.15, kItem = 400.0,
+constexpr double kCopy = 4.0, kGather = 14.0, kFillPosition = 6.0, kFinish = 3.0, kFinishFlat = 8.0,
+                 kFinishStrided = 40.0, kTile = 30.0, kRun = 8.0, kFromL2 = 0.15, kItem = 1500.0,
                  kTable = 2.0, kFarBytes = 12.0;
-
-// Whether elements at this distance share few sets of the L1 cache.
-bool collides(std::int64_t pitch, DType dtype) { return pitch * dtype_bytes(dtype) % 1024 == 0; }
 
 double cycles_of_item(const ConvSpec& spec, const ConvView& v, const ConvOrder& order,
                       const ConvTiling& t, const Target& target) {
@@ -259,14 +279,19 @@ double cycles_of_item(const ConvSpec& spec, const ConvView& v, const ConvOrder& 
   if (w.block_k * columns * dtype_bytes(spec.dtype) > target.l1_bytes * 3 / 4)
     step += kFromL2 * t.vectors;
   if (!t.pack_lanes && tiles > 1)
-    step *= collides(v.lane_channels * v.groups, spec.dtype) ? 1.5 : 1.15;
-  if (weight && !spec.depthwise && collides(v.row_step[2] * w.rows / v.all_taps(), spec.dtype))
+    step *= collides(v.lane_channels * v.groups, 1024, spec.dtype) ? 1.5 : 1.15;
+  if (weight && !spec.depthwise &&
+      collides(v.row_step[2] * w.rows / v.all_taps(), 1024, spec.dtype))
     step *= 1.5;
-  const double runs = real(w.runs * w.blocks);
-  double cycles =
-      tiles * panels *
-      (real(w.k) * step + runs * (kRun + 0.5 * t.rows) + real(w.blocks) * (kTile + 1.5 * fmas));
-  if (t.pack_lanes)
+  // Phases have different numbers of taps; workers share them evenly.
+  double reached = 1;
+  for (std::size_t k = 0; k < 3 && !weight; ++k)
+    reached *= real(v.axes[k].kernel) / real(v.phases[k] * v.taps[k]);
+  const double runs = real(w.runs * w.blocks) * reached;
+  double cycles = tiles * panels *
+                  (real(w.k) * reached * step + runs * (kRun + 0.5 * t.rows) +
+                   real(w.blocks) * (kTile + 1.5 * fmas));
+  if (weight && t.pack_lanes)
     cycles += panels * real(w.k) * t.vectors * (spec.second_contiguous ? kCopy : kGather);
   const double slabs = real(w.slab) / t.lanes * real(w.fills);
   const double positions = slabs * t.lanes /
@@ -286,10 +311,15 @@ double cycles_of_item(const ConvSpec& spec, const ConvView& v, const ConvOrder& 
       break;
   }
   const bool contiguous = spec.result_contiguous || order.slices > 1;
-  cycles += real(w.rows) * panels * t.vectors * (contiguous ? kFinish : kFinishStrided);
+  cycles += real(w.rows) * panels * t.vectors *
+            (contiguous      ? kFinish
+             : t.flat_result ? kFinishFlat
+                             : kFinishStrided);
   cycles += real(w.rows) * kTable * real(w.fills) + kItem;
   // The operands come from further away once per item.
-  const std::int64_t far = w.slab * w.fills + (weight ? w.k * w.lanes : 0);
+  const std::int64_t weights = v.channels * v.all_taps() * v.lane_channels * v.groups;
+  const bool weights_far = weights * dtype_bytes(spec.dtype) > target.l2_bytes / 2;
+  const std::int64_t far = w.slab * w.fills + (weight || weights_far ? w.k * w.lanes : 0);
   cycles += real(far * dtype_bytes(spec.dtype)) / kFarBytes;
   const std::int64_t footprint =
       (w.slab + w.rows * w.lanes + w.block_k * columns) * dtype_bytes(spec.dtype);
@@ -329,8 +359,10 @@ std::vector<std::int64_t> parts_of(std::int64_t size, std::int64_t unit) {
 ConvFill best_fill(const ConvSpec& spec, const ConvView& v, const ConvStrides& strides,
                    const ConvOrder& order, const ConvTiling& t, bool hook) {
   if (hook) return ConvFill::channels;
-  for (const ConvFill fill : {ConvFill::in_place, ConvFill::flat})
-    if (can_fill(fill, spec, v, strides, order, t)) return fill;
+  if (can_fill(ConvFill::in_place, spec, v, strides, order, t) &&
+      !collides(v.row_step[2] * v.gap[2] * window_strides(spec, strides).back(), 4096, spec.dtype))
+    return ConvFill::in_place;
+  if (can_fill(ConvFill::flat, spec, v, strides, order, t)) return ConvFill::flat;
   if (!spec.first_contiguous && can_fill(ConvFill::columns, spec, v, strides, order, t))
     return ConvFill::columns;
   return ConvFill::channels;
@@ -341,8 +373,10 @@ ConvFill best_fill(const ConvSpec& spec, const ConvView& v, const ConvStrides& s
 double estimate(const ConvSpec& spec, const ConvSizes& sizes, const ConvOrder& order,
                 const ConvTiling& t, const Target& target, int workers) {
   const ConvView v = conv_view(spec.direction, sizes);
+  // Workers share the items of different phases evenly if each has whole sets of them.
+  const std::int64_t phases = spec.direction == ConvDirection::weight_grad ? 1 : v.all_phases();
   return cycles_of_item(spec, v, order, t, target) *
-         static_cast<double>(up(conv_items(spec, sizes, order, t), workers));
+         static_cast<double>(up(conv_items(spec, sizes, order, t) / phases, workers) * phases);
 }
 
 std::optional<ConvTiling> best_with_tile(const ConvSpec& spec, const ConvSizes& sizes,
@@ -352,18 +386,22 @@ std::optional<ConvTiling> best_with_tile(const ConvSpec& spec, const ConvSizes& 
   const ConvView v = conv_view(spec.direction, sizes);
   const bool weight = spec.direction == ConvDirection::weight_grad;
   ConvTiling t{.pack_lanes = pack_lanes,
+               .flat_result = needs.flat_result && can_flatten(spec, order),
                .rows = rows,
                .vectors = vectors,
                .lanes = target.lanes(spec.dtype)};
   const std::int64_t columns = std::int64_t{t.vectors} * t.lanes;
-  if (!pack_lanes &&
-      (!weight || !spec.second_contiguous || needs.second_hook || v.lane_channels % columns != 0))
+  if (pack_lanes && !weight) return {};
+  if (weight && !pack_lanes &&
+      (!spec.second_contiguous || needs.second_hook || v.lane_channels % columns != 0))
     return {};
   double least = std::numeric_limits<double>::infinity();
   ConvTiling best;
   const std::vector<Box> boxes = weight ? std::vector<Box>{{0, 0, 0, 0}} : boxes_of(v);
-  const std::vector<std::int64_t> chunks =
-      weight ? parts_of(v.channels, 1) : std::vector<std::int64_t>{0};
+  // Chunks of one size: their slabs have one pitch, which code relies on.
+  std::vector<std::int64_t> chunks =
+      weight ? parts_of(v.channels, 1) : std::vector{std::int64_t{0}};
+  std::erase_if(chunks, [&](std::int64_t chunk) { return chunk > 0 && v.channels % chunk != 0; });
   for (const std::int64_t lane_block : parts_of(v.lane_channels, columns))
     for (const std::int64_t chunk : chunks)
       for (const Box& box : boxes) {
@@ -385,7 +423,8 @@ ConvTiling choose_conv_tiling(const ConvSpec& spec, const ConvSizes& sizes,
   for (int vectors = 1; vectors <= 4; ++vectors) {
     // A vector more than the lanes have is work for nothing.
     if (vectors > 1 && (vectors - 1) * target.lanes(spec.dtype) >= lane_channels) break;
-    const int most = std::min(14, (target.vector_registers - vectors - 1) / vectors);
+    // Sums in three quarters of the registers: code with more of them is spilled at times.
+    const int most = std::min(14, target.vector_registers * 3 / 4 / vectors);
     for (int rows = std::max(1, most / 2); rows <= most; ++rows)
       for (const bool pack_lanes : {false, true}) {
         const std::optional<ConvTiling> t =

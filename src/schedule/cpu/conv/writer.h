@@ -1,6 +1,6 @@
 // The writer of conv kernels, in parts: kernel.cpp has the items and the register tile,
 // operands.cpp brings the operands into scratch, results.cpp takes the sums to the
-// result.
+// result. weights.cpp has the kernel that brings a weight into panels.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ class ConvKernel {
   struct Axis {
     Var first, count;          // positions
     Var taps;                  // that reach them
-    Var kernel0, kernel_step;  // the element of the kernel that a tap is
+    Var kernel0;               // the element of the kernel that the first of them is
     Var result0, result_step;  // the element of the positions' tensor that a position is
     Var window0, extent;       // where the slab starts in the window operand; its size
     Var slab_stride;
@@ -37,6 +37,8 @@ class ConvKernel {
   // Dimension k of a box (n, d, h, w): the tensors may have fewer spatial axes.
   bool has_axis(std::size_t k) const { return k == 0 || static_cast<int>(k) >= 6 - spec_.rank; }
   int columns() const { return t_.vectors * t_.lanes; }
+  // Whether the second operand is read as panels, else where it lies.
+  bool in_panels() const { return t_.pack_lanes || !weight(); }
   void each(Var count, const std::function<void(Var)>& body) {
     b.loop(b.i64(0), count, b.i64(1), body);
   }
@@ -68,13 +70,13 @@ class ConvKernel {
   void rows_of_taps();
   void runs_of_taps(Var first_tap, Var count);
   void runs_of_lines();
-  void pack_weight(Var lane, Var first_tap, Var count);
   void pack_lines(Var lane);
   void pack_vectors(Var lane, Var at, Var lane_stride, Var to,
                     const std::function<std::vector<Var>(Var)>& coordinates, int lane_dim);
 
   // Products.
-  void product(Var first_block, const std::function<void(Var lane)>& pack);
+  // `second_at` says where the second operand has the panel of a lane, and may pack it.
+  void product(Var first_block, const std::function<Var(Var lane)>& second_at);
   std::vector<Var> register_tile(Var row, Var slab_lane, Var second_base);
   void keep(const std::vector<Var>& sums, Var at, Var first_block);
 
@@ -82,6 +84,7 @@ class ConvKernel {
   Var sums_at(Var row, Var lane);
   void finish_positions();
   void finish_weight(Var slice);
+  void finish_flat();
   void emit(ResultSite site, Var lane_stride);
   std::vector<Var> coordinates(Var outer, Var channel, const std::array<Var, 3>& spatial) const;
 
@@ -93,10 +96,10 @@ class ConvKernel {
   const bool result_contiguous_;
   ConvNumbers<Var> n_;
   kir::BufferId first_, second_, result_;
-  kir::BufferId slab_, packed_, sums_, row_at_, run_at_, second_at_;
+  kir::BufferId slab_, packed_, sums_, row_at_, run_at_, second_at_, square_;
 
   std::array<Axis, 3> axes_;
-  Var image0_, images_, group_;
+  Var image0_, images_, group_, phase_;
   Var lane0_, lane_count_, panels_;
   Var channel0_, chunk_;            // of the window operand, within the group
   Var slab_image_, slab_base_;      // strides and base of the slab
