@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -34,7 +37,8 @@ struct BenchOptions {
   bool infer = false, json = false, kernels = false, unfused = false;
   double seconds = 2;
   int threads = 0;
-  std::string cache, trace;
+  std::string cache, trace, target;
+  int greedy_order = 0;
   std::string guard = "gradients";  // as `train` has it
   CompileChoice compile;
 };
@@ -43,7 +47,8 @@ struct Measured {
   // From the start of the compilation: to its end, and to the end of the first step (without the
   // time that it takes to fill weights and inputs).
   double compile_ms = 0, first_step_ms = 0;
-  std::vector<double> steps;  // in ms, sorted
+  std::vector<double> steps;     // in ms, sorted
+  std::vector<double> launches;  // of each launch the best time, in ms; of --kernels
   // Training: the loss; inference: the root mean square of the output.
   double first = 0, last = 0;
   double median() const { return steps[steps.size() / 2]; }
@@ -62,6 +67,8 @@ CompileOptions compile_options(const Workload& w, const BenchOptions& options) {
   CompileOptions compile;
   compile.threads = options.threads;
   compile.optimize = !options.unfused;
+  compile.target = options.target;
+  compile.greedy_order = options.greedy_order;
   options.compile.apply(compile);
   if (!options.infer) {
     compile.optimizer = w.optimizer;
@@ -88,6 +95,27 @@ double figure_of(const Session& session, const BenchOptions& options) {
   return std::sqrt(squares / static_cast<double>(output.numel()));
 }
 
+// What a launch took of the last step, if it is the least so far.
+class BestLaunches {
+ public:
+  explicit BestLaunches(const Session& session) : before_(times_of(session)) {}
+  void note_step(const Session& session) {
+    std::vector<double> now = times_of(session);
+    best_.resize(now.size(), std::numeric_limits<double>::infinity());
+    for (std::size_t k = 0; k < now.size(); ++k) best_[k] = std::min(best_[k], now[k] - before_[k]);
+    before_ = std::move(now);
+  }
+  std::vector<double> take() { return std::move(best_); }
+
+ private:
+  static std::vector<double> times_of(const Session& session) {
+    std::vector<double> times;
+    for (const KernelInfo& kernel : session.kernels()) times.push_back(kernel.milliseconds);
+    return times;
+  }
+  std::vector<double> before_, best_;
+};
+
 // The first step is not among those that are timed: it touches memory for the first time. A trace
 // shows it.
 Measured measure(Session& session, double compile_ms, const BenchOptions& options) {
@@ -99,15 +127,19 @@ Measured measure(Session& session, double compile_ms, const BenchOptions& option
   m.first_step_ms = compile_ms + milliseconds_since(start);
   if (options.kernels && options.trace.empty()) session.set_timing(true);
   m.first = figure_of(session, options);
+  std::optional<BestLaunches> best;
+  if (options.kernels && options.trace.empty()) best.emplace(session);
   const Clock::time_point begin = Clock::now();
   while (milliseconds_since(begin) < options.seconds * 1000 || m.steps.size() < 3) {
     const Clock::time_point step = Clock::now();
     session.step();
     session.wait();
     m.steps.push_back(milliseconds_since(step));
+    if (best) best->note_step(session);
   }
   m.last = figure_of(session, options);
   std::sort(m.steps.begin(), m.steps.end());
+  if (best) m.launches = best->take();
   return m;
 }
 
@@ -123,6 +155,19 @@ void print_text(const std::string& name, const BenchOptions& options, const Meas
       m.compile_ms, m.first_step_ms, report.kernels_after, report.units.size(),
       static_cast<double>(report.peak_bytes) / 1024);
   if (options.kernels) fmt::print("{}", session.profile().text(probed_limits(options.threads)));
+}
+
+// The launches as the profile has them: those that took longest first.
+nlohmann::ordered_json launches_json(const Measured& m, const Session& session,
+                                     nlohmann::ordered_json launches) {
+  const std::vector<KernelInfo> kernels = session.kernels();
+  std::vector<std::size_t> order(kernels.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, std::ranges::greater{},
+                           [&](std::size_t k) { return kernels[k].milliseconds; });
+  for (std::size_t k = 0; k < m.launches.size(); ++k)
+    launches[k]["best_us"] = 1000 * m.launches[order[k]];
+  return launches;
 }
 
 void print_json(const std::string& name, const BenchOptions& options, const Measured& m,
@@ -145,11 +190,16 @@ void print_json(const std::string& name, const BenchOptions& options, const Meas
   line["kernels"] = report.kernels_after;
   line["units"] = report.units.size();
   line["peak_bytes"] = report.peak_bytes;
+  line["nodes"] = report.nodes_after;
+  line["bytes"] = report.bytes;
+  line["predicted_us"] = report.predicted_us;
+  line["rules"] = nlohmann::ordered_json::object();
+  for (const Report::Rule& rule : report.rules) line["rules"][rule.name] = rule.reached;
   if (options.kernels) {
     const auto profile =
         nlohmann::ordered_json::parse(session.profile().json(probed_limits(options.threads)));
     line["limits"] = profile.at("limits");
-    line["launches"] = profile.at("kernels");
+    line["launches"] = launches_json(m, session, profile.at("kernels"));
   }
   fmt::print("{}\n", line.dump());
 }
@@ -186,7 +236,7 @@ void check(const BenchOptions& options) {
 Run bench_verb(VerbOptions& verb) {
   const auto options = std::make_shared<BenchOptions>();
   verb.add_option("workload", options->workloads,
-                  fmt::format("Any of {}", fmt::join(workload_names(), ", ")))
+                  fmt::format("Any of {}, or ONNX files", fmt::join(workload_names(), ", ")))
       ->required();
   verb.add_flag("--infer", options->infer,
                 "The model's outputs, in its form for evaluation, instead of a training step");
@@ -205,6 +255,14 @@ Run bench_verb(VerbOptions& verb) {
                   "What is asked before weights change: gradients (as train does), loss or none")
       ->capture_default_str();
   add_compile_flags(verb, options->compile);
+  verb.add_option("--greedy-order", options->greedy_order,
+                  "With --rewrite greedy: the rules in another order, drawn by this number; 0: as "
+                  "they are listed")
+      ->between(0, 1'000'000)
+      ->capture_default_str();
+  verb.add_option("--target", options->target,
+                  "Code for a class of processors, such as x86-64-v3 (AVX2), that this one belongs "
+                  "to; not given: for this one");
   verb.add_option("--cache", options->cache, "Take the plan from this file, or write it there");
   verb.add_option("--trace", options->trace, "Write a trace for Perfetto");
   return [options] {

@@ -50,9 +50,14 @@ const std::vector<std::string>& numerics_names();
 struct CompileOptions {
   std::string device = "cpu";  // or "kir", the interpreter of kernels: slow, checks everything
   int threads = 0;             // 0: as many as the process may use
-  bool optimize = true;        // false: a kernel per op and no rewriting, for debugging
+  // A class of processors that code is made for: x86-64-v3 (AVX2), x86-64-v4 (AVX-512), ...; "":
+  // the one that this is. UnsupportedError for a name that is none.
+  std::string target = {};
+  bool optimize = true;  // false: a kernel per op and no rewriting, for debugging
   Rewrite rewrite = Rewrite::egraph;
   Numerics numerics = Numerics::relaxed;
+  // Of Rewrite::greedy: the rules in an order that is drawn by this number; 0: as they are listed.
+  int greedy_order = 0;
   // Rules that are switched off, by name; TypeError with the nearest name for one that is none.
   std::vector<std::string> rules_off = {};
   // The most bytes that temporaries and scratch of a step may take (Report::peak_bytes; parameters,

@@ -17,17 +17,25 @@ namespace pantala::compiler {
 
 namespace {
 
-schedule::Target host_target() { return schedule_target(codegen::detect_host()); }
-std::string host_code() { return codegen::target_name(codegen::detect_host()); }
-codegen::CompiledKernels compile_for_host(std::span<const kir::Kernel> kernels, int threads,
-                                          const codegen::BeforeEach& before_each) {
-  return codegen::compile_all(kernels, codegen::detect_host(), threads, before_each);
+codegen::HostTarget processor_named(const std::string& name) {
+  return name.empty() ? codegen::detect_host() : codegen::known_target(name);
+}
+schedule::Target target_of(const std::string& processor) {
+  return schedule_target(processor_named(processor));
+}
+std::string code_of(const std::string& processor) {
+  return codegen::target_name(processor_named(processor));
+}
+codegen::CompiledKernels compile_for(const std::string& processor,
+                                     std::span<const kir::Kernel> kernels, int threads,
+                                     const codegen::BeforeEach& before_each) {
+  return codegen::compile_all(kernels, processor_named(processor), threads, before_each);
 }
 
 // The interpreter runs the kernels of the CPU.
 constexpr Backend kBackends[] = {
-    {"cpu", schedule::cpu::archetypes, host_target, host_code, compile_for_host},
-    {"kir", schedule::cpu::archetypes, host_target, host_code, nullptr},
+    {"cpu", schedule::cpu::archetypes, target_of, code_of, compile_for},
+    {"kir", schedule::cpu::archetypes, target_of, code_of, nullptr},
 };
 
 }  // namespace
@@ -55,12 +63,14 @@ schedule::Target schedule_target(const codegen::HostTarget& host) {
           .l1_ways = caches.l1_ways};
 }
 
-Options host_options(const std::string& device, int threads, bool fuse) {
+Options host_options(const std::string& device, int threads, bool fuse,
+                     const std::string& processor) {
   const Backend& backend = backend_of(device);
   if (threads < 0) throw TypeError(fmt::format("threads must not be negative, got {}", threads));
   const int available = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   return {.device = device,
-          .target = backend.target(),
+          .processor = processor,
+          .target = backend.target(processor),
           .fuse = fuse,
           .threads = threads == 0 ? available : threads};
 }
@@ -109,10 +119,11 @@ Options host_options(const CompileOptions& options) {
   check_rules(options.rules_off);
   if (options.memory_limit < 0)
     throw TypeError(fmt::format("memory_limit must not be negative, got {}", options.memory_limit));
-  Options lower = host_options(options.device, options.threads, options.optimize);
+  Options lower = host_options(options.device, options.threads, options.optimize, options.target);
   lower.level = level_of(options);
   lower.promise = promise_of(options.numerics);
   lower.rules_off = options.rules_off;
+  lower.greedy_order = options.greedy_order;
   lower.memory_limit = options.memory_limit;
   if (!options.cost_table.empty()) lower.table = named_table(options.cost_table);
   lower.trace = options.trace;

@@ -28,12 +28,14 @@ namespace pantala::compiler {
 struct Backend {
   std::string_view device;
   const schedule::ArchetypeTable& (*archetypes)();
-  // What kernels are made for on this machine: numbers for the scheduler, and a text that names
-  // what objects are compiled for. Both are parts of the plan's key.
-  schedule::Target (*target)();
-  std::string (*code_target)();
+  // What kernels are made for, by the name of a class of processors, or none for this machine's:
+  // numbers for the scheduler, and a text that names what objects are compiled for. Both are parts
+  // of the plan's key.
+  schedule::Target (*target)(const std::string& processor);
+  std::string (*code_target)(const std::string& processor);
   // The kernels' code; null: the device takes kernels as they are.
-  codegen::CompiledKernels (*generate)(std::span<const kir::Kernel> kernels, int threads,
+  codegen::CompiledKernels (*generate)(const std::string& processor,
+                                       std::span<const kir::Kernel> kernels, int threads,
                                        const codegen::BeforeEach& before_each);
 };
 // UnsupportedError with the list for a device that there is none for.
@@ -43,12 +45,14 @@ std::vector<std::string> backend_names();
 
 struct Options {
   std::string device = "cpu";
+  std::string processor = {};  // a class of processors by its name; none: this one
   schedule::Target target = {};
   bool code = true;  // false: none is generated, for plans that are only looked at
   bool fuse = true;
   search::Level level = search::Level::none;
   rewrite::Promise promise = rewrite::Promise::real;
   std::vector<std::string> rules_off = {};
+  int greedy_order = 0;
   std::int64_t memory_limit = 0;                  // of temporaries and scratch; 0: none
   std::optional<schedule::CostTable> table = {};  // none: the shipped one
   int threads = 1;  // that generate code, and that will share the launches
@@ -57,8 +61,10 @@ struct Options {
 };
 
 // For the processor that this process runs on. 0 threads: as many as the process may use.
-// UnsupportedError for a device that there is no code for.
-Options host_options(const std::string& device, int threads, bool fuse);
+// UnsupportedError for a device that there is no code for, and for a class of processors that is
+// not known.
+Options host_options(const std::string& device, int threads, bool fuse,
+                     const std::string& processor = {});
 // The same, with what the user's options say about rewriting. TypeError for a rule that there is
 // none of.
 Options host_options(const CompileOptions& options);

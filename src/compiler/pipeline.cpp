@@ -91,6 +91,7 @@ search::Outcome search_step(const StepGraph& step, const Options& options) {
                         {.level = options.level,
                          .promise = options.promise,
                          .off = options.rules_off,
+                         .greedy_order = options.greedy_order,
                          .memory_limit = options.memory_limit,
                          .archetypes = archetypes,
                          .table = cost_table(options),
@@ -135,12 +136,13 @@ Program schedule_step(const Graph& lowered, const Options& options, Report& repo
 ProgramCode generate_code(const Program& program, const Options& options, Report& report) {
   const Backend& backend = backend_of(options.device);
   if (backend.generate == nullptr || !options.code) return {};
-  codegen::CompiledKernels compiled = backend.generate(
-      program.kernels, options.threads, [&] { check_not_cancelled(options.cancelled); });
+  codegen::CompiledKernels compiled =
+      backend.generate(options.processor, program.kernels, options.threads,
+                       [&] { check_not_cancelled(options.cancelled); });
   if (compiled.units.size() != program.kernels.size())
     throw InternalError(fmt::format("code generation: {} kernels are {} different ones",
                                     program.kernels.size(), compiled.units.size()));
-  ProgramCode code{.target = backend.code_target(), .objects = {}};
+  ProgramCode code{.target = backend.code_target(options.processor), .objects = {}};
   for (codegen::CompiledUnit& unit : compiled.units) {
     report.units.push_back({unit.name, unit.milliseconds, std::ssize(unit.object)});
     code.objects.push_back(std::move(unit.object));

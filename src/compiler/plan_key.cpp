@@ -20,7 +20,7 @@ std::string value_text(const Tensor& value) {
 }
 
 std::string target_text(const Options& options) {
-  return fmt::format("code {}\n{}\n", backend_of(options.device).code_target(),
+  return fmt::format("code {}\n{}\n", backend_of(options.device).code_target(options.processor),
                      schedule::target_text(options.target));
 }
 
@@ -31,6 +31,7 @@ std::string rewrite_text(const Options& options) {
   if (options.memory_limit > 0) text += fmt::format(" memory {}", options.memory_limit);
   if (options.level != search::Level::none)
     for (const std::string& rule : options.rules_off) text += fmt::format(" off {}", rule);
+  if (options.greedy_order != 0) text += fmt::format(" order {}", options.greedy_order);
   return text + fmt::format(" table {}\n", hex(schedule::digest_of(cost_table(options))));
 }
 

@@ -49,7 +49,7 @@ struct Matcher::Compilation {
 
   Step node_step(Kind kind, const Term& term) {
     Step step = {.kind = kind, .op = static_cast<Raw>(term.op.index()), .symbol = kAny};
-    step.arity = static_cast<Raw>(term.children.size());
+    step.arity = term.any_children ? kAny : static_cast<Raw>(term.children.size());
     step.node = layout.nodes++;
     if (term.payload)
       step.symbol =
@@ -72,7 +72,7 @@ struct Matcher::Compilation {
     Step step = node_step(Kind::bind, term);
     step.from = at;
     step.to = registers;
-    registers += step.arity;
+    registers += static_cast<Raw>(term.children.size());
     const Raw first = step.to;
     emit(std::move(step));
     bind_children(pattern, term, first);
@@ -90,7 +90,7 @@ struct Matcher::Compilation {
       step.position = static_cast<Raw>(k);
     }
     step.to = registers;  // its class; then its children
-    registers += 1 + step.arity;
+    registers += 1 + static_cast<Raw>(term.children.size());
     const Raw first = step.to + 1;
     emit(std::move(step));
     bind_children(pattern, term, first);
@@ -186,9 +186,7 @@ void Matcher::visit(Raw id) {
   const Step& step = steps_[id];
   switch (step.kind) {
     case Kind::bind:
-      if (const Index::Group* group = index_->group(registers_[step.from], step.op, step.arity))
-        visit_group(step, *group, step.to);
-      return;
+      return visit_class(step, registers_[step.from], step.to);
     case Kind::bind_user:
       return visit_users(step);
     case Kind::bind_any:
@@ -212,10 +210,19 @@ void Matcher::accept(Raw rule) {
   (*sink_)(RuleId(rule), match_);
 }
 
+void Matcher::visit_class(const Step& step, Raw id, Raw to) {
+  if (step.arity == kAny) {
+    for (const Index::Group& group : index_->groups(id))
+      if (group.op == step.op) visit_group(step, group, to);
+  } else if (const Index::Group* group = index_->group(id, step.op, step.arity)) {
+    visit_group(step, *group, to);
+  }
+}
+
 void Matcher::visit_group(const Step& step, const Index::Group& group, Raw to) {
   // Without a fresh node so far, the last one must be fresh.
   const Raw end = is_fresh_ || !step.last_bind ? group.end : group.fresh_end;
-  for (Raw at = group.begin; at < end; at += 1 + step.arity) {
+  for (Raw at = group.begin; at < end; at += 1 + group.arity) {
     const Raw* row = index_->rows() + at;
     try_node(step, row[0], row + 1, to, at < group.fresh_end);
   }
@@ -228,7 +235,7 @@ void Matcher::visit_users(const Step& step) {
     if (id >= known_nodes_ || !graph_->nodes_[id].is_live()) continue;
     const EGraph::Node& node = graph_->nodes_[id];
     if (use - node.first_child != step.position || graph_->op(NodeId(id)).index() != step.op ||
-        graph_->arity(NodeId(id)) != step.arity)
+        (step.arity != kAny && graph_->arity(NodeId(id)) != step.arity))
       continue;
     registers_[step.to] = node.in;
     try_node(step, id, graph_->raw_children(node).data(), step.to + 1,
@@ -239,14 +246,13 @@ void Matcher::visit_users(const Step& step) {
 void Matcher::visit_any(const Step& step) {
   for (const Raw id : index_->classes_with(step.op)) {
     registers_[step.to] = id;
-    if (const Index::Group* group = index_->group(id, step.op, step.arity))
-      visit_group(step, *group, step.to + 1);
+    visit_class(step, id, step.to + 1);
   }
 }
 
 void Matcher::try_node(const Step& step, Raw node, const Raw* children, Raw to, bool is_fresh) {
   if (step.symbol != kAny && graph_->nodes_[node].symbol != step.symbol) return;
-  for (Raw k = 0; k < step.arity; ++k) registers_[to + k] = children[k];
+  if (step.arity != kAny) std::copy_n(children, step.arity, registers_.begin() + to);
   nodes_[step.node] = node;
   const bool before = is_fresh_;
   is_fresh_ |= is_fresh;

@@ -49,7 +49,8 @@ class Matcher {
   struct Step {
     Kind kind = Kind::accept;
     Raw from = 0, to = 0;  // registers
-    Raw op = 0, arity = 0, position = 0;
+    Raw op = 0, position = 0;
+    Raw arity = 0;   // kAny: any, and the children go nowhere
     Raw symbol = 0;  // bind: only nodes with this symbol, if it is not kAny
     Raw node = 0;    // bind: number of the match's node
     Raw ground = 0;
@@ -69,6 +70,7 @@ class Matcher {
   void visit_all(const Step& step) {
     for (const Raw next : step.next) visit(next);
   }
+  void visit_class(const Step& step, Raw id, Raw to);
   void visit_group(const Step& step, const Index::Group& group, Raw to);
   void visit_users(const Step& step);
   void visit_any(const Step& step);

@@ -22,6 +22,7 @@ struct Term {
   // ... with this payload; without one, with any.
   std::optional<std::uint64_t> payload = {};
   std::vector<TermId> children = {};
+  bool any_children = false;  // whatever and however many they are; left sides alone
 };
 
 // Children stand before those that use them; the last term is the root.

@@ -70,6 +70,7 @@ TermId CompiledPattern::add(const Pattern& from, Joint& joint) {
   egraph::Term term = {.variable = {}, .op = symbols.op(is_result ? "result" : data.op->name)};
   if (is_result) term.payload = data.result;
   for (const Pattern& operand : data.operands) term.children.push_back(add(operand, joint));
+  term.any_children = data.any_operands;
   return pattern.terms.push_back(std::move(term));
 }
 
@@ -86,6 +87,14 @@ NodeId Fit::node_of(std::string_view name) const {
     throw InternalError(
         fmt::format("rewrite: a rule has neither a variable nor a node '{}'", name));
   return match_.node(static_cast<std::size_t>(found - pattern_.nodes.begin()));
+}
+
+std::vector<ClassId> Fit::operands(std::string_view name) const {
+  const NodeId node = node_of(name);
+  std::vector<ClassId> classes;
+  for (std::uint32_t k = 0; k < joint_.equal().arity(node); ++k)
+    classes.push_back(joint_.equal().find(joint_.equal().child(node, k)));
+  return classes;
 }
 
 double Fit::number(std::string_view variable) const {

@@ -42,6 +42,7 @@ class Pattern {
     const ir::OpDef* op = nullptr;  // Kind::node
     std::uint32_t result = 0;       // Kind::result: of its operand, a node with several
     std::vector<Pattern> operands = {};
+    bool any_operands = false;  // Kind::node: whatever they are
   };
   explicit Pattern(Data data) : data_(std::make_shared<const Data>(std::move(data))) {}
   const Data& data() const { return *data_; }
@@ -65,6 +66,14 @@ Pattern named(std::string name, const Operands&... operands) {
 template <class Face, class... Operands>
 Pattern node(const Operands&... operands) {
   return named<Face>("", operands...);
+}
+// A node of an op with any number of operands, which Fit::operands() gives.
+template <class Face>
+Pattern with_any_operands(std::string name) {
+  return Pattern({.kind = Pattern::Kind::node,
+                  .name = std::move(name),
+                  .op = &ops::def<Face>(),
+                  .any_operands = true});
 }
 // A result of a node with several.
 Pattern result(std::uint32_t number, const Pattern& of);
@@ -92,6 +101,14 @@ class Fit {
   template <class Face>
   typename ir::AttrsNamedBy<Face>::type attributes(std::string_view name) const {
     return ir::from_values<typename ir::AttrsNamedBy<Face>::type>(joint_.attrs(node_of(name)));
+  }
+  // Of a node that has a name.
+  std::vector<ClassId> operands(std::string_view name) const;
+  // The node by which a class was known first, if it is one of this op.
+  template <class Face>
+  std::optional<NodeId> maker(ClassId of) const {
+    const NodeId node = joint_.equal().representative(joint_.equal().find(of));
+    return joint_.op(node) == &ops::def<Face>() ? std::optional(node) : std::nullopt;
   }
   // The class of the left side, and its type.
   ClassId left() const { return joint_.equal().class_of(match_.node(0)); }

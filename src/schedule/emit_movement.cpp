@@ -171,6 +171,10 @@ Var Emitter::concat(ValueId, const ir::Node& node, const Indices& at) {
 
 Emitter::MemoryIndex Emitter::memory_index(std::uint32_t node, ValueId index, const Indices& at,
                                            std::int64_t limit) {
+  if (trace_)
+    for (const Index& one : at)
+      for (std::size_t d = 0; d < kMaxLoops; ++d)
+        trace_->leads[d] = trace_->leads[d] || one.affine.coef[d] != 0;
   const Var n = b_.cast(value(index, at), DType::i64);
   // An empty axis has no element that could be in range.
   if (limit > 0 && info_.in_range(index, limit)) return {n, {}};

@@ -65,6 +65,7 @@ struct Footprint {
   std::vector<NodeNumber> numbers;           // distinct
   std::vector<ValueId> provided;             // values that the kernel computes otherwise, distinct
   std::array<bool, kMaxLoops> counted = {};  // loops whose index is used as a number
+  std::array<bool, kMaxLoops> leads = {};    // loops along which indices are read from memory
   double cost = 0;                           // per element, in additions
   std::size_t size = 0;                      // values that there is code for
   // Values that are read where only some of the elements need them, once for each such read: their

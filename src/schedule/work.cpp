@@ -39,6 +39,7 @@ void add_use(const Context& context, const MemoryUse& more, Work& work) {
   use.bytes = std::min(use.bytes + more.bytes, all * element_bytes(context, more.buffer));
   use.accesses += more.accesses;
   use.stride = std::max(use.stride, more.stride);
+  use.jumps = use.jumps || more.jumps;
 }
 
 std::size_t lane_of(const Walk& walk) {
@@ -50,9 +51,15 @@ std::size_t lane_of(const Walk& walk) {
 }
 
 Stride stride_of(const Walk& walk, const Access& access) {
-  if (!access.offset_strides.empty()) return Stride::gathered;
+  if (!access.offset_strides.empty() && walk.is_led) return Stride::gathered;
   const std::int64_t step = std::abs(access.flat.coef[lane_of(walk)]);
   return step == 0 ? Stride::none : step == 1 ? Stride::unit : Stride::strided;
+}
+
+bool jumps(const Walk& walk, const Access& access, double element) {
+  if (!walk.inner.valid()) return false;
+  const std::int64_t step = std::abs(access.flat.coef[walk.inner.index()]);
+  return static_cast<double>(step) * element > kLineBytes;
 }
 
 // The elements that an access reaches, and how many bytes apart they lie at least.
@@ -120,13 +127,17 @@ void add_access(const Context& context, const Walk& walk, std::uint32_t buffer, 
            .elements = elements,
            .accesses = count_of(walk.domain) * times,
            .bytes = elements * std::max(element, std::min(reach.bytes_apart, kLineBytes)),
+           .jumps = jumps(walk, access, element),
            .kernel = walk.kernel},
           work);
 }
 
 void add_reads(const Context& context, const Walk& walk, const Footprint& footprint, Work& work) {
+  Walk led = walk;
+  const std::size_t lane = lane_of(walk);
+  led.is_led = footprint.counted[lane] || footprint.leads[lane];
   for (std::size_t k = 0; k < footprint.accesses.size(); ++k)
-    add_access(context, walk, context.buffer_of(footprint.accesses[k].value), false,
+    add_access(context, led, context.buffer_of(footprint.accesses[k].value), false,
                footprint.accesses[k], footprint.loads[k], work);
 }
 
@@ -140,7 +151,7 @@ void add_write(const Context& context, const Walk& walk, std::uint32_t buffer, c
 }
 
 void add_whole(const Context& context, std::uint32_t buffer, bool is_write, double times,
-               Work& work) {
+               Work& work, int kernel) {
   const double elements = elements_of(context, buffer);
   add_use(context,
           {.buffer = buffer,
@@ -148,7 +159,8 @@ void add_whole(const Context& context, std::uint32_t buffer, bool is_write, doub
            .stride = Stride::unit,
            .elements = elements,
            .accesses = elements * times,
-           .bytes = elements * element_bytes(context, buffer)},
+           .bytes = elements * element_bytes(context, buffer),
+           .kernel = kernel},
           work);
 }
 

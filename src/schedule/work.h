@@ -32,6 +32,8 @@ struct MemoryUse {
   double elements = 0;           // different ones that are touched
   double accesses = 0;  // loads or stores of one element, as if nothing stayed in registers
   double bytes = 0;     // that move: whole cache lines where elements lie apart
+  // Whether lines of the cache are taken one here and one there: nothing can be fetched ahead.
+  bool jumps = false;
   // Which of the group's kernels does it: the number of the one, or all that take the buffer.
   int kernel = kEveryKernel;
 };
@@ -56,6 +58,9 @@ std::vector<Work> work_of(const Decisions& decisions, const Machine& machine,
 struct Walk {
   const Domain& domain;
   LoopId lane = {};  // none: the last loop of more than one iteration
+  // Whether indices that are not affine may differ from lane to lane.
+  bool is_led = true;
+  LoopId inner = {};  // that is walked for each vector of lanes; none: they follow one another
   int kernel = kEveryKernel;
 };
 // What the code reads.
@@ -68,6 +73,6 @@ void add_write(const Context& context, const Walk& walk, std::uint32_t buffer, c
                Work& work);
 // All of a buffer, in no order that is known, each element so often.
 void add_whole(const Context& context, std::uint32_t buffer, bool is_write, double times,
-               Work& work);
+               Work& work, int kernel = kEveryKernel);
 
 }  // namespace pantala::schedule

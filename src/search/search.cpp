@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "base/hash.h"
 #include "rewrite/extraction.h"
 #include "rewrite/rules/rules.h"
 #include "rewrite/saturation.h"
@@ -195,6 +196,15 @@ void judge(Outcome& outcome) {
     outcome.candidates[k].verdict = verdict_on(k, outcome);
 }
 
+// In an order that the number draws.
+void reorder(std::vector<rewrite::Rule>& rules, int order) {
+  const auto drawn = [&](const rewrite::Rule& rule) {
+    return hash_combine(hash_combine(kHashSeed, static_cast<std::uint64_t>(order)),
+                        fnv1a(rule.name));
+  };
+  std::ranges::stable_sort(rules, {}, drawn);
+}
+
 Outcome search_greedily(const Graph& lowered, const std::vector<rewrite::Rule>& rules,
                         Scales& scales) {
   Outcome outcome;
@@ -218,7 +228,10 @@ Outcome search_rules(const Graph& lowered, const Options& options, Scales& scale
             .stop_reason = ""};
   std::vector<rewrite::Rule> rules =
       rewrite::allowed_rules(rewrite::step_rules(), options.promise, options.off);
-  if (options.level == Level::greedy) return search_greedily(lowered, rules, scales);
+  if (options.level == Level::greedy) {
+    if (options.greedy_order != 0) reorder(rules, options.greedy_order);
+    return search_greedily(lowered, rules, scales);
+  }
 
   PhaseClock clock;
   const Saturation all(lowered, std::move(rules));

@@ -27,6 +27,7 @@ struct Options {
   Level level = Level::egraph;
   rewrite::Promise promise = rewrite::Promise::real;  // rules that promise less are left out
   std::vector<std::string> off = {};                  // rules that are left out by name
+  int greedy_order = 0;  // of Level::greedy: draws an order of the rules; 0: as they are listed
   // The most that temporaries may take together, by the estimate; 0: whatever is fastest.
   std::int64_t memory_limit = 0;
   const schedule::ArchetypeTable& archetypes;

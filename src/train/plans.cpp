@@ -130,6 +130,8 @@ CompileOptions evaluation_options(const CompileOptions& training) {
   options.rewrite = training.rewrite;
   options.numerics = training.numerics;
   options.rules_off = training.rules_off;
+  options.target = training.target;
+  options.greedy_order = training.greedy_order;
   options.memory_limit = training.memory_limit;
   options.cost_table = training.cost_table;
   options.non_finite = NonFiniteGuard::none;

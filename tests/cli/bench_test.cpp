@@ -57,6 +57,14 @@ TEST(Bench, weights_are_the_same_every_time) {
   EXPECT_EQ(bench({"--infer"})["output_rms"], bench({"--infer"})["output_rms"]);
 }
 
+// Where the processor is of no such class, kernels of that form are compiled for it.
+TEST(Bench, code_can_be_for_a_class_of_processors) {
+  const Json usual = bench({}), narrow = bench({"--target", "x86-64-v3", "--kernels"});
+  EXPECT_NEAR(narrow["loss_last"], usual["loss_last"], 1e-4 * usual["loss_last"].get<double>());
+  EXPECT_NE(narrow["predicted_us"], usual["predicted_us"]);
+  for (const Json& launch : narrow["launches"]) EXPECT_LE(launch["best_us"], launch["us"]);
+}
+
 TEST(Bench, launches_are_a_part_of_the_object) {
   const Json line = bench({"--kernels"});
   ASSERT_EQ(line["launches"].size(), line["kernels"].get<std::size_t>());
@@ -102,6 +110,9 @@ TEST(Bench, mistakes_are_named) {
   EXPECT_THAT(error({"bench"}), HasSubstr("workload is required"));
   EXPECT_THAT(error({"bench", "mlp31"}), HasSubstr("did you mean 'mlp32'?"));
   EXPECT_THAT(error({"bench", "whisper-tiny"}), HasSubstr("did you mean 'whisper_tiny'?"));
+  EXPECT_THAT(error({"bench", "mlp32", "--target", "pdp11"}),
+              HasSubstr("no target is named 'pdp11'; there are x86-64, x86-64-v3"));
+  EXPECT_THAT(error({"bench", "nothing.onnx"}), HasSubstr("nothing.onnx"));
   EXPECT_THAT(error({"bench", "mlp32", "--thread", "1"}), HasSubstr("did you mean '--threads'?"));
   EXPECT_THAT(error({"bench", "mlp32", "--threads", "-1"}), HasSubstr("--threads"));
   for (const char* seconds : {"-1", "nan", "inf", "soon"})

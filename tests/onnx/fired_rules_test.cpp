@@ -77,7 +77,6 @@ const std::vector<std::string> kForOtherGraphs = {"attention-chosen",
                                                   "silu-reversed",
                                                   "slice-of-concatenated",
                                                   "slice-of-slice",
-                                                  "slice-of-three-concatenated",
                                                   "softmax",
                                                   "softmax-of-shifted"};
 

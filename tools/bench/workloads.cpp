@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <filesystem>
 #include <functional>
 
 #include "base/text.h"
 #include "ir/graph_data.h"
 #include "pantala/error.h"
+#include "pantala/onnx.h"
 #include "pantala/ops.h"
 #include "pantala/zoo.h"
 #include "tools/bench/transformer.h"
@@ -133,6 +135,32 @@ Workload smollm2(std::int64_t batch, std::int64_t sequence, BenchMode mode) {
                   config.vocabulary, optim::adamw(1e-4, {.weight_decay = 0.01}), mode);
 }
 
+bool is_file(std::string_view name) { return name.ends_with(".onnx"); }
+
+// Integers are tokens, or masks that let everything through.
+Literal made_up(const std::string& name, const Type& type) {
+  if (is_float(type.dtype)) return floats(name, type.shape);
+  return Literal::ints(type.shape,
+                       std::vector<std::int64_t>(static_cast<std::size_t>(type.shape.numel()), 1),
+                       type.dtype);
+}
+
+Workload imported(std::string_view file, BenchMode mode) {
+  const bool is_training = mode == BenchMode::train;
+  onnx::Model model = onnx::import_model(std::filesystem::path(file), {.training = is_training});
+  Workload w;
+  w.graph = std::move(model.graph);
+  w.weights = std::move(model.weights);
+  w.optimizer = optim::adam(1e-4);
+  for (const Leaf& leaf : w.graph.leaves(LeafKind::input))
+    w.inputs.emplace(leaf.name, made_up(leaf.name, leaf.value.type()));
+  if (!is_training) return w;
+  const auto [name, output] = w.graph.outputs().at(0);
+  w.graph = only_output(w.graph, name);
+  w.loss = mean(square(w.graph.output(name)));
+  return w;
+}
+
 using Maker = std::function<Workload(BenchMode)>;
 const std::vector<std::pair<std::string, Maker>>& makers() {
   static const std::vector<std::pair<std::string, Maker>> all{
@@ -186,15 +214,21 @@ std::vector<std::string> workload_names() {
   return names;
 }
 
-void require_workload(std::string_view name) { find(name); }
+void require_workload(std::string_view name) {
+  if (!is_file(name)) find(name);
+}
 
 Workload make_workload(std::string_view name, BenchMode mode) {
-  Workload w = find(name)(mode);
+  Workload w = is_file(name) ? imported(name, mode) : find(name)(mode);
   w.name = name;
   return w;
 }
 
 void set_weights(const Workload& workload, Session& session) {
+  if (!workload.weights.names().empty()) {
+    session.load_weights(workload.weights, {.strict = false});  // some may be of no output
+    return;
+  }
   for (const Leaf& leaf : workload.graph.leaves(LeafKind::parameter))
     session.set_parameter(leaf.name,
                           make(weight_fill(workload.name, leaf.name, leaf.value.shape())));

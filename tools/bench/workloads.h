@@ -11,6 +11,7 @@
 #include "pantala/literal.h"
 #include "pantala/optim.h"
 #include "pantala/session.h"
+#include "pantala/weights.h"
 #include "tools/bench/transformer.h"
 
 namespace pantala::tools {
@@ -26,17 +27,20 @@ struct Workload {
   Tensor loss;                                    // of training
   optim::Optimizer optimizer = optim::sgd(0.01);  // of training
   std::map<std::string, Literal> inputs;
+  Weights weights = {};  // of a file
 };
 
 std::vector<std::string> workload_names();
+// A name from the list, or an ONNX file, which is trained by the squares of its first output.
 // TypeError with the nearest name.
 void require_workload(std::string_view name);
 Workload make_workload(std::string_view name, BenchMode mode);
 // `tfm8` with other sizes.
 Workload transformer_workload(const TransformerConfig& config, BenchMode mode);
 
-// Every parameter from the filler, by its name: norm weights around 1, other vectors small, the
-// rest by the number of their inputs, so that activations keep their size from layer to layer.
+// As a file has them; otherwise every parameter from the filler, by its name: norm weights around
+// 1, other vectors small, the rest by the number of their inputs, so that activations keep their
+// size from layer to layer.
 void set_weights(const Workload& workload, Session& session);
 
 }  // namespace pantala::tools

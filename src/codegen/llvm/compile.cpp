@@ -240,6 +240,18 @@ HostTarget detect_host() {
   return host;
 }
 
+HostTarget runnable_target(std::string_view text) {
+  HostTarget host = detect_host();
+  const std::string architecture = host.triple.substr(0, host.triple.find('-'));
+  for (const KnownTarget& known : known_targets()) {
+    const HostTarget& target = known.target;
+    if (target_name(target) == text && target.triple.starts_with(architecture) &&
+        target.vector_bytes <= host.vector_bytes && (host.fma || !target.fma))
+      return target;
+  }
+  return host;
+}
+
 CompiledUnit compile(const kir::Kernel& kernel, const HostTarget& target) {
   const auto begin = std::chrono::steady_clock::now();
   const auto bytes = generate(kernel, target, llvm::CodeGenFileType::ObjectFile);

@@ -42,6 +42,9 @@ HostTarget detect_host();
 HostTarget known_target(std::string_view name);
 // What objects are compiled for, as one text: plans keep it beside them.
 std::string target_name(const HostTarget& target);
+// The known class of processors of that text, where this processor runs its code; otherwise this
+// processor.
+HostTarget runnable_target(std::string_view text);
 
 // A compiled kernel: `buffers` are the global buffers in order; `params` hold one 64-bit slot each
 // (i64 as it is, i32 and f32 in the low half, f64 as its bits); items [begin, end) are run in

@@ -11,7 +11,7 @@
 namespace pantala::device::cpu {
 
 LoadedPlan::LoadedPlan(plan::Plan plan, int compile_threads)
-    : plan_(std::move(plan)), binder_(plan_) {
+    : plan_(std::move(plan)), library_(codegen::runnable_target(plan_.target)), binder_(plan_) {
   load_code(compile_threads);
   // A single item is nobody's but the first worker's.
   for (plan::Launch& launch : plan_.launches) launch.serial = launch.serial || launch.items() <= 1;

@@ -22,7 +22,8 @@ struct alignas(kCacheLine) WorkerState {
 
 class LoadedPlan {
  public:
-  // Loads the plan's objects if they are for the library's target, otherwise compiles its kernels.
+  // Loads the plan's objects if they are for this processor or for a class of processors that it
+  // belongs to, otherwise compiles its kernels.
   LoadedPlan(plan::Plan plan, int compile_threads);
 
   const plan::Plan& plan() const { return plan_; }

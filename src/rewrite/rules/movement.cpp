@@ -16,7 +16,7 @@ namespace pantala::rewrite {
 
 namespace {
 
-const Pattern x = any("x"), y = any("y"), z = any("z");
+const Pattern x = any("x");
 
 // A row that keeps bits and derivatives, as all that only move elements do.
 Rule move(std::string name, Pattern left, std::function<bool(Fit&)> when,
@@ -131,28 +131,29 @@ Tensor slice_of_slice(Fit& f) {
 
 // Which operand of a concatenation a slice lies in, and where it begins there.
 struct Part {
-  std::string_view operand;
+  ClassId operand;
   std::int64_t before = 0;
 };
-std::optional<Part> part_of(Fit& f, std::initializer_list<std::string_view> operands) {
+std::optional<Part> part_of(Fit& f) {
   const auto axis = f.attributes<op::Concat>("concat").axis;
   const op::Slice::Attrs cut = slice_of(f, "slice");
   const std::int64_t start = cut.starts[static_cast<std::size_t>(axis)],
                      end = cut.ends[static_cast<std::size_t>(axis)];
   std::int64_t before = 0;
-  for (const std::string_view operand : operands) {
-    const std::int64_t size = f.type(operand).shape[static_cast<int>(axis)];
+  for (const ClassId operand : f.operands("concat")) {
+    const std::int64_t size = f.joint().type(operand).shape[static_cast<int>(axis)];
     if (start >= before && end <= before + size) return Part{operand, before};
     before += size;
   }
   return std::nullopt;
 }
-Tensor slice_of_part(Fit& f, const Part& part) {
+Tensor slice_of_part(Fit& f) {
+  const Part part = part_of(f).value();
   const auto axis = static_cast<std::size_t>(f.attributes<op::Concat>("concat").axis);
   op::Slice::Attrs cut = slice_of(f, "slice");
   cut.starts[axis] -= part.before;
   cut.ends[axis] -= part.before;
-  return slice(f[part.operand], cut.starts, cut.ends, cut.steps);
+  return slice(f.joint().tensor(part.operand), cut.starts, cut.ends, cut.steps);
 }
 
 // Whether a type holds every number of another one.
@@ -169,14 +170,9 @@ std::vector<Rule> cuts() {
       move("slice-of-slice", named<op::Slice>("outer", named<op::Slice>("inner", x)), {},
            slice_of_slice),
       move(
-          "slice-of-concatenated", named<op::Slice>("slice", named<op::Concat>("concat", x, y)),
-          [](Fit& f) { return part_of(f, {"x", "y"}).has_value(); },
-          [](Fit& f) { return slice_of_part(f, part_of(f, {"x", "y"}).value()); }),
-      move(
-          "slice-of-three-concatenated",
-          named<op::Slice>("slice", named<op::Concat>("concat", x, y, z)),
-          [](Fit& f) { return part_of(f, {"x", "y", "z"}).has_value(); },
-          [](Fit& f) { return slice_of_part(f, part_of(f, {"x", "y", "z"}).value()); }),
+          "slice-of-concatenated",
+          named<op::Slice>("slice", with_any_operands<op::Concat>("concat")),
+          [](Fit& f) { return part_of(f).has_value(); }, slice_of_part),
       move("concatenation-of-one", node<op::Concat>(x), {}, x_itself),
       // One index that is known: as a slice it needs no check and no table.
       move(

@@ -37,13 +37,13 @@ bool is_root_mean_square(Fit& f) {
 Tensor rms_norm_of_x(Fit& f) { return rms_norm(f["x"], {}, {.eps = f.number("eps")}); }
 
 // A number for each element of the last axis.
-bool is_per_channel(Fit& f, std::string_view name) {
+bool is_per_last(Fit& f, std::string_view name) {
   const Shape &shape = f.type(name).shape, &all = f.type().shape;
   return all.rank() > 0 && shape.numel() == all.back() && shape.rank() > 0 &&
          shape.back() == all.back();
 }
-bool has_channel_weight(Fit& f) { return is_per_channel(f, "w"); }
-bool has_channel_bias(Fit& f) { return is_per_channel(f, "b"); }
+bool has_channel_weight(Fit& f) { return is_per_last(f, "w"); }
+bool has_channel_bias(Fit& f) { return is_per_last(f, "b"); }
 Tensor per_channel(Fit& f, std::string_view name) {
   return reshape(f[name], {f.type().shape.back()});
 }
@@ -71,13 +71,6 @@ bool normalises_groups(Fit& f) {
          f.number("w") == 1 && f.is_number("b") && f.number("b") == 0;
 }
 
-// A number for each channel, which is axis 1.
-bool is_per_group_channel(Fit& f, std::string_view name) {
-  const Shape &shape = f.type(name).shape, &all = f.type().shape;
-  const int at = 1 - (all.rank() - shape.rank());
-  return at >= 0 && at < shape.rank() && shape[at] == all[1] && shape.numel() == all[1];
-}
-
 Tensor group_norm_of(Fit& f, const std::optional<Tensor>& weight,
                      const std::optional<Tensor>& bias) {
   const op::GroupNorm::Attrs a = f.attributes<op::GroupNorm>("norm");
@@ -97,11 +90,11 @@ std::vector<Rule> group_norms() {
            normalises_groups, [](Fit& f) { return group_norm_of(f, {}, {}); }),
       norm(
           "group-norm-weight", node<op::Mul>(plain, spread(w)),
-          [](Fit& f) { return is_per_group_channel(f, "w"); },
+          [](Fit& f) { return is_per_channel(f, "w"); },
           [](Fit& f) { return group_norm_of(f, per_group_channel(f, "w"), {}); }),
       norm(
           "group-norm-bias", node<op::Add>(weighted, spread(b)),
-          [](Fit& f) { return is_per_group_channel(f, "b"); },
+          [](Fit& f) { return is_per_channel(f, "b"); },
           [](Fit& f) { return group_norm_of(f, f["w"], per_group_channel(f, "b")); }),
   };
 }

@@ -29,15 +29,15 @@ Rule canonical_rule(std::string name, Promise promise, Pattern left, std::functi
 
 const std::vector<Rule>& step_rules() {
   static const std::vector<Rule> rules =
-      rules_of({algebra_rules, pool_rules, choice_rules, conv_rules});
+      rules_of({algebra_rules, pool_rules, choice_rules, conv_rules, pad_rules});
   return rules;
 }
 
 const std::vector<Rule>& canonical_rules() {
   static const std::vector<Rule> rules = [] {
     std::vector<Rule> all =
-        rules_of({number_rules, movement_rules, product_rules, norm_rules, activation_rules,
-                  softmax_rules, attention_rules, loss_rules});
+        rules_of({number_rules, movement_rules, product_rules, norm_rules, batch_norm_rules,
+                  activation_rules, softmax_rules, attention_rules, loss_rules});
     for (const Rule& rule : step_rules())
       if (rule.keeps_derivatives) all.push_back(rule);
     return all;

@@ -145,6 +145,17 @@ TEST(LlvmLibrary, compiles_for_other_processors) {
   EXPECT_THROW(known_target("pdp11"), UnsupportedError);
 }
 
+TEST(LlvmLibrary, runs_code_of_a_class_that_the_processor_belongs_to) {
+  const HostTarget host = detect_host();
+  EXPECT_EQ(runnable_target(target_name(host)), host);
+  EXPECT_EQ(runnable_target("something else"), host);
+  const bool is_arm = host.triple.starts_with("aarch64");
+  EXPECT_EQ(runnable_target(target_name(known_target("x86-64"))),
+            is_arm ? host : known_target("x86-64"));
+  EXPECT_EQ(runnable_target(target_name(known_target("aarch64"))),
+            is_arm ? known_target("aarch64") : host);
+}
+
 // Products and sums stay apart unless the kernel says fma.
 TEST(LlvmLibrary, nothing_is_fused_unasked) {
   for (const char* name : {"x86-64-v3", "x86-64-v4"})

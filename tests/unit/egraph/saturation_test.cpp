@@ -77,6 +77,37 @@ TEST(Saturation, proves_what_follows_from_its_rules) {
   EXPECT_GE(result.rules[0].matches, result.rules[0].fired);
 }
 
+// `(f (g ...))`: whatever g has, and however much of it.
+std::size_t matches_of_any_operands(bool full_matching) {
+  EGraph graph;
+  Rule rule{.name = "any", .variables = {}, .left = {}};
+  Pattern pattern;
+  const TermId inner = pattern.terms.push_back(
+      {.variable = {}, .op = graph.symbols().op("g"), .children = {}, .any_children = true});
+  pattern.terms.push_back({.variable = {}, .op = graph.symbols().op("f"), .children = {inner}});
+  rule.left.push_back(pattern);
+  rule.apply = [](EGraph& e, const Match& match, const Reason& reason) {
+    return e.unite(e.class_of(match.node(0)), e.class_of(match.node(1)), reason);
+  };
+  const std::vector<Rule> rules = {
+      rule, rewrite(graph.symbols(), "more", "(h ?a)", "(f (g ?a ?a ?a ?a))")};
+  for (const char* term : {"(f (g x))", "(f (g x y))", "(f (g x y z))", "(f (h x))", "(h x)"})
+    add_term(graph, term);
+  const RunResult result =
+      saturate(graph, rules, {.limits = {5, 1000}, .full_matching = full_matching});
+  for (const char* term : {"(g x)", "(g x y)", "(g x y z)", "(g x x x x)"})
+    EXPECT_EQ(graph.find(add_term(graph, term)),
+              graph.find(add_term(graph, std::string("(f ") + term + ")")));
+  EXPECT_NE(graph.find(add_term(graph, "(g x)")), graph.find(add_term(graph, "(g x y)")));
+  return result.rules[0].fired;
+}
+
+TEST(Saturation, nodes_of_any_number_of_operands_are_matched) {
+  const std::size_t fired = matches_of_any_operands(false);
+  EXPECT_GE(fired, 4u);
+  EXPECT_EQ(fired, matches_of_any_operands(true));
+}
+
 TEST(Saturation, says_which_limit_ended_it) {
   EGraph graph;
   const std::vector<Rule> rules = tests::math_rules(graph);

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -177,10 +179,10 @@ std::vector<RuleSample> reshapes() {
 }
 
 std::vector<RuleSample> cuts() {
-  const auto joined = [](std::int64_t start, std::int64_t end, bool three) {
+  const auto joined = [](std::int64_t start, std::int64_t end, int more) {
     return over({2, 3}, [=](Graph& g, const Tensor& x) {
       std::vector<Tensor> parts = {x, g.input("k", {2, 4})};
-      if (three) parts.push_back(g.input("l", {2, 2}));
+      for (int k = 0; k < more; ++k) parts.push_back(g.input(fmt::format("l{}", k), {2, 2}));
       return slice(concat(parts, 1), {0, start}, {2, end}, {1, 2});
     });
   };
@@ -206,12 +208,14 @@ std::vector<RuleSample> cuts() {
                                 return slice(slice(x, {1, 2}, {9, 11}, {2, 3}), {1, 0}, {4, 3},
                                              {1, 2});
                               })},
-      {"slice-of-concatenated", joined(0, 3, false)},
-      {"slice-of-concatenated", joined(4, 7, false)},
-      {"slice-of-concatenated", joined(2, 5, false), kRefused},
-      {"slice-of-three-concatenated", joined(3, 6, true)},
-      {"slice-of-three-concatenated", joined(7, 9, true)},
-      {"slice-of-three-concatenated", joined(5, 9, true), kRefused},
+      {"slice-of-concatenated", joined(0, 3, 0)},
+      {"slice-of-concatenated", joined(4, 7, 0)},
+      {"slice-of-concatenated", joined(2, 5, 0), kRefused},
+      {"slice-of-concatenated", joined(3, 6, 1)},
+      {"slice-of-concatenated", joined(5, 9, 1), kRefused},
+      {"slice-of-concatenated", joined(7, 9, 4)},
+      {"slice-of-concatenated", joined(13, 15, 4)},
+      {"slice-of-concatenated", joined(12, 14, 4), kRefused},
       {"concatenation-of-one", over({2, 3},
                                     [](Graph&, const Tensor& x) {
                                       return ops::apply("concat", {x},
@@ -339,6 +343,54 @@ std::vector<RuleSample> group_norms() {
     });
     add("group-norm-bias", [=](Graph& g, const Tensor& x) {
       return group_norm(x, 2, g.input("w", {4}), {}, {.eps = kEps}) + spread(g, "b");
+    });
+  }
+  return all;
+}
+
+// Numbers per channel have another axis where they are refused.
+std::vector<RuleSample> batch_norms() {
+  constexpr double kEps = 0.5;
+  std::vector<RuleSample> all;
+  for (const bool refused : {false, true}) {
+    const Shape shape{3, 4, 4};
+    const auto add = [&](const char* rule, Body body) {
+      all.push_back({rule, over(shape, std::move(body)), refused, kRounding});
+    };
+    const Shape channels = refused ? Shape{4} : Shape{4, 1};
+    const auto spread = [=](Graph& g, const char* name) {
+      return broadcast_to(g.input(name, channels), shape);
+    };
+    const auto number = [](Graph& g, double value) { return g.constant(value, {4}); };
+    add("batch-norm", [=](Graph&, const Tensor& x) {
+      const IntList over_items = refused ? IntList{0, 1} : IntList{0, 2};
+      const Tensor centred = x - mean(x, over_items, true);
+      return centred * rsqrt(mean(square(centred), over_items, true) + kEps);
+    });
+    add("batch-norm-weight", [=](Graph& g, const Tensor& x) {
+      return batch_norm_train(x, number(g, 1), number(g, 0), number(g, 0), number(g, 1),
+                              {.eps = kEps})
+                 .y *
+             spread(g, "w");
+    });
+    add("batch-norm-bias", [=](Graph& g, const Tensor& x) {
+      return batch_norm_train(x, g.input("w", {4}), number(g, 0), number(g, 0), number(g, 1),
+                              {.eps = kEps})
+                 .y +
+             spread(g, "b");
+    });
+    add("evaluated-batch-norm", [=](Graph& g, const Tensor& x) {
+      return (x - spread(g, "m")) *
+             broadcast_to(rsqrt(square(g.input("v", channels)) + kEps), shape);
+    });
+    const auto evaluated = [=](Graph& g, const Tensor& x, const Tensor& weight) {
+      return batch_norm_eval(x, weight, number(g, 0), g.input("m", {4}), square(g.input("v", {4})),
+                             {.eps = kEps});
+    };
+    add("evaluated-batch-norm-weight",
+        [=](Graph& g, const Tensor& x) { return evaluated(g, x, number(g, 1)) * spread(g, "w"); });
+    add("evaluated-batch-norm-bias", [=](Graph& g, const Tensor& x) {
+      return evaluated(g, x, g.input("w", {4})) + spread(g, "b");
     });
   }
   return all;
@@ -597,8 +649,8 @@ std::vector<RuleSample> masks() {
 std::vector<RuleSample> canonical_samples() {
   using namespace canonical_samples_parts;
   std::vector<RuleSample> all;
-  for (const auto part : {numbers, powers, reshapes, cuts, products, norms, group_norms, losses,
-                          activations, softmaxes, cores, joined, masks})
+  for (const auto part : {numbers, powers, reshapes, cuts, products, norms, group_norms,
+                          batch_norms, losses, activations, softmaxes, cores, joined, masks})
     for (RuleSample& sample : part()) all.push_back(std::move(sample));
   return all;
 }

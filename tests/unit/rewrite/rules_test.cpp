@@ -146,6 +146,22 @@ Make convolution(Direction direction, std::int64_t kernel) {
   };
 }
 
+// The gradient of two slices of rows of nine, with something between them and behind, and of
+// something else beside.
+Make padded_sum(std::int64_t second_begins, bool has_other) {
+  return [=](Random& r) {
+    Graph g;
+    const std::int64_t rows = r.between(1, 4), width = 9;
+    const auto padded = [&](const char* name, std::int64_t begin, std::int64_t size) {
+      return pad(g.input(name, {rows, size}), {0, begin}, {0, width - begin - size});
+    };
+    std::vector<Tensor> terms = {padded("k", second_begins, 3), padded("x", 0, 4)};
+    if (has_other) terms.insert(terms.begin() + r.below(3), g.input("l", {rows, width}));
+    g.output("y", add_n(terms));
+    return g;
+  };
+}
+
 std::vector<Sample> step_samples() {
   const auto number = [](double value, auto apply) {
     return of_one([=](Graph& g, const Tensor& x) { return apply(x, filled(g, value, x)); });
@@ -179,6 +195,10 @@ std::vector<Sample> step_samples() {
       {"choice-of-same", of_one([](Graph& g, const Tensor& x) {
          return where(g.input("c", x.shape(), boolean), x, x);
        })},
+      {"sum-of-disjoint-pads", padded_sum(4, false)},
+      {"sum-of-disjoint-pads", padded_sum(5, false)},
+      {"sum-of-disjoint-pads", padded_sum(6, true)},
+      {"sum-of-disjoint-pads", padded_sum(2, false), true},
       {"convolution-as-product", convolution(Direction::forward, 1)},
       {"convolution-input-gradient-as-product", convolution(Direction::input, 1)},
       {"convolution-weight-gradient-as-product", convolution(Direction::weight, 1)},

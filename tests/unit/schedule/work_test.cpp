@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
+#include "ir/graph_data.h"
 #include "pantala/autodiff.h"
 #include "pantala/nn.h"
 #include "pantala/ops.h"
@@ -48,7 +51,7 @@ TEST(Work, of_a_gather_is_the_rows_that_are_chosen) {
   const MemoryUse use = use_of(g, "table");
   EXPECT_EQ(use.elements, 128 * 64);
   EXPECT_EQ(use.bytes, 128 * 64 * 4);
-  EXPECT_EQ(use.stride, Stride::gathered);
+  EXPECT_EQ(use.stride, Stride::unit);  // elements of a row are neighbours
   EXPECT_EQ(work(g).read_bytes(), 128 * 64 * 4 + 128 * 8);
   EXPECT_EQ(work(g).written_bytes(), 128 * 64 * 4);
   ASSERT_EQ(built(g).launches.size(), 1u);
@@ -61,6 +64,40 @@ TEST(Work, of_single_elements_from_memory_is_a_cache_line_each) {
   g.output("elements", take(table, index));
   EXPECT_EQ(use_of(g, "table").elements, 128);
   EXPECT_EQ(use_of(g, "table").bytes, 128 * 64);
+  EXPECT_EQ(use_of(g, "table").stride, Stride::gathered);
+}
+
+TEST(Work, of_sums_by_columns_jumps_from_line_to_line) {
+  const auto summed = [](std::int64_t axis) {
+    Graph g;
+    g.output("y", sum(g.input("x", {512, 256}), {axis}, false));
+    return use_of(g, "x");
+  };
+  EXPECT_TRUE(summed(0).jumps);
+  EXPECT_FALSE(summed(1).jumps);
+  EXPECT_EQ(summed(0).bytes, 512 * 256 * 4);
+}
+
+TEST(Work, of_the_gradients_of_attention_is_told_apart_by_kernel) {
+  Graph g;
+  const Shape heads{1, 2, 32, 16};
+  const Tensor q = g.input("q", heads), k = g.input("k", heads), v = g.input("v", heads);
+  const Tensor loss = sum(square(attention(q, k, v)));
+  const Gradients found = differentiate(g, loss, {q, k, v});
+  const Graph graph = found.graph.with_outputs(
+      {{"dq", found.gradients[0]}, {"dk", found.gradients[1]}, {"dv", found.gradients[2]}});
+  const Decisions decisions = decided(graph);
+  const std::vector<Work> all = work_of(decisions, machine(), {});
+  std::set<std::string> of_dots;
+  for (std::size_t n = 0; n < all.size(); ++n)
+    if (decisions.groups[n].anchors.size() == 1 &&
+        decisions.graph.data()->node(decisions.groups[n].anchors[0]).op->name == "attention_grad")
+      for (const MemoryUse& use : all[n].uses) {
+        EXPECT_NE(use.kernel, kEveryKernel);
+        if (use.kernel == 0) of_dots.insert(decisions.buffers[use.buffer].name);
+      }
+  EXPECT_EQ(of_dots.size(), 2u);  // the gradient and what came out
+  EXPECT_FALSE(of_dots.contains("q"));
 }
 
 TEST(Work, of_a_slice_is_the_slice) {

@@ -104,6 +104,22 @@ TEST(Search, never_chooses_what_is_expected_to_take_longer) {
   }
 }
 
+TEST(Search, greedy_orders_are_drawn_by_their_number) {
+  const Graph lowered = training_step(model_named("lenet", 64));
+  const auto ordered = [&](int order) {
+    return search(lowered, {.level = Level::greedy,
+                            .greedy_order = order,
+                            .archetypes = schedule::cpu::archetypes(),
+                            .table = schedule::shipped_cost_table(32)});
+  };
+  EXPECT_EQ(to_text(ordered(0).graph), to_text(searched(lowered, Level::greedy).graph));
+  for (const int order : {1, 2, 3}) {
+    const Outcome found = ordered(order);
+    EXPECT_EQ(to_text(found.graph), to_text(ordered(order).graph));
+    EXPECT_NE(to_text(found.graph), to_text(lowered));
+  }
+}
+
 TEST(Search, none_is_the_graph_as_it_is) {
   const Graph lowered = training_step(model_named("lenet", 8));
   const Outcome found = searched(lowered, Level::none);

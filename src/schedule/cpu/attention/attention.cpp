@@ -35,27 +35,43 @@ double flops_of(AttentionPart part, const AttentionSizes& sizes) {
          static_cast<double>(sizes.queries) * static_cast<double>(sizes.keys);
 }
 
+std::vector<AttentionPart> parts_of(const Context& context, const ir::Node& node) {
+  if (!ops::is<op::AttentionGrad>(node)) return {AttentionPart::forward};
+  return choose_grad_parts(sizes_of(context, node, 1), context.options.workers);
+}
+
+// Whether a part reads an operand of the node: only the dots need what came out, and little else.
+bool reads(AttentionPart part, const ir::Node& node, std::size_t operand) {
+  constexpr std::size_t kGradient = 0, kOut = 4;
+  if (!ops::is<op::AttentionGrad>(node) || operand == kGradient) return true;
+  return (operand == kOut) == (part == AttentionPart::row_dots);
+}
+bool writes(AttentionPart part, const ir::Node& node, std::uint32_t result) {
+  constexpr std::uint32_t kQuery = 0;
+  if (!ops::is<op::AttentionGrad>(node) || part == AttentionPart::all_grads) return true;
+  return part == (result == kQuery ? AttentionPart::query_grad : AttentionPart::key_grad);
+}
+
 // All operands and all results. Of a cache as much as it can hold: how full it is shows when it is
 // run.
 Work work_of_attention(const Context& context, const Group& group) {
   const ir::Node& node = context.node(group.anchors[0]);
+  const AttentionSizes sizes = sizes_of(context, node, ops::is<op::AttentionGrad>(node) ? 1 : 0);
+  const std::vector<AttentionPart> parts = parts_of(context, node);
   Work work;
-  for (const ValueId input : node.inputs)
-    if (context.is_stored(input)) add_whole(context, context.buffer_of(input), false, 1, work);
-  for (const GroupOutput& output : group.outputs) add_whole(context, output.buffer, true, 1, work);
-  if (ops::is<op::AttentionGrad>(node)) {
-    const AttentionSizes sizes = sizes_of(context, node, 1);
-    for (const AttentionPart part : choose_grad_parts(sizes, context.options.workers))
-      work.flops += flops_of(part, sizes);
-  } else {
-    work.flops = flops_of(AttentionPart::forward, sizes_of(context, node, 0));
+  for (std::size_t k = 0; k < parts.size(); ++k) {
+    const int kernel = static_cast<int>(k);
+    for (std::size_t operand = 0; operand < node.inputs.size(); ++operand) {
+      const ValueId input = node.inputs[operand];
+      if (context.is_stored(input) && reads(parts[k], node, operand))
+        add_whole(context, context.buffer_of(input), false, 1, work, kernel);
+    }
+    for (const GroupOutput& output : group.outputs)
+      if (writes(parts[k], node, output.value.result))
+        add_whole(context, output.buffer, true, 1, work, kernel);
+    work.flops += flops_of(parts[k], sizes);
   }
   return work;
-}
-
-std::vector<AttentionPart> parts_of(const Context& context, const ir::Node& node) {
-  if (!ops::is<op::AttentionGrad>(node)) return {AttentionPart::forward};
-  return choose_grad_parts(sizes_of(context, node, 1), context.options.workers);
 }
 
 std::vector<Effort> efforts_of_attention(const EffortSite& at) {

@@ -178,10 +178,12 @@ Work work_of_reduce(const Context& context, const Group& group) {
   const TracedReduce traced = trace_group(context, group_of(context, group));
   const Way way = way_of(context, traced);
   Walk walk{.domain = traced.domain};
-  if (way.lane_row)
+  if (way.lane_row) {
     walk.lane = traced.rows[*way.lane_row].dim;
-  else if (traced.elements.size() == 1)
+    walk.inner = traced.elements.back().dim;
+  } else if (traced.elements.size() == 1) {
     walk.lane = traced.elements[0].dim;
+  }
   Work work;
   add_reads(context, walk, traced.footprint, work);
   for (const ReduceOutput& output : traced.outputs)
