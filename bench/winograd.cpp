@@ -206,9 +206,10 @@ int main(int argc, char** argv) {
     if (!std::ranges::all_of(
             words, [&](const std::string& w) { return c.name().find(w) != std::string::npos; }))
       continue;
-    const WinogradSpec spec =
+    WinogradSpec spec =
         winograd_spec(c.direction, DType::f32, c.sizes, ConvStrides::channels_last(c.sizes), side);
     const WinogradOrder order = winograd_order(spec, c.sizes);
+    spec.result_rows = c.direction == ConvDirection::weight_grad && order.slices == 1;
     const auto run = [&](const WinogradTiling& t, double limit) {
       const double seconds = bench.measure(c, spec, order, t, limit, launches);
       fmt::print(

@@ -12,6 +12,7 @@
 #include "ir/graph_data.h"
 #include "pantala/error.h"
 #include "pantala/init.h"
+#include "rewrite/rules/rules.h"
 
 namespace pantala::tests {
 
@@ -69,9 +70,17 @@ class Regions {
 
 }  // namespace
 
+std::vector<std::string> winograd_rules() {
+  std::vector<std::string> names;
+  for (const rewrite::Rule& rule : rewrite::all_rules())
+    if (rule.name.find("winograd") != std::string::npos) names.push_back(rule.name);
+  return names;
+}
+
 plan::CompiledStep compile_graph(const Graph& graph, const CompiledRun& how) {
   compiler::Options options = compiler::host_options(how.device, how.threads, how.fuse);
   options.level = how.level;
+  options.rules_off = how.rules_off;
   return compiler::compile_step({.graph = graph}, options);
 }
 

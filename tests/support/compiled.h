@@ -16,7 +16,11 @@ struct CompiledRun {
   bool fuse = true;
   int threads = 1;
   search::Level level = search::Level::none;  // with rules that are equal over the real numbers
+  std::vector<std::string> rules_off = {};
 };
+
+// Those that have convolutions computed by Winograd's algorithms, which round more than others.
+std::vector<std::string> winograd_rules();
 
 plan::CompiledStep compile_graph(const Graph& graph, const CompiledRun& how = {});
 

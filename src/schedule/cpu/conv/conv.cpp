@@ -108,7 +108,7 @@ std::vector<Effort> efforts_of_convolution(const EffortSite& at) {
     effort.cycles += elementwise_cycles(work_of(context, body), at.table);
     return {effort};
   }
-  if (const auto winograd = winograd_of(context.node(at.group.anchors[0]), plan)) {
+  if (const auto winograd = winograd_of(context, at.group, plan)) {
     const ElementwiseBody body = epilogue_body(context, at.group.anchors[0], at.group.outputs);
     return efforts_of_winograd(at, plan, *winograd,
                                elementwise_cycles(work_of(context, body), at.table));
@@ -200,7 +200,7 @@ std::vector<KernelDraft> build_convolution(Building& building, const Group& grou
   const ConvPlan plan = plan_of(context, group);
   if (const auto product = product_of(context, group, plan))
     return {build_product(building, group, *product)};
-  if (const auto winograd = winograd_of(node, plan))
+  if (const auto winograd = winograd_of(context, group, plan))
     return build_winograd_group(building, group, plan, *winograd);
   const ConvTiling tiling = tiling_of(context, plan);
   const auto& [sizes, strides, spec, order, flat] = plan;

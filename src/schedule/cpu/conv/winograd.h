@@ -44,6 +44,10 @@ struct WinogradSpec {
   ConvSpec conv;
   int side = 4;  // m
   WinogradWeights weights = WinogradWeights::strided;
+  // weight_grad without slices: all kernels of an output channel are contiguous, and so are the
+  // lanes of the hook's sites. Their coordinates are the output channel and, in the place of the
+  // last axis, the number of the element among all of these kernels.
+  bool result_rows = false;
   int points() const { return (side + 2) * (side + 2); }
   friend bool operator==(const WinogradSpec&, const WinogradSpec&) = default;
 };

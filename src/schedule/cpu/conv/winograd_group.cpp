@@ -14,6 +14,22 @@ std::optional<WinogradPlan> winograd_of(const ir::Node& node, const ConvPlan& pl
   return WinogradPlan{spec, order, winograd_launches(spec, order)};
 }
 
+std::optional<WinogradPlan> winograd_of(const Context& context, const Group& group,
+                                        const ConvPlan& plan) {
+  std::optional<WinogradPlan> winograd = winograd_of(context.node(group.anchors[0]), plan);
+  const std::vector<std::int64_t>& w = plan.strides.weight;
+  if (!winograd || plan.spec.direction != ConvDirection::weight_grad ||
+      winograd->order.slices > 1 || w[1] != 9 || w[2] != 3 || w[3] != 1)
+    return winograd;
+  const ElementwiseBody body = epilogue_body(context, group.anchors[0], group.outputs);
+  const std::vector<Loop> loops =
+      collapse(body.domain, {1, 2, 3}, all_walks(body), body.footprint.counted);
+  if (loops.size() != 1) return winograd;
+  winograd->spec.result_rows = true;
+  winograd->kernels_loop = loops[0].dim;
+  return winograd;
+}
+
 namespace {
 
 WinogradTiling tiling_of(const Context& context, const ConvPlan& plan,
@@ -22,16 +38,32 @@ WinogradTiling tiling_of(const Context& context, const ConvPlan& plan,
                                 context.options.workers);
 }
 
+// Where lanes run along kernels, one loop of the epilogue counts for all of their axes.
+Epilogue hook_of(ConvEpilogue& epilogue, const WinogradPlan& winograd) {
+  Epilogue hook = epilogue.hook();
+  if (!winograd.spec.result_rows) return hook;
+  const LoopId loop = winograd.kernels_loop;
+  hook.apply = [apply = hook.apply, loop](kir::Builder& b, const ResultSite& at) {
+    ResultSite site = at;
+    site.coordinates[3] = {};
+    site.coordinates[loop.index()] = at.coordinates[3];
+    site.lane_dim = static_cast<int>(loop.index());
+    return apply(b, site);
+  };
+  return hook;
+}
+
 }  // namespace
 
 std::vector<Effort> efforts_of_winograd(const EffortSite& at, const ConvPlan& plan,
                                         const WinogradPlan& winograd, double finish) {
-  const auto& [spec, order, launches] = winograd;
+  const auto& [spec, order, launches, kernels_loop] = winograd;
   const int workers = at.context.options.workers;
   std::vector<Effort> efforts;
   for (const WinogradLaunch& launch : launches) {
     std::vector<std::int64_t> problem = problem_of(plan);
-    problem.insert(problem.end(), {spec.side, static_cast<std::int64_t>(launch.kernel)});
+    problem.insert(problem.end(),
+                   {spec.side, spec.result_rows, static_cast<std::int64_t>(launch.kernel)});
     efforts.push_back(at.memo.of(*at.group.archetype, problem, [&] {
       const WinogradTiling tiling = tiling_of(at.context, plan, winograd);
       const double slowest =
@@ -54,7 +86,7 @@ std::vector<KernelDraft> build_winograd_group(Building& building, const Group& g
   const Context& context = building.context();
   const std::uint32_t id = group.anchors[0];
   const ir::Node& node = context.node(id);
-  const auto& [spec, order, launches] = winograd;
+  const auto& [spec, order, launches, kernels_loop] = winograd;
   const WinogradTiling tiling = tiling_of(context, plan, winograd);
   const auto memory = [&](const char* name, std::int64_t elements) {
     return building.add_scratch_tensor(fmt::format("{}.{}", name, id), plan.spec.dtype,
@@ -93,7 +125,8 @@ std::vector<KernelDraft> build_winograd_group(Building& building, const Group& g
                    : std::vector{operands[makes_window ? 0 : 1], makes_window ? first : second};
     if (has_epilogue) {
       epilogue.arguments().take_integers(params);
-      draft.kernel = build_winograd("winograd", kernel, spec, order, tiling, epilogue.hook());
+      draft.kernel =
+          build_winograd("winograd", kernel, spec, order, tiling, hook_of(epilogue, winograd));
       for (const std::uint32_t buffer : epilogue.arguments().buffers())
         draft.set.buffers.push_back(buffer);
       draft.set.params = epilogue.arguments().params();

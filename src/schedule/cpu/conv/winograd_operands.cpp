@@ -17,7 +17,7 @@ WinogradWriter::WinogradWriter(std::string name, WinogradKernel kernel, const Wi
       spec_(spec),
       t_(tiling),
       hook_(result),
-      result_contiguous_(spec.conv.result_contiguous || order.slices > 1),
+      result_contiguous_(spec.conv.result_contiguous || spec.result_rows || order.slices > 1),
       transform_(spec.side) {}
 
 kir::Kernel WinogradWriter::build() {
@@ -78,7 +78,10 @@ void WinogradWriter::declare() {
       kernel_ == WinogradKernel::weight_gradient ? t_.lane_block / columns() : 1;
   sums_point_ = panels * t_.row_block * columns() + kPointGap;
   sums_ = scratch("sums", points() * sums_point_);
-  finished_ = scratch("finished", std::max(9, spec_.side * spec_.side) * columns());
+  const int square = 9 * t_.lanes * t_.lanes;
+  finished_ = scratch(
+      "finished", spec_.result_rows ? square : std::max(9, spec_.side * spec_.side) * columns());
+  if (spec_.result_rows) turned_ = scratch("turned", square);
 }
 
 void WinogradWriter::vectors(Var count, const std::function<void(Var, Var)>& body) {

@@ -117,6 +117,10 @@ class WinogradWriter {
   void keep(const Vars& sums, Var at, Var is_first);
   void finish_tile(Var number, Var at, Var lane0, Var lanes);
   void finish_weight(Var channel, Var at, Var lane0, Var lanes);
+  // The same for rows of kernels: squares of channels and lanes are turned.
+  void finish_rows(Var channel0, Var channels, Var lane0, Var lanes);
+  // The kernels of one channel of x and a vector of lanes; element k goes to `to` + k * step.
+  void transform_sums(Var at, Var to, int step);
   void emit(ResultSite site, Var lane_stride);
 
   kir::Builder b;
@@ -130,7 +134,7 @@ class WinogradWriter {
   // Operands as they are, and transformed; of a kernel that only transforms one, the latter is what
   // it fills.
   kir::BufferId image_, kernels_, window_, weight_, result_;
-  kir::BufferId square_, sums_, finished_;
+  kir::BufferId square_, sums_, finished_, turned_;
   Var window_point_, weight_point_;
   std::int64_t sums_point_ = 0;
 };

@@ -88,6 +88,7 @@ void WinogradWriter::weight_gradient_item() {
       });
     });
   });
+  if (spec_.result_rows) return finish_rows(channel0, channels, lane0, lanes);
   each(channels, [&](Var c) {
     b.loop(b.i64(0), lanes, b.i64(columns()), [&](Var lane) {
       finish_weight(channel0 + c, lane * t_.row_block + c * columns(), lane0 + lane,
@@ -140,7 +141,6 @@ void WinogradWriter::keep(const Vars& sums, Var at, Var is_first) {
 
 void WinogradWriter::emit(ResultSite site, Var lane_stride) {
   site.c = result_;
-  site.lanes_along_n = true;
   Var value = site.value;
   if (hook_.apply) {
     value = hook_.apply(b, site);
@@ -188,17 +188,59 @@ void WinogradWriter::finish_tile(Var number, Var at, Var lane0, Var lanes) {
   });
 }
 
-void WinogradWriter::finish_weight(Var channel, Var at, Var lane0, Var lanes) {
+void WinogradWriter::transform_sums(Var at, Var to, int step) {
   const int n = transform_.points();
-  b.loop(b.i64(0), b.i64(columns()), b.i64(t_.lanes), [&](Var v) {
-    transform_square(
-        [&](const Vars& x) { return transform_.kernel_gradient(b, x); }, n,
-        [&](int i, int j) { return b.load(sums_, at + v + (i * n + j) * sums_point_, t_.lanes); },
-        [&](int i, const Vars& row) {
-          for (int j = 0; j < 3; ++j)
-            b.store(finished_, v + (i * 3 + j) * columns(), row[static_cast<std::size_t>(j)]);
-        });
+  transform_square(
+      [&](const Vars& x) { return transform_.kernel_gradient(b, x); }, n,
+      [&](int i, int j) { return b.load(sums_, at + (i * n + j) * sums_point_, t_.lanes); },
+      [&](int i, const Vars& row) {
+        for (int j = 0; j < 3; ++j)
+          b.store(finished_, to + (i * 3 + j) * step, row[static_cast<std::size_t>(j)]);
+      });
+}
+
+void WinogradWriter::finish_rows(Var channel0, Var channels, Var lane0, Var lanes) {
+  const int square = t_.lanes;
+  const auto finish = [&](Var c0, Var lane) {
+    const Var here = min(channels - c0, square);
+    const Var panel = lane / columns() * columns();
+    each(here, [&](Var c) {
+      transform_sums(panel * t_.row_block + (c0 + c) * columns() + (lane - panel), c * (9 * square),
+                     square);
+    });
+    b.loop(b.i64(0), here * 9, b.i64(square), [&](Var i) {
+      Vars rows;
+      for (int r = 0; r < square; ++r)
+        rows.push_back(b.load(finished_, min(i + r, here * 9 - 1) * square, square));
+      rows = b.transpose(rows);
+      for (int r = 0; r < square; ++r)
+        b.store(turned_, i + r * 9 * square, rows[static_cast<std::size_t>(r)]);
+    });
+    each(min(lanes - lane, square), [&](Var r) {
+      const Var out = lane0 + lane + r, first = (channel0 + c0) * 9;
+      vectors(here * 9, [&](Var i, Var mask) {
+        emit({.value = b.load(turned_, r * (9 * square) + i, square),
+              .batch = b.i64(0),
+              .m = first + i,
+              .n = out,
+              .mask = mask,
+              .c_at = n_.result_at + out * n_.result_outer + first + i,
+              .c = {},
+              .lanes_along_n = false,
+              .coordinates = {out, {}, {}, first + i},
+              .lane_dim = 3},
+             b.i64(1));
+      });
+    });
+  };
+  b.loop(b.i64(0), channels, b.i64(square), [&](Var c0) {
+    b.loop(b.i64(0), lanes, b.i64(square), [&](Var lane) { finish(c0, lane); });
   });
+}
+
+void WinogradWriter::finish_weight(Var channel, Var at, Var lane0, Var lanes) {
+  b.loop(b.i64(0), b.i64(columns()), b.i64(t_.lanes),
+         [&](Var v) { transform_sums(at + v, v, columns()); });
   each(b.i64(3), [&](Var i) {
     each(b.i64(3), [&](Var j) {
       const Var to =

@@ -78,7 +78,7 @@ WinogradOrder winograd_order(const WinogradSpec& spec, const ConvSizes& sizes) {
   order.channels = even_part(v.channels, 64, 16);
   if (spec.conv.direction != ConvDirection::weight_grad) return order;
   // Both transformed operands of a slice stay in L3.
-  constexpr std::int64_t kSliceBytes = 10 << 20, kLeast = 64;
+  constexpr std::int64_t kSliceBytes = 4 << 20, kLeast = 128;
   const std::int64_t bytes =
       spec.points() * (v.channels + v.lane_channels) * dtype_bytes(spec.conv.dtype);
   order.slice_tiles = even_part(v.tiles, std::max(kLeast, kSliceBytes / bytes), 1);
@@ -195,7 +195,10 @@ class Costs {
     const double depth = static_cast<double>(order_.slice_tiles), columns = t_.columns();
     const double blocks = static_cast<double>(up(order_.slice_tiles, order_.tiles));
     double cycles = kItem + points() * panels * products(rows / t_.rows, depth, blocks);
-    cycles += rows * panels * t_.vectors * (finish() + (spec_.conv.result_contiguous ? 9 : 160));
+    cycles += rows * panels * t_.vectors *
+              (finish() + (spec_.conv.result_contiguous ? 9
+                           : spec_.result_rows          ? 60
+                                                        : 160));
     cycles += points() * depth * (rows + panels * columns) * bytes_ * kFarByte;
     cycles *= beyond(points() * rows * panels * columns + 2 * depth * (rows + panels * columns));
     return cycles *
