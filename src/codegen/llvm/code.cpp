@@ -110,14 +110,14 @@ std::vector<CodeCache::Found> CodeCache::get_once(std::span<const kir::Kernel> k
   return result;
 }
 
-std::vector<CodeCache::Compiled> CodeCache::compile_jobs(std::span<const Job> jobs,
-                                                         const HostTarget& target, int threads,
-                                                         const std::function<void()>& before_each) {
+std::vector<CodeCache::Compiled> CodeCache::compile_jobs(
+    std::span<const Job> jobs, const HostTarget& target, int threads,
+    const std::function<void()>& before_each) const {
   std::vector<Compiled> results(jobs.size());
   parallel_for(jobs.size(), threads, [&](std::size_t k) {
     try {
       if (before_each) before_each();
-      results[k].unit = compile(*jobs[k].kernel, target);
+      results[k].unit = compiler_(*jobs[k].kernel, target);
     } catch (...) { results[k].error = std::current_exception(); }
   });
   return results;

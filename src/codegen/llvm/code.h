@@ -6,11 +6,13 @@
 
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <future>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "codegen/llvm/llvm.h"
@@ -69,6 +71,11 @@ class CodeCache : public std::enable_shared_from_this<CodeCache> {
   // The one of the process.
   static std::shared_ptr<CodeCache> process();
 
+  // Who makes what is missing: compile(), unless this is called before anything else. What it gives
+  // for a kernel and a target must be what compile() would.
+  using Compiler = std::function<CompiledUnit(const kir::Kernel&, const HostTarget&)>;
+  void set_compiler(Compiler compiler) { compiler_ = std::move(compiler); }
+
   struct Found {
     CodePtr code;
     bool compiled = false;  // by this call
@@ -114,10 +121,11 @@ class CodeCache : public std::enable_shared_from_this<CodeCache> {
   void abandon(std::span<const Job> jobs) noexcept;
   std::vector<Found> get_once(std::span<const kir::Kernel> kernels, const HostTarget& target,
                               int threads, const std::function<void()>& before_each);
-  static std::vector<Compiled> compile_jobs(std::span<const Job> jobs, const HostTarget& target,
-                                            int threads, const std::function<void()>& before_each);
+  std::vector<Compiled> compile_jobs(std::span<const Job> jobs, const HostTarget& target,
+                                     int threads, const std::function<void()>& before_each) const;
   void forget(std::uint64_t key, std::uint64_t number) noexcept;
 
+  Compiler compiler_ = compile;
   Linker linker_;
   mutable std::mutex mutex_;
   Entries entries_;

@@ -1,106 +1,30 @@
-// From a module to an object: a short pipeline (the emitter writes unrolled vector code in SSA
-// form, so there is nothing to vectorise, unroll or promote) and LLVM's code generator, with
-// floating-point fusion off.
+// From a kernel to an object, and the processors that there is code for.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <llvm/ADT/SmallVector.h>
 #include <llvm/ADT/StringMap.h>
-#include <llvm/Analysis/CGSCCPassManager.h>
-#include <llvm/Analysis/LoopAnalysisManager.h>
-#include <llvm/CodeGen/MachineModuleInfo.h>
-#include <llvm/CodeGen/Passes.h>
-#include <llvm/CodeGen/TargetPassConfig.h>
 #include <llvm/IR/DiagnosticInfo.h>
 #include <llvm/IR/DiagnosticPrinter.h>
 #include <llvm/IR/LLVMContext.h>
-#include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
-#include <llvm/IR/PassManager.h>
 #include <llvm/IR/Verifier.h>
-#include <llvm/MC/TargetRegistry.h>
-#include <llvm/Passes/PassBuilder.h>
-#include <llvm/Support/ErrorHandling.h>
-#include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/TargetParser/Host.h>
 #include <llvm/TargetParser/Triple.h>
-#include <llvm/Transforms/InstCombine/InstCombine.h>
-#include <llvm/Transforms/Scalar/EarlyCSE.h>
-#include <llvm/Transforms/Scalar/LICM.h>
-#include <llvm/Transforms/Scalar/LoopPassManager.h>
 
 #include <algorithm>
 #include <chrono>
-#include <mutex>
-#include <new>
+#include <optional>
+#include <utility>
 
 #include "codegen/llvm/code.h"
 #include "codegen/llvm/emit.h"
+#include "codegen/llvm/generator.h"
 #include "pantala/error.h"
 
 namespace pantala::codegen {
 
 namespace {
-
-// LLVM would abort. Whoever wants to end the process in a better way says so by the new-handler.
-void on_no_memory(void*, const char*, bool) {
-  if (const std::new_handler handler = std::get_new_handler()) handler();
-  throw std::bad_alloc();
-}
-
-void initialise_targets() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    llvm::install_bad_alloc_error_handler(on_no_memory);
-    LLVMInitializeX86TargetInfo();
-    LLVMInitializeX86Target();
-    LLVMInitializeX86TargetMC();
-    LLVMInitializeX86AsmPrinter();
-    LLVMInitializeAArch64TargetInfo();
-    LLVMInitializeAArch64Target();
-    LLVMInitializeAArch64TargetMC();
-    LLVMInitializeAArch64AsmPrinter();
-  });
-}
-
-std::unique_ptr<llvm::TargetMachine> make_machine(const HostTarget& target) {
-  initialise_targets();
-  std::string message;
-  const llvm::Target* found = llvm::TargetRegistry::lookupTarget(target.triple, message);
-  if (!found) throw UnsupportedError("code generation for " + target.triple + ": " + message);
-  llvm::TargetOptions options;
-  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
-  std::unique_ptr<llvm::TargetMachine> machine(found->createTargetMachine(
-      target.triple, target.cpu, target.features, options, llvm::Reloc::PIC_,
-      llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
-  if (!machine)
-    throw UnsupportedError("code generation for " + target.triple + " is not in this LLVM");
-  return machine;
-}
-
-// Redundant addresses and constants go, invariants leave their loops. None of these passes may
-// change a rounding without fast-math flags.
-void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager sccs;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder(&machine);
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(sccs);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, sccs, modules);
-  llvm::FunctionPassManager passes;
-  passes.addPass(llvm::EarlyCSEPass());
-  passes.addPass(llvm::InstCombinePass());
-  passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()),
-                                                       /*UseMemorySSA=*/true));
-  passes.addPass(llvm::EarlyCSEPass());
-  for (llvm::Function& function : module)
-    if (!function.isDeclaration()) passes.run(function, functions);
-}
 
 void check(const llvm::Module& module, const kir::Kernel& kernel) {
   std::string message;
@@ -117,65 +41,29 @@ void collect_errors(const llvm::DiagnosticInfo* info, void* text) {
   info->print(printer);
 }
 
-// A module on its way through the pipeline, with everything that it leans on.
+// A kernel's module with everything that it leans on. A generator that has seen it may point into
+// it: where an exception ends both, the generator must go first.
 struct Compilation {
   std::string errors;
   llvm::LLVMContext context;
-  std::unique_ptr<llvm::TargetMachine> machine;
   std::unique_ptr<llvm::Module> module;
 
-  Compilation(const kir::Kernel& kernel, const HostTarget& target) : machine(make_machine(target)) {
+  Compilation(const kir::Kernel& kernel, Generator& generator) {
+    const HostTarget& target = generator.target();
     context.setDiagnosticHandlerCallBack(collect_errors, &errors);
     module = emit(kernel, target, context);
     module->setTargetTriple(target.triple);
-    module->setDataLayout(machine->createDataLayout());
+    module->setDataLayout(generator.machine().createDataLayout());
     check(*module, kernel);
-    optimise(*module, *machine);
+  }
+
+  std::string finish(const kir::Kernel& kernel, Generator& generator) {
+    generator.optimise(*module);
+    std::string bytes = generator.generate(*module);
+    if (errors.empty()) return bytes;
+    throw InternalError("code generation of " + kernel.name + ": " + errors);
   }
 };
-
-// What addPassesToEmitFile() adds. With many registers without the scheduler in front of register
-// allocation: it brings the loads of a whole unrolled loop forward, so that a register tile no
-// longer fits. The emitter's order needs few registers, and processors find by themselves what can
-// run early. With few registers the scheduler is needed to part loads that instruction selection
-// has put together.
-bool add_passes(llvm::legacy::PassManager& passes, llvm::TargetMachine& machine,
-                llvm::raw_pwrite_stream& stream, llvm::CodeGenFileType type,
-                bool has_many_registers) {
-  auto& generator = static_cast<llvm::LLVMTargetMachine&>(machine);
-  auto* info = new llvm::MachineModuleInfoWrapperPass(&generator);  // the manager owns what it gets
-  llvm::TargetPassConfig* config = generator.createPassConfig(passes);
-  if (has_many_registers) config->disablePass(&llvm::MachineSchedulerID);
-  config->setDisableVerify(true);
-  passes.add(config);
-  passes.add(info);
-  if (config->addISelPasses()) return false;
-  config->addMachinePasses();
-  config->setInitialized();
-  if (generator.addAsmPrinter(passes, stream, nullptr, type, info->getMMI().getContext()))
-    return false;
-  passes.add(llvm::createFreeMachineFunctionPass());
-  return true;
-}
-
-llvm::SmallVector<char, 0> generate(const kir::Kernel& kernel, const HostTarget& target,
-                                    llvm::CodeGenFileType type) {
-  Compilation unit(kernel, target);
-  if (type == llvm::CodeGenFileType::ObjectFile) {
-    // Names would make objects of the same code differ.
-    unit.module->getFunction(kernel.name)->setName(kObjectSymbol);
-    unit.module->setSourceFileName("");
-  }
-  llvm::SmallVector<char, 0> bytes;
-  llvm::raw_svector_ostream stream(bytes);
-  llvm::legacy::PassManager passes;
-  if (!add_passes(passes, *unit.machine, stream, type, target.vector_registers >= 32))
-    throw UnsupportedError("code generation for " + target.triple + ": no files of this kind");
-  passes.run(*unit.module);
-  if (!unit.errors.empty())
-    throw InternalError("code generation of " + kernel.name + ": " + unit.errors);
-  return bytes;
-}
 
 struct VectorUnit {
   int bytes;
@@ -254,7 +142,15 @@ HostTarget runnable_target(std::string_view text) {
 
 CompiledUnit compile(const kir::Kernel& kernel, const HostTarget& target) {
   const auto begin = std::chrono::steady_clock::now();
-  const auto bytes = generate(kernel, target, llvm::CodeGenFileType::ObjectFile);
+  std::optional<Compilation> unit;
+  std::unique_ptr<Generator> generator = Generators::process().take(target);
+  unit.emplace(kernel, *generator);
+  // Names would make objects of the same code differ.
+  unit->module->getFunction(kernel.name)->setName(kObjectSymbol);
+  unit->module->setSourceFileName("");
+  const std::string bytes = unit->finish(kernel, *generator);
+  unit.reset();  // before another thread has the generator
+  Generators::process().give_back(std::move(generator));
   const auto* first = reinterpret_cast<const std::byte*>(bytes.data());
   const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - begin;
   return {
@@ -262,16 +158,21 @@ CompiledUnit compile(const kir::Kernel& kernel, const HostTarget& target) {
 }
 
 std::string llvm_ir(const kir::Kernel& kernel, const HostTarget& target) {
-  const Compilation unit(kernel, target);
+  std::optional<Compilation> unit;
+  Generator generator(target, FileKind::assembly);
+  unit.emplace(kernel, generator);
+  generator.optimise(*unit->module);
   std::string text;
   llvm::raw_string_ostream stream(text);
-  unit.module->print(stream, nullptr);
+  unit->module->print(stream, nullptr);
   return text;
 }
 
 std::string assembly(const kir::Kernel& kernel, const HostTarget& target) {
-  const auto bytes = generate(kernel, target, llvm::CodeGenFileType::AssemblyFile);
-  return {bytes.begin(), bytes.end()};
+  std::optional<Compilation> unit;
+  Generator generator(target, FileKind::assembly);
+  unit.emplace(kernel, generator);
+  return unit->finish(kernel, generator);
 }
 
 }  // namespace pantala::codegen
