@@ -29,7 +29,8 @@ struct Workload {
 };
 
 std::vector<std::string> workload_names();
-// TypeError with the nearest name.
+// Behind a name may stand other sizes: "lenet64:batch=8", "tfm8:layers=2,sequence=128". TypeError
+// with the nearest name, or with the sizes that there are.
 void require_workload(std::string_view name);
 Workload make_workload(std::string_view name, BenchMode mode);
 // `tfm8` with other sizes.
