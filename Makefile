@@ -5,7 +5,7 @@ TEST_PACKAGES := $(DATA_PACKAGES) patch libonnx-testdata libgtest-dev libgmock-d
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 
-.PHONY: build install test demo test-exchange test-pages test-asan test-tsan deps format clean
+.PHONY: build install test demo bench test-exchange test-pages test-asan test-tsan deps format clean
 
 # The command and the library alone; tests and examples are built by `make test`.
 build:
@@ -52,6 +52,14 @@ test-tsan: deps
 demo: build
 	@$(call need,$(DATA_PACKAGES))
 	build/release/bin/pantala train examples/fashion_mnist.toml --out runs/demo --restart
+
+# Ours and the peers in turns, all workloads, training and inference; about an hour. BENCH_OPTIONS="lenet64 --peers torch" for less.
+PEERS := $(CURDIR)/build/peers
+bench: build
+	@$(call need,python3-venv)
+	test -x $(PEERS)/bin/python || python3 -m venv $(PEERS)
+	$(PEERS)/bin/pip install --quiet $$(python3 bench/compare.py --packages)
+	python3 bench/compare.py --venv $(PEERS) $(BENCH_OPTIONS)
 
 # need,PACKAGES: installs the Debian packages that are missing; quiet and fast when there is nothing to do.
 define need

@@ -1,6 +1,7 @@
 // pantala bench: how long a step of a workload takes.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
@@ -17,6 +18,7 @@
 #include "base/text.h"
 #include "pantala/error.h"
 #include "pantala/session.h"
+#include "runtime/session_data.h"
 #include "tools/bench/workloads.h"
 #include "tools/command.h"
 #include "tools/compile_flags.h"
@@ -39,14 +41,15 @@ struct BenchOptions {
   int threads = 0;
   std::string cache, trace, target;
   int greedy_order = 0;
-  std::string guard = "gradients";  // as `train` has it
+  std::string guard = "watched";  // as `train` has it
   CompileChoice compile;
 };
 
 struct Measured {
-  // From the start of the compilation: to its end, and to the end of the first step (without the
-  // time that it takes to fill weights and inputs).
-  double compile_ms = 0, first_step_ms = 0;
+  // From the start of the compilation: to its end, to where the first step can start (with memory,
+  // first values and inputs), and to that step's end.
+  double compile_ms = 0, ready_ms = 0, first_step_ms = 0;
+  std::int64_t idle_bytes = 0;   // that were resident before
   std::vector<double> steps;     // in ms, sorted
   std::vector<double> launches;  // of each launch the best time, in ms; of --kernels
   // Training: the loss; inference: the root mean square of the output.
@@ -55,7 +58,7 @@ struct Measured {
 };
 
 NonFiniteGuard guard_named(const std::string& name) {
-  const std::vector<std::string> names = {"none", "loss", "gradients"};
+  const std::vector<std::string>& names = guard_names();
   const auto found = std::ranges::find(names, name);
   if (found == names.end())
     throw TypeError(fmt::format("--guard must be one of {}, got '{}'{}", fmt::join(names, ", "),
@@ -118,13 +121,11 @@ class BestLaunches {
 
 // The first step is not among those that are timed: it touches memory for the first time. A trace
 // shows it.
-Measured measure(Session& session, double compile_ms, const BenchOptions& options) {
-  Measured m;
-  m.compile_ms = compile_ms;
+void measure(Session& session, const BenchOptions& options, Measured& m) {
   const Clock::time_point start = Clock::now();
   session.step();
   session.wait();
-  m.first_step_ms = compile_ms + milliseconds_since(start);
+  m.first_step_ms = m.ready_ms + milliseconds_since(start);
   if (options.kernels && options.trace.empty()) session.set_timing(true);
   m.first = figure_of(session, options);
   std::optional<BestLaunches> best;
@@ -140,19 +141,24 @@ Measured measure(Session& session, double compile_ms, const BenchOptions& option
   m.last = figure_of(session, options);
   std::sort(m.steps.begin(), m.steps.end());
   if (best) m.launches = best->take();
-  return m;
+}
+
+// The most that the process ever had in memory.
+std::int64_t resident_peak() {
+  rusage usage{};
+  return getrusage(RUSAGE_SELF, &usage) == 0 ? std::int64_t{usage.ru_maxrss} * 1024 : 0;
 }
 
 void print_text(const std::string& name, const BenchOptions& options, const Measured& m,
                 const Session& session) {
   const Report& report = session.report();
   fmt::print(
-      "{} {}: {:.3f} ms (median {:.3f}) a step, {} steps, {}; compiled in {:.0f} ms, first step "
-      "after {:.0f} ms; {} kernels, {} units, {:.1f} KiB of temporaries\n",
+      "{} {}: {:.3f} ms (median {:.3f}) a step, {} steps, {}; compiled in {:.0f} ms, ready after "
+      "{:.0f} ms, first step after {:.0f} ms; {} kernels, {} units, {:.1f} KiB of temporaries\n",
       name, options.infer ? "infer" : "train", m.steps.front(), m.median(), m.steps.size(),
       options.infer ? fmt::format("output {:.4f}", m.last)
                     : fmt::format("loss {:.4f} to {:.4f}", m.first, m.last),
-      m.compile_ms, m.first_step_ms, report.kernels_after, report.units.size(),
+      m.compile_ms, m.ready_ms, m.first_step_ms, report.kernels_after, report.units.size(),
       static_cast<double>(report.peak_bytes) / 1024);
   if (options.kernels) fmt::print("{}", session.profile().text(probed_limits(options.threads)));
 }
@@ -185,6 +191,7 @@ void print_json(const std::string& name, const BenchOptions& options, const Meas
     line["loss_last"] = m.last;
   }
   line["compile_ms"] = m.compile_ms;
+  line["ready_ms"] = m.ready_ms;
   line["first_step_ms"] = m.first_step_ms;
   line["cached"] = report.cached();
   line["kernels"] = report.kernels_after;
@@ -195,28 +202,36 @@ void print_json(const std::string& name, const BenchOptions& options, const Meas
   line["predicted_us"] = report.predicted_us;
   line["rules"] = nlohmann::ordered_json::object();
   for (const Report::Rule& rule : report.rules) line["rules"][rule.name] = rule.reached;
+  line["resident_idle_bytes"] = m.idle_bytes;
+  line["resident_peak_bytes"] = resident_peak();
   if (options.kernels) {
     const auto profile =
         nlohmann::ordered_json::parse(session.profile().json(probed_limits(options.threads)));
     line["limits"] = profile.at("limits");
     line["launches"] = launches_json(m, session, profile.at("kernels"));
+    line["kinds"] = profile.at("kinds");
+    line["totals"] = profile.at("totals");
   }
   fmt::print("{}\n", line.dump());
 }
 
 void run_workload(const std::string& name, const BenchOptions& options) {
   const Doing running("running " + name);
+  Measured m;
+  m.idle_bytes = resident_peak();
   const Workload w = make_workload(name, options.infer ? BenchMode::infer : BenchMode::train);
   const Clock::time_point start = Clock::now();
   Session session = [&] {
     const Doing doing("compiling " + name);
     return open(w, options);
   }();
-  const double compile_ms = milliseconds_since(start);
-  set_weights(w, session);
+  m.compile_ms = milliseconds_since(start);
   for (const auto& [input, value] : w.inputs) session.set_input(input, value);
+  session.data().store().settle();  // a run's first values; those that are compared come now
+  m.ready_ms = milliseconds_since(start);
+  set_weights(w, session);
   if (!options.trace.empty()) session.set_timing(true, true);
-  const Measured m = measure(session, compile_ms, options);
+  measure(session, options, m);
   (options.json ? print_json : print_text)(name, options, m, session);
   if (!options.trace.empty()) session.write_trace(options.trace);
 }
@@ -236,7 +251,9 @@ void check(const BenchOptions& options) {
 Run bench_verb(VerbOptions& verb) {
   const auto options = std::make_shared<BenchOptions>();
   verb.add_option("workload", options->workloads,
-                  fmt::format("Any of {}, or ONNX files", fmt::join(workload_names(), ", ")))
+                  fmt::format("Any of {}, or ONNX files; lenet64 and tfm8 also with other sizes: "
+                              "lenet64:batch=8, tfm8:layers=2,sequence=128",
+                              fmt::join(workload_names(), ", ")))
       ->required();
   verb.add_flag("--infer", options->infer,
                 "The model's outputs, in its form for evaluation, instead of a training step");
@@ -252,7 +269,9 @@ Run bench_verb(VerbOptions& verb) {
                 "`launches`");
   verb.add_flag("--unfused", options->unfused, "A kernel per op");
   verb.add_option("--guard", options->guard,
-                  "What is asked before weights change: gradients (as train does), loss or none")
+                  "What is done about numbers that are not finite: watched (as train does), "
+                  "gradients, loss or "
+                  "none")
       ->capture_default_str();
   add_compile_flags(verb, options->compile);
   verb.add_option("--greedy-order", options->greedy_order,

@@ -1,10 +1,11 @@
 """What the peers share: the timing of one turn and the conversation with compare.py.
 
 A peer is a child process that stays alive, so that a turn costs no start-up. One JSON object a line, both ways:
-    peer      {"peer", "version", "workloads"}                      once, when it is ready; or {"error"} and the end
+    peer      {"peer", "version", "workloads", "modes"}             once, when it is ready; or {"error"} and the end
     compare   {"workload", "infer", "seconds"}                      one turn
     peer      {"workload", "mode", "device", "threads", "ms_min", "ms_median", "steps",
-               "first_step_ms"} and, of training, "loss_first", "loss_last",
+               "first_step_ms", "resident_idle_bytes", "resident_peak_bytes"}
+              and, of training, "loss_first", "loss_last",
               of inference "output_rms"                             or {"error"}
 The end of its input ends the peer. Every turn starts from fresh parameters, as a process of Pantala does: Adam's moments of
 dead units decay into denormal numbers after some hundred steps, and a peer that trained on would be the only one to pay.
@@ -13,6 +14,7 @@ dead units decay into denormal numbers after some hundred steps, and a peer that
 import argparse
 import json
 import os
+import resource
 import statistics
 import sys
 import time
@@ -73,10 +75,22 @@ def measure(step, seconds):
     return figures, first, last
 
 
-def parse_threads(description):
+def parse(description, **options):
+    """The arguments of a peer: --threads and its own, as argparse takes them."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--threads", type=int, default=2)
-    return parser.parse_args().threads
+    for name, how in options.items():
+        parser.add_argument(f"--{name}", **how)
+    return parser.parse_args()
+
+
+def parse_threads(description):
+    return parse(description).threads
+
+
+def resident_peak():
+    """The most that this process ever had in memory, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def claim_stdout():
@@ -86,7 +100,7 @@ def claim_stdout():
     return answers
 
 
-def serve(answers, peer, version, workloads, threads, prepare, root_mean_square):
+def serve(answers, peer, version, workloads, threads, prepare, root_mean_square, modes=("train", "infer")):
     """Answers turns until the input ends.
 
     prepare(name, infer) compiles what it can and returns start(); start() makes fresh parameters and returns step(). A step of
@@ -98,7 +112,8 @@ def serve(answers, peer, version, workloads, threads, prepare, root_mean_square)
         answers.write(json.dumps(message) + "\n")
         answers.flush()
 
-    say({"peer": peer, "version": version, "workloads": list(workloads)})
+    idle = resident_peak()
+    say({"peer": peer, "version": version, "workloads": list(workloads), "modes": list(modes)})
     prepared, start = None, None
     for line in sys.stdin:
         turn = json.loads(line)
@@ -116,6 +131,7 @@ def serve(answers, peer, version, workloads, threads, prepare, root_mean_square)
                 figures["output_rms"] = float(root_mean_square(last))
             else:
                 figures["loss_first"], figures["loss_last"] = float(first), float(last)
+            figures["resident_idle_bytes"], figures["resident_peak_bytes"] = idle, resident_peak()
             mode = "infer" if infer else "train"
             say({"workload": name, "mode": mode, "device": "cpu", "threads": threads, **figures})
         except Exception as error:  # whatever a library throws belongs to the one who asked

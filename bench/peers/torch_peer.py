@@ -1,4 +1,4 @@
-"""PyTorch, eager, as a peer of compare.py: the workloads of bench/compare.py in f32 on the CPU.
+"""PyTorch, eager or by torch.compile, as a peer of compare.py: the workloads of bench/compare.py in f32 on the CPU.
 
 A training step is forward, backward, optimizer; inference is the model's outputs, in its form for evaluation. A workload is a
 function that returns (model, loss function, output function, optimizer) over data already in memory; add it to WORKLOADS under
@@ -154,10 +154,15 @@ WORKLOADS = {
 }
 
 
-def prepare(name, infer):
+def prepare(name, infer, compiled=False):
+    if compiled:
+        torch._dynamo.reset()  # what another workload was compiled to is not needed any more
+
     def start():
         torch.manual_seed(protocol.SEED)
         model, loss_of, output_of, optimizer = WORKLOADS[name]()
+        if compiled:
+            loss_of, output_of = torch.compile(loss_of), torch.compile(output_of)
 
         def train_step():
             loss = loss_of()
@@ -177,10 +182,13 @@ def prepare(name, infer):
 
 
 def main():
-    threads = protocol.parse_threads(__doc__.splitlines()[0])
+    given = protocol.parse(__doc__.splitlines()[0], compile={"action": "store_true"})
     answers = protocol.claim_stdout()
-    torch.set_num_threads(threads)
-    protocol.serve(answers, "torch", torch.__version__, WORKLOADS, threads, prepare, lambda output: output.square().mean().sqrt())
+    torch.set_num_threads(given.threads)
+    protocol.serve(
+        answers, "torch_compiled" if given.compile else "torch", torch.__version__, WORKLOADS, given.threads,
+        lambda name, infer: prepare(name, infer, given.compile), lambda output: output.square().mean().sqrt(),
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -15,7 +15,15 @@ enum class NonFiniteGuard : std::uint8_t {
   none,       // updates happen whatever the numbers are
   loss,       // a step whose loss is not finite changes nothing
   gradients,  // nor does one with a gradient whose norm is not finite
+  // As `loss`; other numbers are only told: where the square of a gradient or a new value is not
+  // finite, the step has changed parameters and states, and says so (Session::last_step_spoilt). No
+  // update waits for another gradient than its own, so that it is a part of the kernel that makes
+  // it. Where updates wait for all gradients anyway (accumulation, split_update, clip.norm) this
+  // is `gradients`.
+  watched,
 };
+const std::vector<std::string>& guard_names();  // by value
+const std::string& guard_name(NonFiniteGuard guard);
 
 // How a compilation went.
 struct Report {

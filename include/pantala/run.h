@@ -100,7 +100,7 @@ struct RunConfig {
     std::string folder;
     std::string progress = "auto";
     std::optional<std::int64_t> log_interval = {};  // as RunLogOptions
-    bool tensorboard = true, plots = true;
+    bool gradient_norm = false, tensorboard = true, plots = true;
   } output;
 };
 

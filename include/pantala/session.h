@@ -186,9 +186,13 @@ class Session {
   // Of the last step, before its update.
   double loss() const;
   // False if the last step met a number that its guard looks at and that is not finite: then no
-  // parameter, state or counter has changed. True before the first step. Plans of attach() do not
-  // count.
+  // parameter, state or counter has changed, unless last_step_spoilt(). True before the first step.
+  // Plans of attach() do not count.
   bool last_step_finite() const;
+  // A guard that only watches has met such a number after the loss: parameters and states have
+  // changed, and may hold numbers that are not finite. Whoever wants to go on must load what was
+  // saved before; a Trainer does so by itself. False until the next step if values are set.
+  bool last_step_spoilt() const;
 
   // Micro-batches since the last update.
   std::int64_t accumulated() const;
@@ -265,6 +269,8 @@ class Session {
   // each thread, as a file that Perfetto and chrome://tracing open. After a quarter of a million
   // spans only those are kept that last; the file says how many were left out.
   void write_trace(const std::filesystem::path& path) const;
+  // What stands behind it; nothing for users.
+  runtime::SessionData& data() const { return *data_; }
 
  private:
   std::unique_ptr<runtime::SessionData> data_;

@@ -33,12 +33,14 @@ struct Accumulators {
   }
 };
 
-std::vector<Tensor> gradients_in(const Graph& graph,
-                                 const std::vector<TrainedParameter>& parameters) {
-  std::vector<Tensor> gradients;
-  for (const TrainedParameter& p : parameters)
-    if (!p.frozen()) gradients.push_back(graph.value(p.gradient.id()));
-  return gradients;
+// Of a graph that these are handles to or that is a copy of theirs.
+std::vector<TrainedParameter> parameters_in(const Graph& graph,
+                                            std::vector<TrainedParameter> parameters) {
+  for (TrainedParameter& p : parameters) {
+    p.value = graph.value(p.value.id());
+    if (!p.frozen()) p.gradient = graph.value(p.gradient.id());
+  }
+  return parameters;
 }
 
 // The parameter again, in another graph.
@@ -53,25 +55,20 @@ StepGraph finish(std::string_view role, Graph graph, const Tensor& loss,
                  const std::vector<TrainedParameter>& parameters, const CompileOptions& options) {
   StepGraph step;
   step.role = role;
-  step.guard = options.non_finite;
+  step.guard = effective_guard(options);
   append_optimizer(graph, parameters, options.optimizer, options.training);
   for (const TrainedParameter& p : parameters) {
     if (p.frozen() || (options.optimizer && !options.observe_gradients)) continue;
     if (options.optimizer) graph.output("grad." + p.name, p.gradient);
     step.gradients.push_back({p.name, "grad." + p.name});
   }
-  const std::vector<Tensor> gradients = gradients_in(graph, parameters);
-  step.graph = guard_updates(std::move(graph), options.non_finite, loss, gradients);
+  step.graph = guard_updates(std::move(graph), step.guard, loss, parameters);
   return step;
 }
 
 StepGraph plain_step(const TrainingGraph& training, const CompileOptions& options) {
   Graph graph = training.graph;
-  std::vector<TrainedParameter> parameters = training.parameters;
-  for (TrainedParameter& p : parameters) {
-    p.value = graph.value(p.value.id());
-    if (!p.frozen()) p.gradient = graph.value(p.gradient.id());
-  }
+  const std::vector<TrainedParameter> parameters = parameters_in(graph, training.parameters);
   const Tensor loss = graph.value(training.loss.id());
   return finish(plan::kStep, std::move(graph), loss, parameters, options);
 }
@@ -86,13 +83,15 @@ StepGraph accumulate_step(const TrainingGraph& training, const CompileOptions& o
   };
   add_to(sums.loss, training.sum);
   add_to(sums.weight, training.weight);
-  const std::vector<Tensor> gradients = gradients_in(graph, training.parameters);
-  for (std::size_t k = 0; k < gradients.size(); ++k) add_to(sums.gradients[k], gradients[k]);
+  const std::vector<TrainedParameter> parameters = parameters_in(graph, training.parameters);
+  auto sum = sums.gradients.begin();
+  for (const TrainedParameter& p : parameters)
+    if (!p.frozen()) add_to(*sum++, p.gradient);
   const Tensor loss = graph.value(training.loss.id());
   StepGraph step;
   step.role = plan::kAccumulate;
-  step.guard = options.non_finite;
-  step.graph = guard_updates(std::move(graph), options.non_finite, loss, gradients);
+  step.guard = effective_guard(options);
+  step.graph = guard_updates(std::move(graph), step.guard, loss, parameters);
   return step;
 }
 

@@ -1,10 +1,13 @@
-// What a kernel's `report` means to the user: the text of a ValueError.
+// What a kernel's `report` means: mostly the text of a ValueError.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
 namespace pantala::kir {
+
+// Not an error: a number is not finite that somebody watches.
+inline constexpr std::int32_t kNotFinite = 0x7fffffff;
 
 struct StatusMessage {
   std::int64_t code = 0;

@@ -7,6 +7,7 @@
 #include <numbers>
 
 #include "ops/define.h"
+#include "ops/watched.h"
 
 namespace pantala::ops {
 namespace {
@@ -308,6 +309,21 @@ struct IsFinite : op::IsFinite, Pointwise, Family {
   static std::vector<Sample> samples() { return pointwise_samples({{}}); }
 };
 
+struct Watched : op::Watched, Family {
+  static constexpr OpInfo info{
+      name, "(xs...) -> y",
+      "The first of tensors of one type. A step that meets a number in one of them that is not "
+      "finite tells it: see NonFiniteGuard::watched."};
+  static void infer(InferContext& c) { Pointwise::infer(c); }
+  static Literal eval(const EvalContext& c) { return c.in(0); }
+  static void grad(GradContext& g) {
+    g.give(0, [&] { return g.dy(); });
+  }
+  static std::vector<Sample> samples() {
+    return {sample({floats({2, 3}), floats({2, 3})}), sample({floats({5})}), sample({floats({})})};
+  }
+};
+
 struct Where : op::Where, Pointwise, Family {
   static constexpr OpInfo info{
       name, "(condition, a, b) -> y",
@@ -391,7 +407,7 @@ std::vector<const OpDef*> arithmetic_ops() {
   return family<Add, Sub, Mul, Div, Pow, PowScalar, Mod, Maximum, Minimum, AddN, Exp, Exp2, Expm1,
                 Log, Log2, Log1p, Sqrt, Rsqrt, Reciprocal, Sin, Cos, Tanh, Erf, Floor, Ceil, Round,
                 Neg, Abs, Sign, Square, Clamp, Lt, Le, Gt, Ge, Eq, Ne, LogicalAnd, LogicalOr,
-                LogicalNot, IsFinite, Where, Cast, Identity, StopGradient>();
+                LogicalNot, IsFinite, Watched, Where, Cast, Identity, StopGradient>();
 }
 
 }  // namespace pantala::ops

@@ -14,6 +14,14 @@ namespace pantala {
 using plan::CompiledLeaf;
 using plan::CompiledStep;
 
+const std::vector<std::string>& guard_names() {
+  static const std::vector<std::string> names = {"none", "loss", "gradients", "watched"};
+  return names;
+}
+const std::string& guard_name(NonFiniteGuard guard) {
+  return guard_names()[static_cast<std::size_t>(guard)];
+}
+
 const CompiledStep& CompiledPlan::Data::step(std::string_view role) const {
   const auto found = std::ranges::find(steps, role, &CompiledStep::role);
   if (found != steps.end()) return *found;

@@ -183,7 +183,7 @@ void decode_all(const Json& document, Cursor& plans, std::string_view file,
   document.at("device").get_to(data.device);
   document.at("threads").get_to(data.threads);
   const int guard = document.at("non_finite");
-  if (guard < 0 || guard > static_cast<int>(NonFiniteGuard::gradients))
+  if (guard < 0 || guard >= std::ssize(guard_names()))
     plans.fail(fmt::format("there is no guard {}", guard));
   data.non_finite = static_cast<NonFiniteGuard>(guard);
   document.at("accumulation_steps").get_to(data.accumulation_steps);

@@ -336,6 +336,10 @@ std::vector<Key> end_keys() {
                     "Updates between two lines of metrics.jsonl and metrics.csv; auto: each of the "
                     "first 100, then fewer and fewer, every 100th from the 5000th on",
                     Effect::running),
+      yes_no("output.gradient_norm", RUN_FIELD(output.gradient_norm),
+             "Show and log the norm of all gradients, which keeps them until it is known; with "
+             "clip.norm it is there in any case",
+             Effect::running),
       yes_no("output.tensorboard", RUN_FIELD(output.tensorboard), "Write TensorBoard event files",
              Effect::running),
       yes_no("output.plots", RUN_FIELD(output.plots),

@@ -75,7 +75,7 @@ CompileOptions compile_options(const RunConfig& config) {
   if (config.ema.decay > 0) options.training.ema_decay = config.ema.decay;
   options.training.groups = parameter_groups(config);
   options.training.kept_statistics = kept_statistics_of(config);
-  options.training.global_norm = true;  // for the progress line and the logs
+  options.training.global_norm = config.output.gradient_norm;
   return options;
 }
 

@@ -222,7 +222,7 @@ void BoundPlan::report_status(std::int32_t code) const {
       fmt::format("plan '{}': a kernel reports {}, which has no message", name_, code));
 }
 
-bool BoundPlan::run(const device::Slice& arena, Timing* timing) {
+BoundPlan::Outcome BoundPlan::run(const device::Slice& arena, Timing* timing) {
   if (inputs_missing_ > 0) refuse_run();
   store_.settle();
   for (std::size_t k = 0; k < numbers_.size(); ++k) numbers_[k] = store_.number(number_of_[k]);
@@ -233,11 +233,13 @@ bool BoundPlan::run(const device::Slice& arena, Timing* timing) {
                     .times = timing ? &times_ : nullptr});
   has_run_ = true;
   if (timing) note_times(*timing);
-  if (const std::int32_t code = device_.take_status()) report_status(code);
-  if (!is_finite()) return false;
+  const std::int32_t status = device_.take_status();
+  if (status != 0 && status != kir::kNotFinite) report_status(status);
+  if (!is_finite()) return Outcome::refused;  // whatever was watched has not been stored
+  if (status == kir::kNotFinite) return Outcome::spoilt;
   host_.advance(numbers_);
   for (const std::size_t k : advanced_) store_.set_number(number_of_[k], numbers_[k]);
-  return true;
+  return Outcome::done;
 }
 
 void BoundPlan::note_times(Timing& timing) {

@@ -70,14 +70,19 @@ class BoundPlan {
   bool has_output(std::string_view name) const;
   void set_input(std::string_view name, const HostElements& values);
   void set_input(std::string_view name, const Literal& value);
-  // Returns whether the numbers were finite; counters have advanced then. Launches are timed if
-  // `timing` is given.
+  // What a run has done to the store.
+  enum class Outcome : std::uint8_t {
+    done,     // counters have advanced
+    refused,  // its guard has met a number that is not finite: nothing has changed
+    spoilt,   // it has stored such a number; counters are as they were
+  };
+  // Launches are timed if `timing` is given.
   struct Timing {
     trace::Recorder* recorder = nullptr;  // null: times are only summed up
     device::RunTracks tracks = {};
     trace::Clock::duration shift = {};  // from the clock to the time line of the trace
   };
-  bool run(const device::Slice& arena, Timing* timing = nullptr);
+  Outcome run(const device::Slice& arena, Timing* timing = nullptr);
   // TypeErrors name the plan.
   Literal output(std::string_view name) const;
   void output(std::string_view name, const HostBuffer& into) const;

@@ -82,6 +82,7 @@ void Session::accumulate() { data_->accumulate(0); }
 void Session::wait() { data_->device().wait(); }
 double Session::loss() const { return data_->last_step().loss(); }
 bool Session::last_step_finite() const { return data_->finite(); }
+bool Session::last_step_spoilt() const { return data_->spoilt(); }
 std::int64_t Session::accumulated() const { return data_->accumulated(); }
 std::int64_t Session::accumulation_steps() const { return data_->accumulation_steps(); }
 bool Session::splits_update() const { return data_->splits_update(); }

@@ -175,10 +175,10 @@ void SessionData::run(std::size_t index) {
     apply();
   } else if (splits_update()) {
     accumulate(index);
-    if (finite_ && accumulated_ >= accumulation_steps_) apply();
+    if (finite() && accumulated_ >= accumulation_steps_) apply();
   } else {
     last_step_ = index;
-    finite_ = run_plan(index);
+    outcome_ = run_plan(index);
   }
 }
 
@@ -198,14 +198,14 @@ void SessionData::accumulate(std::size_t index) {
         plans_[index]->name()));
   store_.set_number(first_micro_batch_, accumulated_ == 0 ? 1.0 : 0.0);
   last_step_ = index;
-  finite_ = run_plan(index);
-  if (finite_) ++accumulated_;
+  outcome_ = run_plan(index);
+  if (finite()) ++accumulated_;
 }
 
 void SessionData::apply() {
   need_split("apply");
   if (accumulated_ == 0) throw TypeError("apply: nothing was accumulated since the last update");
-  finite_ = run_plan(*apply_);
+  outcome_ = run_plan(*apply_);
   accumulated_ = 0;
 }
 

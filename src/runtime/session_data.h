@@ -49,7 +49,13 @@ class SessionData {
   void accumulate(std::size_t index);
   void apply();
   bool splits_update() const { return apply_.has_value(); }
-  bool finite() const { return finite_; }
+  bool finite() const { return outcome_ == BoundPlan::Outcome::done; }
+  bool spoilt() const { return outcome_ == BoundPlan::Outcome::spoilt; }
+  // The values of before the last step are there again, where `accumulated` micro-batches waited.
+  void undo_step(std::int64_t accumulated) {
+    outcome_ = BoundPlan::Outcome::refused;
+    accumulated_ = accumulated;
+  }
   std::int64_t accumulated() const { return accumulated_; }
   std::int64_t accumulation_steps() const { return accumulation_steps_; }
 
@@ -79,8 +85,7 @@ class SessionData {
   // A plan's part in the session: steps and `apply` move training on, others are just run.
   enum class Part : std::uint8_t { other, step, apply };
 
-  // False if the plan's guard met a number that is not finite.
-  bool run_plan(std::size_t index) {
+  BoundPlan::Outcome run_plan(std::size_t index) {
     return plans_[index]->run(arena_, is_timed_ ? &timing_ : nullptr);
   }
   void add(std::string name, std::shared_ptr<const plan::CompiledStep> step, Part part);
@@ -105,9 +110,9 @@ class SessionData {
   const std::int64_t accumulation_steps_;
   std::int64_t accumulated_ = 0;
   std::size_t last_step_ = 0;
-  std::optional<std::size_t> apply_;   // the plan, where the update is split
-  std::size_t first_micro_batch_ = 0;  // the store's number
-  bool finite_ = true;
+  std::optional<std::size_t> apply_;                       // the plan, where the update is split
+  std::size_t first_micro_batch_ = 0;                      // the store's number
+  BoundPlan::Outcome outcome_ = BoundPlan::Outcome::done;  // of the last step
   static constexpr std::size_t kMostSpans = std::size_t{1} << 18;
   trace::Recorder recorder_{"pantala", kMostSpans};
   BoundPlan::Timing timing_;

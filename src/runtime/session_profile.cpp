@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "pantala/session.h"
@@ -27,6 +28,77 @@ std::string percent(double share) { return fmt::format("{:.1f}%", 100 * share); 
 std::string limit_text(const KernelInfo& kernel, const MachineLimits& limits) {
   const double share = SessionProfile::share_of_limit(kernel, limits);
   return share > 0 ? percent(share) : "";
+}
+
+// Launches of one kind together: those whose names are the same but for their numbers.
+struct Total {
+  std::string kind;
+  std::int64_t launches = 0;
+  double us = 0, predicted_us = 0, flops = 0, bytes = 0;  // of one run of each
+  double limit_us = 0;  // that the machine's limits say they need at least
+
+  void add(const KernelInfo& kernel, const MachineLimits& limits) {
+    const double taken = 1000 * per_run(kernel.milliseconds, kernel.runs);
+    ++launches;
+    us += taken;
+    predicted_us += kernel.predicted_us;
+    flops += kernel.flops;
+    bytes += kernel.bytes();
+    limit_us += taken * SessionProfile::share_of_limit(kernel, limits);
+  }
+  double per_second(double amount) const { return us > 0 ? amount / us * 1e6 : 0; }
+  double share_of_limit() const { return us > 0 ? limit_us / us : 0; }
+};
+
+std::string kind_of(const KernelInfo& kernel) {
+  return kernel.name.substr(0, std::min(kernel.name.rfind('.'), kernel.name.size()));
+}
+
+// What takes longest comes first.
+std::vector<Total> totals_by_kind(const std::vector<KernelInfo>& kernels,
+                                  const MachineLimits& limits) {
+  std::map<std::string, Total> by_kind;
+  for (const KernelInfo& kernel : kernels) by_kind[kind_of(kernel)].add(kernel, limits);
+  std::vector<Total> totals;
+  for (auto& [kind, total] : by_kind) {
+    total.kind = kind;
+    totals.push_back(std::move(total));
+  }
+  std::ranges::stable_sort(totals, std::ranges::greater{}, &Total::us);
+  return totals;
+}
+
+Total total_of(const std::vector<KernelInfo>& kernels, const MachineLimits& limits) {
+  Total total{.kind = "all"};
+  for (const KernelInfo& kernel : kernels) total.add(kernel, limits);
+  return total;
+}
+
+Json json_of(const Total& total) {
+  return {{"kind", total.kind},
+          {"launches", total.launches},
+          {"us", total.us},
+          {"predicted_us", total.predicted_us},
+          {"flops", total.flops},
+          {"bytes", total.bytes},
+          {"gflops_per_second", total.per_second(total.flops) / 1e9},
+          {"gb_per_second", total.per_second(total.bytes) / 1e9},
+          {"limit_us", total.limit_us},
+          {"share_of_limit", total.share_of_limit()}};
+}
+
+std::string table_of(std::vector<Total> totals, const Total& all) {
+  totals.push_back(all);
+  std::string text =
+      fmt::format("{:>6} {:>11} {:>10} {:>9} {:>7} {:>7}  {:>8}  {}\n", "share", "us a run",
+                  "predicted", "GFLOP/s", "GB/s", "limit", "launches", "kind");
+  for (const Total& total : totals)
+    text += fmt::format("{:>6} {:>11.1f} {:>10.1f} {:>9.1f} {:>7.1f} {:>7}  {:>8}  {}\n",
+                        percent(all.us > 0 ? total.us / all.us : 0), total.us, total.predicted_us,
+                        total.per_second(total.flops) / 1e9, total.per_second(total.bytes) / 1e9,
+                        total.limit_us > 0 ? percent(total.share_of_limit()) : "", total.launches,
+                        total.kind);
+  return text;
 }
 
 }  // namespace
@@ -78,7 +150,7 @@ std::string SessionProfile::text(const MachineLimits& limits, std::size_t most) 
   }
   if (shown < kernels.size())
     text += fmt::format("{:>6} in {} more\n", percent(rest / whole), kernels.size() - shown);
-  return text;
+  return text + table_of(totals_by_kind(kernels, limits), total_of(kernels, limits));
 }
 
 std::string SessionProfile::json(const MachineLimits& limits) const {
@@ -107,6 +179,10 @@ std::string SessionProfile::json(const MachineLimits& limits) const {
                                    {"gflops_per_second", kernel.flops_per_second() / 1e9},
                                    {"gb_per_second", kernel.bytes_per_second() / 1e9},
                                    {"share_of_limit", share_of_limit(kernel, limits)}});
+  document["kinds"] = Json::array();
+  for (const Total& total : totals_by_kind(kernels, limits))
+    document["kinds"].push_back(json_of(total));
+  document["totals"] = json_of(total_of(kernels, limits));
   // Names of layers come from users: they may be any bytes.
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -17,11 +17,6 @@ std::string_view kind_name(LeafKind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
-std::string_view guard_name(NonFiniteGuard guard) {
-  constexpr std::string_view kNames[] = {"none", "loss", "gradients"};
-  return kNames[static_cast<std::size_t>(guard)];
-}
-
 std::string roles(const CompiledPlan::Data& data) {
   std::vector<std::string> names;
   for (const CompiledStep& step : data.steps) names.push_back(step.role);

@@ -80,6 +80,7 @@ void Store::check(std::span<const StoreLeaf> leaves) const {
 void Store::extend(std::span<const StoreLeaf> leaves,
                    std::span<const std::vector<std::string>> siblings) {
   check(leaves);
+  ++changes_;
   std::vector<Entry> added;
   for (const StoreLeaf& leaf : leaves) {
     const auto there = index_.find(leaf.name);
@@ -128,6 +129,14 @@ void Store::settle(const Entry& entry) const {
   if (found == unsettled_.end()) return;
   make_first_values({&*found, 1});
   unsettled_.erase(found);
+}
+
+bool Store::is_settled(std::size_t index) const {
+  return std::ranges::find(unsettled_, index) == unsettled_.end();
+}
+
+void Store::unsettle(std::size_t index) {
+  if (is_settled(index)) unsettled_.push_back(index);
 }
 
 void Store::make_first_values(std::span<const std::size_t> entries) const {
@@ -276,10 +285,12 @@ void Store::read(const Entry& entry, const HostBuffer& into) const {
 }
 
 void Store::write_bytes(const Entry& entry, std::span<const std::byte> bytes) {
-  if (entry.leaf.on_host)
+  if (entry.leaf.on_host) {
     numbers_[entry.host] = number_of(decode(entry.leaf.type, bytes.data()));
-  else
+  } else {
     device_.write(entry.slice, bytes);
+    ++changes_;
+  }
   std::erase(unsettled_, index_of(entry));
 }
 

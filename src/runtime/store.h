@@ -87,12 +87,24 @@ class Store {
 
   std::int64_t device_bytes(LeafKind kind) const;
 
+  // --- for copies that are gone back to
+
+  // Whether an entry has another value than its first one that nobody has asked for.
+  bool is_settled(std::size_t index) const;
+  // Its first value is made again when somebody wants to see it.
+  void unsettle(std::size_t index);
+  void write_bytes(const Entry& entry, std::span<const std::byte> bytes);
+  // The numbers on the host.
+  const std::vector<ir::Number>& numbers() const { return numbers_; }
+  void set_numbers(const std::vector<ir::Number>& numbers) { numbers_ = numbers; }
+  // Grows whenever something in device memory is set from outside, and with every extension.
+  std::uint64_t changes() const { return changes_; }
+
  private:
   void check(std::span<const StoreLeaf> leaves) const;
   void place_on_device(std::vector<Entry>& added,
                        std::span<const std::vector<std::string>> siblings);
   void move_to_device(Entry& entry);
-  void write_bytes(const Entry& entry, std::span<const std::byte> bytes);
   void begin(Entry& entry);
   void settle(const Entry& entry) const;
   void make_first_values(std::span<const std::size_t> entries) const;
@@ -104,6 +116,7 @@ class Store {
   std::vector<Entry> entries_;
   std::map<std::string, std::size_t, std::less<>> index_;
   std::vector<ir::Number> numbers_;
+  std::uint64_t changes_ = 0;
   mutable std::vector<std::size_t> unsettled_;  // entries in device memory without first values
 };
 

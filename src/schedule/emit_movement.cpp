@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "ir/leaves.h"
+#include "kir/status_message.h"
 #include "ops/arithmetic.h"
 #include "ops/face.h"
 #include "ops/index.h"
@@ -10,6 +11,7 @@
 #include "ops/pool.h"
 #include "ops/random.h"
 #include "ops/slicing.h"
+#include "ops/watched.h"
 #include "schedule/emitter.h"
 #include "schedule/scalar_ops.h"
 
@@ -35,6 +37,7 @@ const Emitter::Rule* Emitter::rule_of(const ir::OpDef& op) {
       {&ops::def<op::UpdateSlice>(), {Choice::choosing, &Emitter::update_slice}},
       {&ops::def<op::RandomBits>(), {Choice::choosing, &Emitter::random_bits}},
       {&ops::def<op::Iota>(), {Choice::choosing, &Emitter::iota}},
+      {&ops::def<op::Watched>(), {Choice::choosing, &Emitter::watched}},
       {&ops::def<op::MaxPool2d>(), {Choice::window, &Emitter::max_pool}},
       {&ops::def<op::MaxPool2dGrad>(), {Choice::window, &Emitter::max_pool_grad}},
       {&ops::def<op::AvgPool2d>(), {Choice::window, &Emitter::average_pool}},
@@ -98,6 +101,25 @@ Var Emitter::flip(ValueId, const ir::Node& node, const Indices& at) {
 Var Emitter::iota(ValueId, const ir::Node& node, const Indices& at) {
   const Var n = number(at[static_cast<std::size_t>(ir::attributes<op::Iota>(node).axis)]);
   return converted(n, node.results[0].dtype);
+}
+
+// The first operand; reports if one of them is not finite. The difference of a number to itself is
+// 0 if it is finite, else NaN.
+Var Emitter::watched(ValueId, const ir::Node& node, const Indices& at) {
+  Var first, sum;
+  for (const ValueId input : node.inputs) {
+    const Var x = value(input, at);
+    if (!first.valid()) first = x;
+    const Var nothing = x - x;
+    if (!sum.valid())
+      sum = nothing;
+    else
+      sum = sum.lanes() == nothing.lanes() ? sum + nothing : wide(sum) + wide(nothing);
+    if (trace_) trace_->cost += 1;
+  }
+  const Var is_finite = eq(sum, like(sum, 0.0));
+  report_lanes(eq(is_finite, like(is_finite, 0)), b_.i64(kir::kNotFinite));
+  return first;
 }
 
 // An i64 as another dtype, as the op cast does it.
@@ -179,11 +201,13 @@ Emitter::MemoryIndex Emitter::memory_index(std::uint32_t node, ValueId index, co
   // An empty axis has no element that could be in range.
   if (limit > 0 && info_.in_range(index, limit)) return {n, {}};
   const Var inside = both(le(like(n, 0), n), lt(n, limit));
-  Var bad = eq(inside, like(inside, 0));
-  bad = both(bad, bad.lanes() > 1 ? both(scalar_mask_, lane_mask_) : mask_of_any());
-  b_.report(bad.lanes() > 1 ? b_.reduce(kir::Op::reduce_max, bad) : bad,
-            node_number(node, info_.report_code(node, limit)));
+  report_lanes(eq(inside, like(inside, 0)), node_number(node, info_.report_code(node, limit)));
   return {n, inside};
+}
+
+void Emitter::report_lanes(Var bad, Var code) {
+  bad = both(bad, bad.lanes() > 1 ? both(scalar_mask_, lane_mask_) : mask_of_any());
+  b_.report(bad.lanes() > 1 ? b_.reduce(kir::Op::reduce_max, bad) : bad, code);
 }
 
 std::optional<std::int64_t> Emitter::known_number(ValueId id) const {

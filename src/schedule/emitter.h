@@ -180,6 +180,7 @@ class Emitter {
   kir::Var slice(ValueId id, const ir::Node& node, const Indices& at);
   kir::Var flip(ValueId id, const ir::Node& node, const Indices& at);
   kir::Var iota(ValueId id, const ir::Node& node, const Indices& at);
+  kir::Var watched(ValueId id, const ir::Node& node, const Indices& at);
   Indices reshaped(const ir::Node& node, const Indices& at);
   kir::Var pad(ValueId id, const ir::Node& node, const Indices& at);
   kir::Var concat(ValueId id, const ir::Node& node, const Indices& at);
@@ -191,6 +192,8 @@ class Emitter {
   kir::Var dynamic_slice(ValueId id, const ir::Node& node, const Indices& at);
   kir::Var update_slice(ValueId id, const ir::Node& node, const Indices& at);
   kir::Var random_bits(ValueId id, const ir::Node& node, const Indices& at);
+  // Reports if the condition holds in a lane that counts.
+  void report_lanes(kir::Var bad, kir::Var code);
   kir::Var converted(kir::Var n, DType dtype);
   // The same, moved into [0, limit).
   Index checked_index(std::uint32_t node, ValueId index, const Indices& at, std::int64_t limit);

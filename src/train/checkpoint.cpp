@@ -27,18 +27,6 @@ using train::kStateFile;
 
 constexpr std::int64_t kFormat = 1;
 
-std::string_view guard_name(NonFiniteGuard guard) {
-  switch (guard) {
-    case NonFiniteGuard::none:
-      return "none";
-    case NonFiniteGuard::loss:
-      return "loss";
-    case NonFiniteGuard::gradients:
-      return "gradients";
-  }
-  return "";
-}
-
 // What the numbers of a run depend on beside model and data; for messages, not for restoring.
 Json config_summary(const TrainConfig& config, const train::Plans& plans) {
   return {{"optimizer", config.optimizer.str()},
@@ -107,6 +95,7 @@ std::vector<std::int64_t> ends_of_epochs(const TrainerState& state) {
 }  // namespace
 
 void Trainer::Impl::save_checkpoint(const fs::path& folder, const std::string& extra) const {
+  check_values();
   const SessionMemory memory = session().memory_summary();
   constexpr std::int64_t kMargin = 4 << 20;  // headers, state.json, the file system's own blocks
   const std::int64_t needed =
@@ -156,6 +145,7 @@ std::string Trainer::Impl::load_checkpoint(const fs::path& given) {
                                      value.dump()));
   if (checkpoint.config.value("optimizer", "") != config.optimizer.str())
     optim::set_scalars(session(), config.optimizer);
+  is_spoilt_ = false;
   state = std::move(checkpoint.state);
   best_weights_ = std::move(best);
   loader_fingerprint_ = std::move(checkpoint.loader);

@@ -212,6 +212,7 @@ data::Array Trainer::Impl::predict(const data::Array& data) {
 }
 
 void Trainer::Impl::save_model(const std::filesystem::path& path) {
+  check_values();
   const train::AveragesInUse averages(session(), uses_averages());
   session().save(path, Saved::model);
 }

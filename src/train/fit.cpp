@@ -104,7 +104,7 @@ Trainer::Impl::PassEnd Trainer::Impl::pass(data::Loader& loader, const FitOption
   begin_epoch(loader);
   while (true) {
     const Clock::time_point begin = Clock::now();
-    const std::optional<data::Batch> batch = loader.next_batch();
+    std::optional<data::Batch> batch = loader.next_batch();
     const Clock::time_point loaded = Clock::now();
     wait_time_ += loaded - begin;
     session().add_span("load", "data", begin);
@@ -113,7 +113,7 @@ Trainer::Impl::PassEnd Trainer::Impl::pass(data::Loader& loader, const FitOption
     if (options.max_steps > 0 && state.global_steps >= options.max_steps)
       return PassEnd::step_limit;
     step_begin_ = loaded;
-    const bool updated = step(*batch, true).has_value();
+    const bool updated = step(*batch, &*batch).has_value();
     run_time_ += Clock::now() - *step_begin_;
     step_begin_.reset();
     const std::int64_t every = options.checkpoints.every_steps;

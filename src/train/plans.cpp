@@ -108,6 +108,20 @@ void put_names(const TrainableGraph& model, PlanNames& names) {
   put_output(model.prediction, names.prediction);
 }
 
+// Going back takes time: steps that are left out as a matter of course change nothing to begin
+// with.
+NonFiniteGuard guard_of(NonFinite non_finite) {
+  switch (non_finite) {
+    case NonFinite::error:
+      return NonFiniteGuard::watched;
+    case NonFinite::skip:
+      return NonFiniteGuard::gradients;
+    case NonFinite::propagate:
+      break;
+  }
+  return NonFiniteGuard::none;
+}
+
 }  // namespace
 
 CompileOptions training_options(const TrainConfig& config, CompileOptions options) {
@@ -117,8 +131,7 @@ CompileOptions training_options(const TrainConfig& config, CompileOptions option
         "leave the other one out",
         config.optimizer.str(), options.optimizer->str()));
   options.optimizer = config.optimizer;
-  options.non_finite =
-      config.non_finite == NonFinite::propagate ? NonFiniteGuard::none : NonFiniteGuard::gradients;
+  options.non_finite = guard_of(config.non_finite);
   return options;
 }
 

@@ -56,6 +56,7 @@ Trainer::Impl::Impl(Session given, TrainConfig config_given)
   check_config(config);
   check_session();
   optim::set_scalars(session(), config.optimizer);
+  open_way_back();
   if (config.plateau) state.plateau = Plateau(config.optimizer.lr(), *config.plateau).state();
 }
 
@@ -68,6 +69,7 @@ Trainer::Impl::Impl(ModelFactory model, std::int64_t batch_size, TrainConfig con
   config.label_input = plans.names().labels;
   config.loss_output = plans.names().loss;
   config.prediction_output = plans.names().prediction;
+  open_way_back();
   if (config.plateau) state.plateau = Plateau(config.optimizer.lr(), *config.plateau).state();
 }
 
@@ -87,6 +89,11 @@ void Trainer::Impl::check_session() const {
                 : "trainer: the session was built with NonFiniteGuard::none, so that numbers which "
                   "are not finite cannot be stopped; build it with a guard, or set non_finite to "
                   "propagate");
+}
+
+void Trainer::Impl::open_way_back() {
+  if (session().compiled().data()->non_finite == NonFiniteGuard::watched)
+    rewind_.emplace(config.plan_cache);
 }
 
 // None: the session's rate stays as it is.
@@ -113,28 +120,35 @@ void Trainer::Impl::bring_plan(const train::Plans::Use& use) {
   if (step_begin_) *step_begin_ += Clock::now() - begin;
 }
 
-std::optional<StepMetrics> Trainer::Impl::step(const data::Batch& batch, bool from_loader) {
+std::optional<StepMetrics> Trainer::Impl::step(const data::Batch& batch, data::Batch* from_loader) {
+  check_values();
   if (plans.has_model() && batch.items() > 0) bring_plan({Phase::training, batch.items()});
   const SessionPlan& plan = plans.step_on(batch);
   tell_changes();
   if (const std::optional<double> rate = scheduled_rate()) session().set_learning_rate(*rate);
+  if (rewind_) rewind_->before_step(session());
   const bool split = session().splits_update();
   if (split)
     plan.accumulate();
   else
     plan.run();
   last_plan_ = &plan;
+  const double loss = plan.loss();
   if (!session().last_step_finite()) {
-    refuse_step(&batch, false);
+    if (session().last_step_spoilt()) bring_back(loss);
+    refuse_step(&batch, loss, false);
     if (from_loader) ++state.batches;
     return {};
   }
-  const double loss = plan.loss();
   const std::int64_t labels = plans.labels_that_count(batch);
   // A mean over no labels is no number, which would spoil the sum.
   const double loss_sum = labels > 0 ? loss * static_cast<double>(labels) : 0.0;
   run_items_ += batch.items();
   if (from_loader) ++state.batches;
+  if (rewind_ && from_loader)
+    rewind_->add(session(), std::move(*from_loader));
+  else if (rewind_)
+    rewind_->add(session(), batch);
   if (!split) {
     state.loss_sum += loss_sum;
     state.labels += labels;
@@ -157,7 +171,7 @@ std::optional<StepMetrics> Trainer::Impl::apply_window(const data::Batch* last) 
   for (std::size_t k = 0; k < callbacks.size(); ++k) callbacks[k]->on_gradients(session());
   session().apply();
   const bool finite = session().last_step_finite();
-  if (!finite) refuse_step(last, true);
+  if (!finite) refuse_step(last, state.window_loss, true);
   const double sum = state.window_loss;
   const std::int64_t labels = state.window_labels;
   state.window_loss = 0;
@@ -181,9 +195,31 @@ StepMetrics Trainer::Impl::finish_step(double loss) {
   return metrics;
 }
 
+// The values of before the step, which a step that is only watched has changed.
+void Trainer::Impl::bring_back(double loss) {
+  is_spoilt_ = true;
+  try {
+    rewind_->go_back(plans);
+  } catch (const Error& error) {
+    throw DivergenceError(fmt::format(
+        "epoch {}, step {}: a gradient or a new value is not finite (the loss is {}), and the "
+        "weights of before this step could not be brought back: {}",
+        state.epoch, state.epoch_steps, exact(loss), error.what()));
+  }
+  is_spoilt_ = false;
+}
+
+// What could not be brought back is neither saved nor trained on.
+void Trainer::Impl::check_values() const {
+  if (is_spoilt_)
+    throw DivergenceError(
+        "the values hold numbers that are not finite and could not be brought back; load a "
+        "checkpoint");
+}
+
 // A step, or an update that a whole window waited for, has changed nothing. In the latter case the
 // session has dropped the window: it is as if its batches had not been taken from the loader.
-void Trainer::Impl::refuse_step(const data::Batch* batch, bool is_window) {
+void Trainer::Impl::refuse_step(const data::Batch* batch, double loss, bool is_window) {
   if (config.non_finite == NonFinite::skip) {
     // A run that skips for ever must not fill the disk with lines about it.
     if (std::has_single_bit(static_cast<std::uint64_t>(++state.skipped)))
@@ -191,7 +227,6 @@ void Trainer::Impl::refuse_step(const data::Batch* batch, bool is_window) {
                        state.epoch_steps, state.skipped);
     return;
   }
-  const double loss = is_window ? state.window_loss : last_plan_->loss();
   if (is_window) {
     state.batches -= state.window_batches;
     state.window_loss = 0;
@@ -250,9 +285,7 @@ EpochStats Trainer::train_epoch(data::Loader& loader, std::int64_t epoch) {
 FitResult Trainer::fit(data::Loader& loader, const FitOptions& options) {
   return impl_->fit(*this, loader, options);
 }
-std::optional<StepMetrics> Trainer::step(const data::Batch& batch) {
-  return impl_->step(batch, false);
-}
+std::optional<StepMetrics> Trainer::step(const data::Batch& batch) { return impl_->step(batch); }
 std::optional<StepMetrics> Trainer::finish_window() { return impl_->finish_window(); }
 Evaluation Trainer::evaluate(data::Loader& loader) { return impl_->evaluate(loader); }
 data::Array Trainer::predict(const data::Array& data) { return impl_->predict(data); }

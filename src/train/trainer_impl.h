@@ -13,6 +13,7 @@
 
 #include "pantala/trainer.h"
 #include "train/plans.h"
+#include "train/rewind.h"
 #include "train/snapshot.h"
 
 namespace pantala {
@@ -24,7 +25,8 @@ class Trainer::Impl {
        const SessionOptions& session);
 
   // --- trainer.cpp
-  std::optional<StepMetrics> step(const data::Batch& batch, bool from_loader);
+  // A batch that comes from a loader may be kept: then it is not the caller's any more.
+  std::optional<StepMetrics> step(const data::Batch& batch, data::Batch* from_loader = nullptr);
   std::optional<StepMetrics> finish_window();
   Progress progress() const;
 
@@ -63,7 +65,10 @@ class Trainer::Impl {
   std::optional<double> scheduled_rate() const;
   std::optional<StepMetrics> apply_window(const data::Batch* last);
   StepMetrics finish_step(double loss);
-  void refuse_step(const data::Batch* batch, bool is_window);
+  void open_way_back();
+  void bring_back(double loss);
+  void check_values() const;
+  void refuse_step(const data::Batch* batch, double loss, bool is_window);
   void tell(const Activity& activity);
   void bring_plan(const train::Plans::Use& use);
 
@@ -91,6 +96,10 @@ class Trainer::Impl {
   void save(const CheckpointOptions& options);
   void tell_changes();
   void remove_old(const CheckpointOptions& options) const;
+
+  // Where a step may spoil the session's values.
+  std::optional<train::Rewind> rewind_;
+  bool is_spoilt_ = false;  // and there was no way back
 
   std::optional<train::Snapshot> best_weights_;
   std::string loader_fingerprint_;

@@ -36,8 +36,12 @@ TEST(Bench, prints_one_object_with_all_figures) {
   const Json line = bench({});
   for (const char* field :
        {"workload", "mode", "device", "threads", "ms_min", "ms_median", "steps", "loss_first",
-        "loss_last", "compile_ms", "first_step_ms", "cached", "kernels", "units", "peak_bytes"})
+        "loss_last", "compile_ms", "ready_ms", "first_step_ms", "cached", "kernels", "units",
+        "peak_bytes", "resident_idle_bytes", "resident_peak_bytes"})
     EXPECT_TRUE(line.contains(field)) << field;
+  EXPECT_LE(line["compile_ms"], line["ready_ms"]);
+  EXPECT_LE(line["ready_ms"], line["first_step_ms"]);
+  EXPECT_LE(line["resident_idle_bytes"], line["resident_peak_bytes"]);
   EXPECT_EQ(line["mode"], "train");
   EXPECT_FALSE(line.contains("launches"));
 }
@@ -74,6 +78,41 @@ TEST(Bench, launches_are_a_part_of_the_object) {
     EXPECT_FALSE(launch["ops"].get<std::string>().empty());
     EXPECT_GT(launch["read_bytes"].get<double>() + launch["written_bytes"].get<double>(), 0);
     EXPECT_GT(launch["share_of_limit"], 0);
+  }
+}
+
+TEST(Bench, launches_are_summed_up_by_kind) {
+  const Json line = bench({"--kernels"});
+  double us = 0, flops = 0;
+  std::size_t launches = 0;
+  for (const Json& kind : line["kinds"]) {
+    us += kind["us"].get<double>();
+    flops += kind["flops"].get<double>();
+    launches += kind["launches"].get<std::size_t>();
+    EXPECT_GT(kind["share_of_limit"], 0) << kind;
+  }
+  EXPECT_EQ(launches, line["kernels"].get<std::size_t>());
+  EXPECT_NEAR(line["totals"]["us"].get<double>(), us, 1e-6 * us);
+  EXPECT_NEAR(line["totals"]["flops"].get<double>(), flops, 1e-6 * flops);
+  EXPECT_LT(line["kinds"].size(), launches);
+}
+
+TEST(Bench, sizes_can_be_others_than_those_of_the_name) {
+  const auto run = [](const std::string& workload) {
+    return run_pantala({"bench", workload, "--seconds", "0", "--json"});
+  };
+  const Outcome small = run("lenet64:batch=2");
+  ASSERT_EQ(small.exit_code, 0) << small.err;
+  EXPECT_EQ(Json::parse(small.out)["workload"], "lenet64:batch=2");
+  for (const auto& [workload, reason] : std::vector<std::pair<std::string, std::string>>{
+           {"lenet64:layers=2", "workload 'lenet64' has no size 'layers'; it has batch"},
+           {"lenet64:batch=0", "batch of workload 'lenet64' must be a number from 1 to 1048576"},
+           {"lenet64:batch", "must be a number from 1"},
+           {"resnet18_b8:batch=2", "the sizes of workload 'resnet18_b8' cannot be changed"},
+           {"lenet:batch=2", "there is no workload 'lenet'; did you mean 'lenet64'?"}}) {
+    const Outcome outcome = run(workload);
+    EXPECT_EQ(outcome.exit_code, 2);
+    EXPECT_THAT(outcome.err, HasSubstr(reason));
   }
 }
 

@@ -1,10 +1,13 @@
 #include "tools/bench/workloads.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <functional>
+#include <map>
 
 #include "base/text.h"
 #include "ir/graph_data.h"
@@ -179,11 +182,59 @@ const std::vector<std::pair<std::string, Maker>>& makers() {
   return all;
 }
 
-const Maker& find(std::string_view name) {
+// Workloads whose sizes can be others than those of the name: "tfm8:layers=2,sequence=128".
+using Sizes = std::map<std::string, std::int64_t, std::less<>>;
+struct SizedMaker {
+  Sizes usual;
+  std::function<Workload(const Sizes&, BenchMode)> make;
+};
+const std::map<std::string, SizedMaker, std::less<>>& sized_makers() {
+  static const SizedMaker lenets{
+      {{"batch", 64}}, [](const Sizes& s, BenchMode mode) { return lenet(s.at("batch"), mode); }};
+  static const SizedMaker transformers{
+      {{"batch", 8}, {"layers", 8}, {"sequence", 256}}, [](const Sizes& s, BenchMode mode) {
+        return transformer_workload(
+            {.batch = s.at("batch"), .sequence = s.at("sequence"), .layers = s.at("layers")}, mode);
+      }};
+  static const std::map<std::string, SizedMaker, std::less<>> all{{"lenet64", lenets},
+                                                                  {"tfm8", transformers}};
+  return all;
+}
+
+Maker of_sizes(std::string_view name, std::string_view given) {
+  const auto found = sized_makers().find(name);
+  if (found == sized_makers().end())
+    throw TypeError(fmt::format("the sizes of workload '{}' cannot be changed", name));
+  Sizes sizes = found->second.usual;
+  for (const std::string& part : comma_parts(std::string(given))) {
+    const std::size_t sign = std::min(part.find('='), part.size());
+    const auto size = sizes.find(part.substr(0, sign));
+    if (size == sizes.end()) {
+      std::vector<std::string> known;
+      for (const auto& [key, value] : sizes) known.push_back(key);
+      throw TypeError(fmt::format("workload '{}' has no size '{}'; it has {}", name,
+                                  part.substr(0, sign), fmt::join(known, ", ")));
+    }
+    const std::string_view digits = std::string_view(part).substr(std::min(sign + 1, part.size()));
+    constexpr std::int64_t kLargest = 1 << 20;
+    const auto [end, error] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), size->second);
+    if (error != std::errc() || end != digits.data() + digits.size() || size->second < 1 ||
+        size->second > kLargest)
+      throw TypeError(fmt::format("{} of workload '{}' must be a number from 1 to {}, got '{}'",
+                                  size->first, name, kLargest, digits));
+  }
+  return [make = found->second.make, sizes](BenchMode mode) { return make(sizes, mode); };
+}
+
+Maker find(std::string_view name) {
+  const std::size_t colon = name.find(':');
+  const std::string_view known_as = name.substr(0, colon);
   for (const auto& [known, maker] : makers())
-    if (known == name) return maker;
-  throw TypeError(
-      fmt::format("there is no workload '{}'{}", name, did_you_mean(name, workload_names())));
+    if (known == known_as)
+      return colon == name.npos ? maker : of_sizes(known, name.substr(colon + 1));
+  throw TypeError(fmt::format("there is no workload '{}'{}", known_as,
+                              did_you_mean(known_as, workload_names())));
 }
 
 // As the recorded models are filled.

@@ -31,8 +31,9 @@ struct Workload {
 };
 
 std::vector<std::string> workload_names();
-// A name from the list, or an ONNX file, which is trained by the squares of its first output.
-// TypeError with the nearest name.
+// A name from the list, behind which other sizes may stand ("lenet64:batch=8",
+// "tfm8:layers=2,sequence=128"), or an ONNX file, which is trained by the squares of its first
+// output. TypeError with the nearest name, or with the sizes that there are.
 void require_workload(std::string_view name);
 Workload make_workload(std::string_view name, BenchMode mode);
 // `tfm8` with other sizes.

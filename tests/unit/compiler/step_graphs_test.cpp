@@ -235,6 +235,20 @@ TEST(StepGraphs, a_gradient_that_is_not_finite_is_seen_by_the_stronger_guard) {
   }
 }
 
+TEST(StepGraphs, a_guard_that_watches_selects_by_the_loss_alone) {
+  const StepGraph step = Diverging().step(NonFiniteGuard::watched);
+  ref::Session session(step.graph);
+  session.set_input("x", numbers({2}, {4, -1}));
+  session.step();
+  EXPECT_EQ(session.output_scalar("finite"), 0);
+  EXPECT_THAT(session.value("w").to_doubles(), ElementsAre(1, 1));
+  EXPECT_THAT(session.value("optim.m.w").to_doubles(), ElementsAre(0, 0));
+  session.set_input("x", numbers({2}, {4, 1}));
+  session.step();
+  EXPECT_EQ(session.output_scalar("finite"), 1);
+  EXPECT_LT(session.value("w").at(0), 1);
+}
+
 TEST(StepGraphs, without_a_guard_updates_happen_whatever_the_numbers_are) {
   const StepGraph step = Diverging().step(NonFiniteGuard::none);
   EXPECT_THROW(step.graph.output("finite"), TypeError);

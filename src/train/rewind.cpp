@@ -1,0 +1,130 @@
+#include "train/rewind.h"
+
+#include <algorithm>
+#include <bit>
+#include <span>
+
+#include "pantala/error.h"
+
+namespace pantala::train {
+
+namespace {
+
+// The batches that are kept take at most so much memory, and are at most so many.
+constexpr std::int64_t kMostBytes = std::int64_t{16} << 20;
+constexpr std::size_t kMostSteps = 1024;
+// Going back takes about as long as the steps took.
+constexpr std::chrono::seconds kLongest{30};
+// Copies may take this part of the time at most.
+constexpr int kSmallPart = 100;
+
+std::int64_t bytes_of(const data::Array& array) {
+  return std::visit(
+      [](const auto& list) {
+        return static_cast<std::int64_t>(list.size() * sizeof(*list.data()));
+      },
+      array.values);
+}
+std::int64_t bytes_of(const data::Batch& batch) {
+  return bytes_of(batch.data) + bytes_of(batch.labels);
+}
+
+bool is_same(const ir::Number& a, const ir::Number& b) {
+  return a.integral == b.integral && a.i == b.i &&
+         std::bit_cast<std::uint64_t>(a.f) == std::bit_cast<std::uint64_t>(b.f);
+}
+
+// Room for another batch of this kind.
+void reserve_like(const data::Array& like, data::Array& array) {
+  std::visit(
+      [&](const auto& list) {
+        std::decay_t<decltype(list)> room;
+        room.reserve(list.size());
+        array.values = std::move(room);
+      },
+      like.values);
+}
+
+}  // namespace
+
+bool Rewind::is_due(runtime::SessionData& session) const {
+  if (!copy_.is_taken() || session.store().changes() != changes_) return true;
+  if (used_ == 0) return false;
+  if (used_ == steps_.size() || bytes_ + bytes_ / static_cast<std::int64_t>(used_) > kMostBytes)
+    return true;
+  return Clock::now() - taken_ > std::max<Clock::duration>(kLongest, kSmallPart * cost_);
+}
+
+void Rewind::take(runtime::SessionData& session) {
+  const Clock::time_point begin = Clock::now();
+  copy_.take(session);
+  used_ = 0;
+  bytes_ = 0;
+  numbers_ = session.store().numbers();
+  changes_ = session.store().changes();
+  taken_ = Clock::now();
+  cost_ = taken_ - begin;
+}
+
+void Rewind::before_step(Session& session) {
+  runtime::SessionData& data = session.data();
+  if (is_due(data)) take(data);
+  now_.numbers = data.store().numbers();
+  now_.sets_numbers = !std::ranges::equal(now_.numbers, numbers_, is_same);
+}
+
+// The step that comes next in `steps_`, with the numbers that it began with.
+void Rewind::begin(const data::Batch& batch, bool reserve) {
+  if (steps_.empty()) {
+    const std::int64_t size = std::max<std::int64_t>(1, bytes_of(batch));
+    steps_.resize(
+        std::clamp<std::size_t>(static_cast<std::size_t>(kMostBytes / size), 1, kMostSteps));
+    for (Step& step : steps_) {
+      step.numbers.reserve(now_.numbers.size());
+      if (!reserve) continue;
+      reserve_like(batch.data, step.batch.data);
+      reserve_like(batch.labels, step.batch.labels);
+    }
+  }
+  Step& step = steps_[used_];
+  step.sets_numbers = now_.sets_numbers;
+  step.numbers = now_.numbers;
+}
+
+void Rewind::finish(runtime::SessionData& session, const data::Batch& batch) {
+  bytes_ += bytes_of(batch);
+  ++used_;
+  numbers_ = session.store().numbers();
+}
+
+void Rewind::add(Session& session, data::Batch&& batch) {
+  begin(batch, false);
+  steps_[used_].batch = std::move(batch);
+  finish(session.data(), steps_[used_].batch);
+}
+
+void Rewind::add(Session& session, const data::Batch& batch) {
+  begin(batch, true);
+  steps_[used_].batch = batch;
+  finish(session.data(), batch);
+}
+
+void Rewind::go_back(Plans& plans) {
+  Session& session = plans.session();
+  copy_.restore(session.data());
+  const auto put = [&](const Step& step) {
+    if (step.sets_numbers) session.data().store().set_numbers(step.numbers);
+  };
+  for (const Step& step : std::span(steps_).first(used_)) {
+    put(step);
+    plans.step_on(step.batch).run();
+    if (!session.last_step_finite())
+      throw InternalError("a step that went well does not when it is run again");
+  }
+  put(now_);
+  session.data().undo_step(session.accumulated());
+  changes_ = session.data().store().changes();
+  numbers_ = session.data().store().numbers();
+}
+
+}  // namespace pantala::train
