@@ -45,6 +45,7 @@ def variants_of(options, workload, infer, folder):
     given = add("given", ["--rewrite", "none"])
     chosen = add("chosen", ["--rewrite", "egraph"], "given")
     rules = bench(options.pantala, workload, [*common, "--rewrite", "egraph"], 0)["rules"]
+    rules = {name: reached for name, reached in rules.items() if name not in options.without}
     for rule in rules:
         others = [name for name in options.rules if name != rule]
         add(f"only {rule}", ["--rewrite", "greedy", "--rules-off", ",".join(others)], "given")
@@ -58,8 +59,8 @@ def variants_of(options, workload, infer, folder):
 
 def measure(options, workload, infer):
     with tempfile.TemporaryDirectory() as folder:
-        found, pairs = variants_of(options, workload, infer, folder)
-        if not pairs:
+        found, pairs = variants_of(options, workload, infer, options.plans or folder)
+        if not pairs or options.turns == 0:
             return []
         run_in_turns(list(found.values()), options.turns, options.seconds)
         return [
@@ -109,7 +110,9 @@ def main():
     parser.add_argument("workloads", nargs="*", help="names or ONNX files; none: all nine workloads")
     parser.add_argument("--pantala", default=PANTALA)
     parser.add_argument("--mode", choices=["train", "infer", "both"], default="both")
-    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--turns", type=int, default=3, help="0: nothing is measured, only compiled")
+    parser.add_argument("--plans", help="a folder in which compiled plans are kept for the next call; it must exist")
+    parser.add_argument("--without", nargs="*", default=[], help="rules of which no variants are made")
     parser.add_argument("--seconds", type=float, default=0.5, help="of a turn")
     parser.add_argument("--target", default="")
     parser.add_argument("--cost-table", default="")

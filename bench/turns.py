@@ -4,6 +4,7 @@ A variant is a list of options of `pantala bench`. Its plan is kept in a file, s
 variant once, in an order that changes from turn to turn; the best step of all turns counts.
 """
 
+import hashlib
 import json
 import subprocess
 from pathlib import Path
@@ -30,8 +31,10 @@ class Variant:
 
     def __init__(self, pantala, workload, name, arguments, folder):
         self.pantala, self.workload, self.name = pantala, workload, name
-        self.arguments = [*arguments, "--cache", str(Path(folder) / f"{Path(workload).stem}-{'-'.join(arguments)}.plan").replace(",", "+")[-250:]]
-        self.compiled = bench(pantala, workload, arguments, 0)
+        key = hashlib.sha256(" ".join([workload, *arguments]).encode()).hexdigest()[:16]
+        self.uncached = arguments
+        self.arguments = [*arguments, "--cache", str(Path(folder) / f"{key}.plan")]
+        self.compiled = bench(pantala, workload, self.arguments, 0)
         self.times = []
 
     def turn(self, seconds):
@@ -48,8 +51,6 @@ class Variant:
 
 
 def run_in_turns(variants, turns, seconds):
-    for variant in variants:  # compiles into the cache; the step times of this one do not count
-        bench(variant.pantala, variant.workload, variant.arguments, 0)
     for turn in range(turns):
         shift = turn % len(variants)
         for variant in variants[shift:] + variants[:shift]:
