@@ -423,8 +423,11 @@ ConvTiling choose_conv_tiling(const ConvSpec& spec, const ConvSizes& sizes,
   for (int vectors = 1; vectors <= 4; ++vectors) {
     // A vector more than the lanes have is work for nothing.
     if (vectors > 1 && (vectors - 1) * target.lanes(spec.dtype) >= lane_channels) break;
-    // Sums in three quarters of the registers: code with more of them is spilled at times.
-    const int most = std::min(14, target.vector_registers * 3 / 4 / vectors);
+    // Sums in three quarters of the registers, with room for a vector of each column and a
+    // broadcast: code with more of them is spilled at times.
+    const int sums =
+        std::min(target.vector_registers * 3 / 4, target.vector_registers - vectors - 1);
+    const int most = std::min(14, sums / vectors);
     for (int rows = std::max(1, most / 2); rows <= most; ++rows)
       for (const bool pack_lanes : {false, true}) {
         const std::optional<ConvTiling> t =
