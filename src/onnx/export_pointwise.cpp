@@ -158,6 +158,7 @@ constexpr std::array kPointwiseRules{
     ExportRule{"cast", write_cast},
     ExportRule{"stop_gradient", write_operand},
     ExportRule{"apart", write_operand},
+    ExportRule{"kept", write_operand},
 };
 
 }  // namespace
