@@ -159,6 +159,7 @@ constexpr std::array kPointwiseRules{
     ExportRule{"stop_gradient", write_operand},
     ExportRule{"apart", write_operand},
     ExportRule{"watched", write_operand},
+    ExportRule{"kept", write_operand},
 };
 
 }  // namespace

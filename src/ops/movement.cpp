@@ -57,15 +57,24 @@ struct Reshape : op::Reshape, Family {
   }
 };
 
-struct Apart : op::Apart, Family {
-  static constexpr OpInfo info{
-      name, "(x) -> y", "x itself; what reads it is computed by itself, apart from what makes x."};
+// Ops that change nothing: they say how values are to be computed.
+struct Same : Family {
   static void infer(InferContext& c) { c.result(c.in(0)); }
   static Literal eval(const EvalContext& c) { return c.in(0); }
   static void grad(GradContext& g) {
     g.give(0, [&] { return g.dy(); });
   }
   static std::vector<Sample> samples() { return {sample({floats({2, 3})})}; }
+};
+
+struct Apart : op::Apart, Same {
+  static constexpr OpInfo info{
+      name, "(x) -> y", "x itself; what reads it is computed by itself, apart from what makes x."};
+};
+
+struct Kept : op::Kept, Same {
+  static constexpr OpInfo info{
+      name, "(x) -> y", "x itself, which lies in memory: what reads it does not compute it again."};
 };
 
 struct Permute : op::Permute, Family {
@@ -309,8 +318,8 @@ struct Triu : op::Triu, Family {
 }  // namespace
 
 std::vector<const OpDef*> movement_ops() {
-  return family<Reshape, Apart, Permute, Transpose, BroadcastTo, Unsqueeze, Squeeze, Flatten, Iota,
-                Tril, Triu>();
+  return family<Reshape, Apart, Kept, Permute, Transpose, BroadcastTo, Unsqueeze, Squeeze, Flatten,
+                Iota, Tril, Triu>();
 }
 
 }  // namespace pantala::ops

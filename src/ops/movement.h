@@ -30,6 +30,9 @@ struct Reshape : ir::Face<"reshape"> {
 // time, later, instead of being kept.
 struct Apart : ir::Face<"apart"> {};
 
+// It lies in memory, where its readers would compute it again.
+struct Kept : ir::Face<"kept"> {};
+
 struct Permute : ir::Face<"permute"> {
   using Attrs = AxesAttrs;
 };

@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "ir/leaves.h"
+#include "ir/shared_graph.h"
 #include "ops/face.h"
 #include "ops/host_scalars.h"
 #include "ops/slicing.h"
@@ -19,7 +20,7 @@ using egraph::EGraph;
 using egraph::SymbolId;
 
 Joint::Joint(const Graph& graph)
-    : graph_(graph),
+    : graph_(ir::shared(graph)),
       equal_({.proofs = true, .analysis = this}),
       projection_(equal_.symbols().op("result")) {
   const std::vector<bool> host = ops::host_scalars(*graph_.data());

@@ -1,7 +1,9 @@
 #include "rewrite/saturation.h"
 
 #include <algorithm>
+#include <memory>
 
+#include "ir/shared_graph.h"
 #include "rewrite/extraction.h"
 
 namespace pantala::rewrite {
@@ -23,16 +25,24 @@ Saturation::Saturation(const Graph& graph, std::vector<Rule> rules, const egraph
 }
 
 Graph rewrite_greedily(const Graph& graph, std::span<const Rule> rules, int times) {
-  Graph result = graph;
+  Graph result = ir::shared(graph);
+  auto joint = std::make_unique<Joint>(result);
   bool changed = true;
   for (int k = 0; k < times && changed; ++k) {
     changed = false;
     for (const Rule& rule : rules) {
-      const Saturation once(result, {rule}, {.rounds = 1});
-      if (once.applications().empty()) continue;
-      const std::vector<bool> all(once.applications().size(), true);
-      result = to_graph(once.joint(), selection_with(once.joint(), once.applications(), all));
-      changed = true;
+      const std::size_t nodes = joint->equal().nodes();
+      std::vector<Application> applications;
+      const std::vector<egraph::Rule> compiled{compile(rule, *joint, applications)};
+      egraph::saturate(joint->equal(), compiled, {.limits = {.rounds = 1}});
+      if (!applications.empty()) {
+        const std::vector<bool> all(applications.size(), true);
+        result = to_graph(*joint, selection_with(*joint, applications, all));
+        changed = true;
+      }
+      // A rule that fits nowhere leaves the e-graph to the next one.
+      if (!applications.empty() || joint->equal().nodes() != nodes)
+        joint = std::make_unique<Joint>(result);
     }
   }
   return result;

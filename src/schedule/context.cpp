@@ -7,6 +7,7 @@
 
 #include "ir/bytes.h"
 #include "ir/leaves.h"
+#include "ir/shared_graph.h"
 #include "ops/arithmetic.h"
 #include "ops/face.h"
 #include "ops/host_scalars.h"
@@ -37,7 +38,8 @@ bool keeps_numbers(const ir::Node& node) {
 }  // namespace
 
 Context::Context(const Graph& lowered, const Machine& machine, const ScheduleOptions& with)
-    : Context(Decisions{.graph = lowered}, machine, with) {
+    : Context(Decisions{.graph = std::make_shared<const Graph>(ir::shared(lowered))}, machine,
+              with) {
   decisions_.host = ops::host_scalars(*graph_);
   add_leaves();
 }
@@ -47,7 +49,7 @@ Context::Context(Decisions decisions, const Machine& machine, const ScheduleOpti
       target(machine.target),
       options(with),
       decisions_(std::move(decisions)),
-      graph_(decisions_.graph.data().get()) {
+      graph_(decisions_.graph->data().get()) {
   info_.graph = graph_;
   info_.emitted = &decisions_.emitted;
   info_.is_stored = [this](ValueId id) { return is_stored(id); };
@@ -155,6 +157,7 @@ bool Context::constant_in_range(std::uint32_t id, std::int64_t limit) {
 // Inputs are checked when they are set: their limit is noted. What the graph makes itself is
 // checked by the kernels, unless it is known.
 bool Context::in_range(ValueId index, std::int64_t limit) {
+  ++index_checks_;
   if (is_host(index)) return false;
   index = numbers_of(index);
   std::optional<std::int64_t> exempt;
@@ -174,6 +177,7 @@ bool Context::in_range(ValueId index, std::int64_t limit) {
 }
 
 std::int64_t Context::report_code(std::uint32_t id, std::int64_t limit) {
+  ++index_checks_;
   const ir::Node& n = node(id);
   const std::string text = fmt::format("{}an index is out of range [0, {})",
                                        ir::message_prefix(n.op->name, n.where), limit);

@@ -44,6 +44,9 @@ class Context {
   std::uint32_t add_temporary(ValueId id, std::vector<int> order = {});
   std::uint32_t add_buffer(ProgramBuffer buffer);
 
+  // How often a kernel's index was asked about: what was found out then holds for its node alone.
+  std::uint64_t index_checks() const { return index_checks_; }
+
   // Between two parts of the work, each of which takes a moment: throws if it was called off.
   void check() const {
     if (options.check) options.check();
@@ -82,6 +85,7 @@ class Context {
   const std::set<ValueId>* planned_ = nullptr;
   mutable std::set<ValueId> making_;  // by the kernel that is being built: they cannot be read yet
   ValueInfo info_;
+  std::uint64_t index_checks_ = 0;
   std::map<std::uint32_t, Interval> constant_numbers_;  // of integer data, once it was asked for
 };
 

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "schedule/archetype.h"
@@ -30,7 +31,7 @@ struct Group {
 };
 
 struct Decisions {
-  Graph graph;                                   // the lowered one
+  std::shared_ptr<const Graph> graph;            // the lowered one, which nobody changes any more
   std::vector<bool> host = {};                   // per node: whether the host computes it
   std::vector<ProgramBuffer> buffers = {};       // of leaves, outputs and temporaries
   std::map<ValueId, std::uint32_t> places = {};  // stored values and their buffers

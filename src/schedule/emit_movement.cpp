@@ -24,6 +24,7 @@ const Emitter::Rule* Emitter::rule_of(const ir::OpDef& op) {
   static const std::unordered_map<const ir::OpDef*, Rule> rules{
       {&ops::def<op::Reshape>(), {Choice::movement, &Emitter::reshape}},
       {&ops::def<op::Apart>(), {Choice::movement, &Emitter::apart}},
+      {&ops::def<op::Kept>(), {Choice::movement, &Emitter::apart}},  // the same element, too
       {&ops::def<op::Permute>(), {Choice::movement, &Emitter::permute}},
       {&ops::def<op::BroadcastTo>(), {Choice::movement, &Emitter::broadcast}},
       {&ops::def<op::Slice>(), {Choice::movement, &Emitter::slice}},

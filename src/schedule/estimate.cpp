@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "pantala/error.h"
-#include "schedule/group_form.h"
+#include "schedule/code_form.h"
 
 namespace pantala::schedule {
 
@@ -176,8 +176,9 @@ Estimate estimate(const Decisions& decisions, const ArchetypeTable& archetypes,
   const Context context(decisions, {archetypes, table.target}, options);
   std::vector<Work> works;
   std::vector<std::vector<Effort>> efforts;
+  GroupForms forms(context);
   for (const Group& group : decisions.groups) {
-    GroupForm form = form_of(context, group);
+    GroupForm form = forms.of(group);
     const EffortMemo::GroupWork& known = memo.of(std::move(form.words), [&] {
       return group_work(context, group, table, memo, form.buffers);
     });

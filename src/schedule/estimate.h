@@ -11,9 +11,11 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "schedule/archetype.h"
+#include "schedule/code_form.h"
 #include "schedule/cost_table.h"
 #include "schedule/decisions.h"
 #include "schedule/work.h"
@@ -39,7 +41,7 @@ class EffortMemo {
     std::vector<Effort> efforts;
   };
   template <class Make>
-  const GroupWork& of(std::vector<std::uint64_t> form, const Make& make) {
+  const GroupWork& of(FormWords form, const Make& make) {
     const auto [at, is_new] = groups_.try_emplace(std::move(form));
     if (is_new) at->second = make();
     return at->second;
@@ -53,7 +55,7 @@ class EffortMemo {
   }
 
  private:
-  std::map<std::vector<std::uint64_t>, GroupWork> groups_;
+  std::unordered_map<FormWords, GroupWork, FormHash> groups_;
   std::map<std::pair<const Archetype*, std::vector<std::int64_t>>, Effort> known_;
 };
 

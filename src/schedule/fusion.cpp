@@ -20,9 +20,10 @@ constexpr std::size_t kMostKin = 8;
 
 class Fusion {
  public:
-  Fusion(const Context& context, const Pieces& pieces)
+  Fusion(const Context& context, const Pieces& pieces, DecisionMemo& memo)
       : context_(context),
         pieces_(pieces),
+        memo_(memo),
         readers_(pieces.list.size()),
         seen_(pieces.list.size()) {
     for (const PieceId id : pieces.list.ids()) group_of_.push_back(members_.push_back({id}));
@@ -137,19 +138,46 @@ class Fusion {
     });
   }
 
-  bool can_share_kernel(GroupId a, GroupId b) const {
+  bool can_share_kernel(GroupId a, GroupId b) {
     std::vector<PieceId> all = members_[a];
     all.insert(all.end(), members_[b].begin(), members_[b].end());
     std::sort(all.begin(), all.end());
     if (must_stay_apart(all)) return false;
+    FormWords form = form_of(all);
+    if (const auto known = memo_.joins.find(form); known != memo_.joins.end()) return known->second;
     const Company company(context_, pieces_, std::move(all));
     const Archetype* archetype = company.archetype();
-    return archetype != nullptr && archetype->can_join != nullptr && company.is_small() &&
-           archetype->can_join(company);
+    const std::uint64_t checks = context_.index_checks();
+    const bool can = archetype != nullptr && archetype->can_join != nullptr && company.is_small() &&
+                     archetype->can_join(company);
+    if (checks == context_.index_checks()) memo_.joins.emplace(std::move(form), can);
+    return can;
+  }
+
+  // The code of all members, and which of them read the same values or each other.
+  FormWords form_of(const std::vector<PieceId>& all) const {
+    FormWords form;
+    std::vector<ValueId> others;
+    for (const PieceId id : all) {
+      form.push_back(pieces_[id].form);
+      for (const ValueId value : pieces_[id].loads) {
+        const auto maker = std::ranges::lower_bound(all, pieces_.maker(value));
+        if (maker != all.end() && *maker == pieces_.maker(value)) {
+          form.push_back(2 * static_cast<std::uint64_t>(maker - all.begin()));
+          form.push_back(value.result);
+          continue;
+        }
+        const auto known = std::ranges::find(others, value);
+        form.push_back(2 * static_cast<std::uint64_t>(known - others.begin()) + 1);
+        if (known == others.end()) others.push_back(value);
+      }
+    }
+    return form;
   }
 
   const Context& context_;
   const Pieces& pieces_;
+  DecisionMemo& memo_;
   IdVector<GroupId, std::vector<PieceId>> members_;  // empty: merged into another
   IdVector<PieceId, GroupId> group_of_;
   IdVector<PieceId, std::vector<PieceId>> readers_;  // one entry a read, ascending
@@ -160,6 +188,8 @@ class Fusion {
 
 }  // namespace
 
-Fused fuse(const Context& context, const Pieces& pieces) { return Fusion(context, pieces).run(); }
+Fused fuse(const Context& context, const Pieces& pieces, DecisionMemo& memo) {
+  return Fusion(context, pieces, memo).run();
+}
 
 }  // namespace pantala::schedule

@@ -15,6 +15,6 @@ struct Fused {
   Members groups;
   std::uint64_t searched = 0;  // groups that were looked at: how much work it was
 };
-Fused fuse(const Context& context, const Pieces& pieces);
+Fused fuse(const Context& context, const Pieces& pieces, DecisionMemo& memo);
 
 }  // namespace pantala::schedule

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "pantala/error.h"
+
 namespace pantala::schedule {
 
 bool Domain::empty() const { return std::find(sizes.begin(), sizes.end(), 0) != sizes.end(); }
@@ -103,6 +105,38 @@ Affine normalised(Affine form, const Domain& domain) {
 
 Affine element_number(const Shape& shape) {
   return normalised(flatten(loop_indices(shape.rank()), shape.strides()).affine, {shape.vec()});
+}
+
+std::optional<Shape> common_axes(const Shape& a, const Shape& b) {
+  if (a == b) return a;
+  if (a.numel() != b.numel() || a.numel() == 0) return std::nullopt;
+  std::vector<std::int64_t> sizes;  // innermost first
+  std::int64_t left_a = 1, left_b = 1;
+  for (int i = a.rank(), j = b.rank();;) {
+    while (left_a == 1 && i > 0) left_a = a[--i];
+    while (left_b == 1 && j > 0) left_b = b[--j];
+    const std::int64_t size = std::min(left_a, left_b);
+    if (size == 1) break;  // both have come to their ends
+    if (left_a % size != 0 || left_b % size != 0) return std::nullopt;
+    sizes.push_back(size);
+    left_a /= size;
+    left_b /= size;
+  }
+  if (std::ssize(sizes) > Shape::kMaxRank) return std::nullopt;
+  return Shape(std::vector<std::int64_t>(sizes.rbegin(), sizes.rend()));
+}
+
+Indices indices_in(const Shape& shape, const Domain& domain) {
+  if (shape.vec() == domain.sizes) return loop_indices(shape.rank());
+  Affine number = element_number(Shape(domain.sizes));
+  Indices at(static_cast<std::size_t>(shape.rank()));
+  for (std::size_t k = at.size(); k-- > 0;) {
+    const std::optional<Split> parts = split(number, shape[static_cast<int>(k)], domain);
+    if (!parts) throw InternalError("schedule: loops that do not follow the axes of a tensor");
+    at[k] = parts->remainder;
+    number = parts->quotient;
+  }
+  return at;
 }
 
 }  // namespace pantala::schedule

@@ -88,4 +88,11 @@ Affine normalised(Affine form, const Domain& domain);
 // The row-major number of the element at the loops of a tensor's axes, normalised.
 Affine element_number(const Shape& shape);
 
+// The axes of two shapes with the same elements in the same order, cut wherever an axis of one of
+// them begins; nothing where an axis of one cuts across one of the other.
+std::optional<Shape> common_axes(const Shape& a, const Shape& b);
+// In a tensor of this shape, the element whose row-major number is that of the loops; their sizes
+// are those of common_axes() with this shape.
+Indices indices_in(const Shape& shape, const Domain& domain);
+
 }  // namespace pantala::schedule

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include "base/hash.h"
 #include "ops/face.h"
 #include "ops/index.h"
 #include "ops/movement.h"
 #include "ops/slicing.h"
+#include "pantala/error.h"
 #include "schedule/archetype.h"
 #include "schedule/scalar_ops.h"
 
@@ -28,7 +30,11 @@ constexpr double kMostJoined = 16;
 
 class Finder {
  public:
-  explicit Finder(const Context& context) : c_(context), graph_(context.graph()) {
+  Finder(const Context& context, DecisionMemo& memo)
+      : c_(context),
+        graph_(context.graph()),
+        memo_(memo),
+        walker_(context, [this](ValueId v) { return load(v); }) {
     pieces_.of_node.resize(graph_.nodes().size());
     stored_.assign(graph_.nodes().size(), false);
     users_.resize(graph_.nodes().size());
@@ -111,7 +117,7 @@ class Finder {
     const ir::Node& n = graph_.node(id);
     if (ops::is<op::UpdateSlice>(n)) store_update(n);
     if (ops::is<op::Concat>(n)) store_joined(n);
-    if (is_anchor(n) || results_.contains(id) || !c_.options.fuse) {
+    if (is_anchor(n) || results_.contains(id) || ops::is<op::Kept>(n) || !c_.options.fuse) {
       stored_[id] = true;
       return;
     }
@@ -148,8 +154,18 @@ class Finder {
     const Archetype& archetype = archetype_of(n);
     if (archetype.must_store == nullptr) return;
     for (std::size_t k = 0; k < n.inputs.size(); ++k)
-      if (archetype.must_store(c_, id, k, [&](ValueId v) { return held(v); }))
-        stored_[n.inputs[k].node] = true;
+      if (must_store(archetype, id, k)) stored_[n.inputs[k].node] = true;
+  }
+  bool must_store(const Archetype& archetype, std::uint32_t id, std::size_t operand) {
+    walk(archetype, id);
+    walker_.word(operand);
+    if (const auto known = memo_.must_store.find(walker_.words()); known != memo_.must_store.end())
+      return known->second;
+    const FormWords form = walker_.words();
+    const std::uint64_t checks = c_.index_checks();
+    const bool answer = archetype.must_store(c_, id, operand, [&](ValueId v) { return held(v); });
+    if (checks == c_.index_checks()) memo_.must_store.emplace(form, answer);
+    return answer;
   }
 
   bool held(ValueId v) const {
@@ -167,14 +183,67 @@ class Finder {
   void add(std::uint32_t id) {
     const ir::Node& n = graph_.node(id);
     for (std::uint32_t k = 0; k < n.results.size(); ++k) pieces_.stored.insert({id, k});
+    const Archetype& archetype = archetype_of(n);
+    Found found = reads_of(archetype, id);
+    pieces_.of_node[id] =
+        pieces_.list.push_back({id, &archetype, is_anchor(n), std::move(found.reads.domain),
+                                std::move(found.reads.accesses), found.reads.size, found.form,
+                                std::move(loads_), std::move(found.reads.conditional), apart(id)});
+  }
+
+  // Writes the form of a node's code, and what that loads.
+  void walk(const Archetype& archetype, std::uint32_t id) {
+    loads_.clear();
+    walked_ = id;
+    walker_.begin();
+    walker_.word(fnv1a(archetype.name));
+    walker_.node(id);
+  }
+  bool load(ValueId v) {
+    if (v.node == walked_ || !held(v)) return false;
+    const auto known = std::ranges::find(loads_, v);
+    walker_.word(static_cast<std::uint64_t>(known - loads_.begin()));
+    if (known != loads_.end()) return true;
+    loads_.push_back(v);
+    walker_.word(static_cast<std::uint64_t>(c_.type(v).dtype));
+    walker_.words(c_.type(v).shape.vec());
+    return true;
+  }
+
+  // What the code of a node reads, by its form.
+  struct Found {
+    Reads reads;
+    std::uint32_t form = 0;
+  };
+  Found reads_of(const Archetype& archetype, std::uint32_t id) {
+    walk(archetype, id);
+    const auto known = memo_.reads.find(walker_.words());
+    if (known != memo_.reads.end())
+      return {with_values(known->second.reads, [&](ValueId v) { return loads_[v.node]; }),
+              known->second.number};
     ValueInfo info = c_.info();
     info.strides = [&](ValueId v) { return c_.type(v).shape.strides(); };
     info.is_stored = [&](ValueId v) { return v.node != id && held(v); };
-    const Archetype& archetype = archetype_of(n);
-    Reads reads = archetype.reads(c_, info, id);
-    pieces_.of_node[id] = pieces_.list.push_back(
-        {id, &archetype, is_anchor(n), std::move(reads.domain), std::move(reads.accesses),
-         reads.size, std::move(reads.conditional), apart(id)});
+    const std::uint64_t checks = c_.index_checks();
+    Found found{archetype.reads(c_, info, id), memo_.forms++};
+    // What is said about indices belongs to a node, and is said anew each time.
+    if (checks == c_.index_checks())
+      memo_.reads.emplace(
+          walker_.words(),
+          DecisionMemo::KnownReads{
+              found.form, with_values(found.reads, [&](ValueId v) { return numbered(v); })});
+    return found;
+  }
+  template <class Change>
+  static Reads with_values(Reads reads, const Change& change) {
+    for (Access& access : reads.accesses) access.value = change(access.value);
+    for (ValueId& value : reads.conditional) value = change(value);
+    return reads;
+  }
+  ValueId numbered(ValueId v) const {
+    const auto at = std::ranges::find(loads_, v);
+    if (at == loads_.end()) throw InternalError("schedule: the form of a piece lacks a value");
+    return {static_cast<std::uint32_t>(at - loads_.begin()), 0};
   }
 
   // Found among what the code of a node computes.
@@ -195,6 +264,10 @@ class Finder {
 
   const Context& c_;
   const ir::GraphData& graph_;
+  DecisionMemo& memo_;
+  CodeWalker walker_;
+  std::uint32_t walked_ = 0;    // the node whose code is walked
+  std::vector<ValueId> loads_;  // of that code
   Pieces pieces_;
   std::vector<bool> stored_;
   std::vector<std::vector<std::uint32_t>> users_;
@@ -207,6 +280,8 @@ class Finder {
 
 }  // namespace
 
-Pieces find_pieces(const Context& context) { return Finder(context).run(); }
+Pieces find_pieces(const Context& context, DecisionMemo& memo) {
+  return Finder(context, memo).run();
+}
 
 }  // namespace pantala::schedule

@@ -8,6 +8,7 @@
 
 #include "base/id.h"
 #include "schedule/context.h"
+#include "schedule/decision_memo.h"
 
 namespace pantala::schedule {
 
@@ -18,6 +19,8 @@ struct Piece {
   Domain domain;              // of its code: the result's shape, for reductions that of the operand
   std::vector<Access> reads;  // of values that other pieces or leaves hold, as if stored row-major
   std::size_t size = 0;       // of its code: values that are computed or loaded
+  std::uint32_t form = 0;     // the number of its code's form
+  std::vector<ValueId> loads;        // what its code loads, in the order of the form
   std::vector<ValueId> conditional;  // reads under a condition, as in a Footprint
   std::vector<ValueId> apart;        // reads of what another kernel must have made (op::Apart)
 };
@@ -31,6 +34,6 @@ struct Pieces {
   const Piece& operator[](PieceId id) const { return list[id]; }
 };
 
-Pieces find_pieces(const Context& context);
+Pieces find_pieces(const Context& context, DecisionMemo& memo);
 
 }  // namespace pantala::schedule

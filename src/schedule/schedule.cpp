@@ -7,10 +7,16 @@
 namespace pantala::schedule {
 
 Decisions decide(const Graph& lowered, const Machine& machine, const ScheduleOptions& options) {
+  DecisionMemo memo;
+  return decide(lowered, machine, options, memo);
+}
+
+Decisions decide(const Graph& lowered, const Machine& machine, const ScheduleOptions& options,
+                 DecisionMemo& memo) {
   Context context(lowered, machine, options);
-  const Pieces pieces = find_pieces(context);
+  const Pieces pieces = find_pieces(context, memo);
   context.plan_to_store(&pieces.stored);
-  const Fused fused = fuse(context, pieces);
+  const Fused fused = fuse(context, pieces, memo);
   context.plan_to_store(nullptr);
   std::vector<Group> groups = assign_storage(context, pieces, fused.groups);
   Decisions decisions = context.take_decisions();

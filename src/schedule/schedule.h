@@ -5,6 +5,7 @@
 
 #include "pantala/graph.h"
 #include "schedule/archetype.h"
+#include "schedule/decision_memo.h"
 #include "schedule/decisions.h"
 #include "schedule/machine.h"
 #include "schedule/program.h"
@@ -15,7 +16,11 @@ namespace pantala::schedule {
 // without what no output or update needs. Its outputs and updates are those of the given graph.
 Graph lower(const Graph& graph, const ArchetypeTable& archetypes);
 
+// The decisions share the graph, which must not be changed afterwards.
 Decisions decide(const Graph& lowered, const Machine& machine, const ScheduleOptions& options = {});
+// The same, with what was found out for other graphs by the same machine and options.
+Decisions decide(const Graph& lowered, const Machine& machine, const ScheduleOptions& options,
+                 DecisionMemo& memo);
 
 Program build(Decisions decisions, const Machine& machine, const ScheduleOptions& options = {});
 

@@ -43,7 +43,7 @@ std::set<std::uint32_t> anchors_of(const schedule::Decisions& decisions) {
 bool needs_anchor(const schedule::Decisions& decisions, const std::set<std::uint32_t>& anchors,
                   std::uint32_t node) {
   if (anchors.contains(node)) return true;
-  const auto& inputs = decisions.graph.data()->node(node).inputs;
+  const auto& inputs = decisions.graph->data()->node(node).inputs;
   return std::ranges::any_of(inputs, [&](ValueId input) {
     const bool is_there = decisions.places.contains(input) || decisions.host[input.node];
     return !is_there && needs_anchor(decisions, anchors, input.node);
@@ -234,7 +234,7 @@ std::uint32_t last_node_at_peak(const Judged& judged) {
 
 std::vector<Held> held_at_peak(const Judged& judged) {
   const schedule::Decisions& decisions = judged.decisions;
-  const ir::GraphData& graph = *decisions.graph.data();
+  const ir::GraphData& graph = *decisions.graph->data();
   const std::set<std::uint32_t> results = results_of(graph);
   const std::uint32_t early = last_node_at_peak(judged);
   const std::set<std::uint32_t> anchors = anchors_of(decisions);

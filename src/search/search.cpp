@@ -8,10 +8,12 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "ir/shared_graph.h"
 #include "rewrite/extraction.h"
 #include "rewrite/rules/rules.h"
 #include "rewrite/saturation.h"
 #include "search/recompute.h"
+#include "search/storing.h"
 #include "search/weigh.h"
 
 namespace pantala::search {
@@ -222,7 +224,7 @@ Outcome search_greedily(const Graph& lowered, const std::vector<rewrite::Rule>& 
 // Which of the equal graphs, every value computed once.
 Outcome search_rules(const Graph& lowered, const Options& options, Scales& scales) {
   if (options.level == Level::none)
-    return {.graph = lowered,
+    return {.graph = ir::shared(lowered),
             .candidates = {named(scales.weigh(lowered), "given")},
             .rules = {},
             .stop_reason = ""};
@@ -241,7 +243,7 @@ Outcome search_rules(const Graph& lowered, const Options& options, Scales& scale
   outcome.classes = static_cast<std::int64_t>(all.joint().equal().classes());
   outcome.rounds = static_cast<std::int64_t>(all.run().rounds);
   outcome.stop_reason = egraph::to_string(all.run().stop_reason);
-  outcome.graph = lowered;
+  outcome.graph = ir::shared(lowered);
   outcome.candidates.push_back(named(scales.weigh(lowered), "given"));
   clock.end("given", outcome.phases);
   if (all.applications().empty()) {
@@ -257,7 +259,7 @@ Outcome search_rules(const Graph& lowered, const Options& options, Scales& scale
                          (outcome.chosen == 0 ? kWorthIt : 1.0);
     if (score_of(outcome.candidates.back(), given) >= least) return false;
     outcome.chosen = outcome.candidates.size() - 1;
-    outcome.graph = graph;
+    outcome.graph = ir::shared(graph);
     return true;
   };
   const Selection* selection = nullptr;
@@ -280,6 +282,52 @@ Outcome search_rules(const Graph& lowered, const Options& options, Scales& scale
   return outcome;
 }
 
+// Takes what was found instead of what is chosen.
+void choose_instead(const Judged& found, std::string name, const std::string& verdict,
+                    const std::string& verdict_on_other, Outcome& outcome) {
+  outcome.graph = ir::shared(found.graph());
+  outcome.candidates[outcome.chosen].verdict = verdict_on_other;
+  outcome.candidates.push_back(candidate_of(found, std::move(name)));
+  outcome.candidates.back().verdict = verdict;
+  outcome.chosen = outcome.candidates.size() - 1;
+}
+
+template <class Kinds>
+std::vector<Recomputed> described(const Kinds& kinds) {
+  std::vector<Recomputed> list;
+  for (const auto& one : kinds) list.push_back({one.name, std::ssize(one.nodes), one.bytes});
+  return list;
+}
+
+void search_limit(const Options& options, Scales& scales, Outcome& outcome) {
+  std::vector<Held> again;
+  const Judged found =
+      within_limit(scales.judge(outcome.graph), scales, options.memory_limit, again);
+  if (again.empty()) return;
+  choose_instead(found, "recomputing", "chosen: for the limit of memory",
+                 "takes more memory than the limit", outcome);
+  outcome.recomputed = described(again);
+}
+
+// What the thresholds of the scheduler store or compute again is where this begins: first what they
+// compute again is tried as stored, then what is stored as computed again.
+void search_storing(Scales& scales, Outcome& outcome) {
+  const double most_time = outcome.candidates[0].microseconds;
+  std::vector<Repeated> stored;
+  Judged found = more_stored(scales.judge(outcome.graph), scales, kMostNodes, stored);
+  if (!stored.empty()) {
+    choose_instead(found, "storing", "chosen: the cheapest, with memory",
+                   "computes more, in more time", outcome);
+    outcome.stored = described(stored);
+  }
+  std::vector<Held> again;
+  found = less_stored(std::move(found), scales, {kMostNodes, most_time}, again);
+  if (again.empty()) return;
+  choose_instead(found, "recomputing", "chosen: the cheapest, with memory",
+                 "keeps more, for as much time", outcome);
+  outcome.recomputed = described(again);
+}
+
 // Which values of the chosen graph are kept: the limit comes first, then time.
 void search_memory(const Options& options, Scales& scales, Outcome& outcome) {
   const bool is_limited = options.memory_limit > 0;
@@ -288,23 +336,11 @@ void search_memory(const Options& options, Scales& scales, Outcome& outcome) {
   const bool pays = options.level == Level::egraph && 2 * outcome.graph.size() <= kMostNodes;
   if (is_limited ? peak <= options.memory_limit : !pays) return;
   PhaseClock clock;
-  std::vector<Held> again;
-  Judged given = scales.judge(outcome.graph);
-  const Judged found = is_limited
-                           ? within_limit(std::move(given), scales, options.memory_limit, again)
-                           : less_stored(std::move(given), scales,
-                                         {kMostNodes, outcome.candidates[0].microseconds}, again);
-  clock.end("recomputing", outcome.phases);
-  if (again.empty()) return;
-  outcome.graph = found.graph();
-  outcome.candidates[outcome.chosen].verdict =
-      is_limited ? "takes more memory than the limit" : "keeps more, for as much time";
-  outcome.candidates.push_back(candidate_of(found, "recomputing"));
-  outcome.candidates.back().verdict =
-      is_limited ? "chosen: for the limit of memory" : "chosen: the cheapest, with memory";
-  outcome.chosen = outcome.candidates.size() - 1;
-  for (const Held& held : again)
-    outcome.recomputed.push_back({held.name, std::ssize(held.nodes), held.bytes});
+  if (is_limited)
+    search_limit(options, scales, outcome);
+  else
+    search_storing(scales, outcome);
+  clock.end("storing and recomputing", outcome.phases);
 }
 
 }  // namespace

@@ -59,7 +59,8 @@ struct Phase {
 
 using rewrite::RuleUse;
 
-// Values of one kind that are computed a second time instead of being kept.
+// Values of one kind that are computed a second time instead of being kept, or stored instead of
+// being computed by everyone who reads them.
 struct Recomputed {
   std::string values;  // op and type
   std::int64_t count = 0, bytes = 0;
@@ -72,7 +73,7 @@ struct Outcome {
   std::vector<Trial> trials = {};
   std::vector<Phase> phases = {};  // where the time of the search went
   std::vector<RuleUse> rules;      // that fired
-  std::vector<Recomputed> recomputed = {};
+  std::vector<Recomputed> recomputed = {}, stored = {};
   std::int64_t nodes = 0, classes = 0, rounds = 0;  // of the e-graph
   std::string stop_reason;
 };

@@ -69,7 +69,7 @@ Judged Scales::judge(const Graph& lowered) {
   const schedule::Machine machine{options_.archetypes, options_.table.target};
   const schedule::ScheduleOptions how{.workers = static_cast<int>(options_.table.workers),
                                       .check = options_.check};
-  Judged judged{.decisions = schedule::decide(lowered, machine, how), .estimate = {}};
+  Judged judged{.decisions = schedule::decide(lowered, machine, how, decided_), .estimate = {}};
   judged.estimate =
       schedule::estimate(judged.decisions, options_.archetypes, options_.table, memo_);
   return judged;

@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "schedule/decision_memo.h"
 #include "schedule/estimate.h"
 #include "search/search.h"
 
@@ -13,7 +14,7 @@ namespace pantala::search {
 struct Judged {
   schedule::Decisions decisions;  // with the graph
   schedule::Estimate estimate;
-  const Graph& graph() const { return decisions.graph; }
+  const Graph& graph() const { return *decisions.graph; }
   std::int64_t peak() const { return estimate.peak_bytes; }
 };
 // What candidates are compared by, relative to the one that is given: a tenth of the peak of memory
@@ -44,6 +45,7 @@ class Scales {
 
  private:
   const Options& options_;
+  schedule::DecisionMemo decided_;
   schedule::EffortMemo memo_;
   std::map<std::uint64_t, Candidate> known_;  // by the graph's content
 };

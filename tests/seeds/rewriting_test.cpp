@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
+#include <optional>
 
 #include "pantala/compile.h"
 #include "pantala/ops.h"
@@ -101,6 +103,105 @@ TEST(Rewriting, T39_a_product_and_an_addend_are_one_kernel) {
     }
     EXPECT_EQ(differing(ref::evaluate(g, results_of(g), bindings),
                         run_compiled(g, step, bindings, {}), 0),
+              "");
+  }
+}
+
+// A group norm of x with an activation behind it; everything that it reads is an input.
+struct NormCase {
+  Shape x;
+  std::int64_t groups = 1;
+  bool weight = true, bias = true;
+};
+std::vector<NormCase> norm_cases() {
+  return {{{2, 8, 5, 7}, 4},
+          {{2, 32, 8, 8}, 8},
+          {{3, 6}, 2},
+          {{2, 8, 3, 4, 5}, 2},
+          {{1, 16, 16, 16}, 16},
+          {{4, 12, 33}, 3},
+          {{2, 8, 5, 7}, 4, false},
+          {{2, 8, 6, 4}, 1, true, false},
+          {{2, 6, 3, 3}, 2, false, false}};
+}
+Graph norm_graph(const NormCase& one, const std::function<Tensor(const Tensor&)>& behind) {
+  Graph g;
+  const Tensor x = g.input("x", one.x);
+  std::optional<Tensor> weight, bias;
+  if (one.weight) weight = g.input("weight", {one.x[1]});
+  if (one.bias) bias = g.input("bias", {one.x[1]});
+  g.output("y", behind(group_norm(x, one.groups, weight, bias)));
+  return g;
+}
+ref::Bindings norm_inputs(const Graph& graph) {
+  Random r(5);
+  ref::Bindings bindings;
+  for (const char* name : {"x", "weight", "bias"}) {
+    if (!graph.data()->find_leaf(name)) continue;
+    Literal value(graph.leaf(name).type());
+    for (double& v : value.f()) v = static_cast<double>(r.between(-300, 300)) / 100;
+    bindings.emplace(name, std::move(value));
+  }
+  return bindings;
+}
+
+TEST(Rewriting, T38_group_norm_and_silu_are_one_kernel) {
+  for (const NormCase& one : norm_cases()) {
+    SCOPED_TRACE(one.x.str());
+    const Graph both = norm_graph(one, [](const Tensor& y) { return silu(y); });
+    const ref::Bindings inputs = norm_inputs(both);
+    const plan::CompiledStep step = compile_graph(both, {.level = search::Level::egraph});
+    EXPECT_EQ(step.plan.launches.size(), 1u);
+    const std::vector<Literal> fused = run_compiled(both, step, inputs);
+
+    const Graph norm = norm_graph(one, [](const Tensor& y) { return y * 1; });
+    Graph activation;
+    activation.output("y", silu(activation.input("x", one.x)));
+    const std::vector<Literal> first = run_compiled(norm, inputs);
+    EXPECT_EQ(differing(run_compiled(activation, {{"x", first[0]}}), fused, 1e-5), "");
+    EXPECT_EQ(differing_bits(run_compiled(both, inputs, {.fuse = false}), fused), "");
+    EXPECT_EQ(differing_bits(run_compiled(both, inputs, {.device = "kir"}), fused), "");
+    EXPECT_EQ(differing(ref::evaluate(both, results_of(both), inputs), fused, 1e-5), "");
+  }
+}
+
+// Nothing about it is a matter of SiLU, or of the shape of the result.
+TEST(Rewriting, T38_what_stands_behind_a_norm_is_made_by_its_kernel) {
+  using Behind = std::function<Tensor(const Tensor&)>;
+  const NormCase one{{2, 8, 6, 4}, 4};
+  for (const Behind& behind : std::vector<Behind>{
+           [](const Tensor& y) { return gelu(y); }, [](const Tensor& y) { return relu(y) + 1; },
+           [](const Tensor& y) { return silu(reshape(y, {4, 4, 24})); },
+           [](const Tensor& y) { return silu(reshape(y, {16, 3, 8})); }}) {
+    const Graph graph = norm_graph(one, behind);
+    const ref::Bindings inputs = norm_inputs(graph);
+    const plan::CompiledStep step = compile_graph(graph, {.level = search::Level::egraph});
+    EXPECT_EQ(step.plan.launches.size(), 1u);
+    EXPECT_EQ(differing_bits(run_compiled(graph, inputs, {.fuse = false}),
+                             run_compiled(graph, step, inputs)),
+              "");
+  }
+}
+
+// With channels last around convolutions, the rows of the norm do not lie one behind the other.
+TEST(Rewriting, T38_norms_between_convolutions_have_the_bits_of_single_ops) {
+  for (const std::int64_t size : {5, 8}) {
+    Graph g;
+    const Tensor x = g.input("x", {2, 3, size, size}), w = g.input("w", {32, 3, 3, 3}),
+                 v = g.input("v", {4, 32, 3, 3}), weight = g.input("weight", {32}),
+                 bias = g.input("bias", {32});
+    const Tensor y = conv2d(x, w, {}, {.padding = {1}});
+    g.output("y", conv2d(silu(group_norm(y, 2, weight, bias)), v, {}, {.padding = {1}}));
+    ref::Bindings inputs = norm_inputs(g);
+    Random r(6);
+    for (const char* name : {"w", "v"}) {
+      Literal value(g.leaf(name).type());
+      for (double& e : value.f()) e = static_cast<double>(r.between(-100, 100)) / 100;
+      inputs.emplace(name, std::move(value));
+    }
+    EXPECT_EQ(differing_bits(run_compiled(g, inputs, {.fuse = false}), run_compiled(g, inputs)),
+              "");
+    EXPECT_EQ(differing_bits(run_compiled(g, inputs, {.device = "kir"}), run_compiled(g, inputs)),
               "");
   }
 }

@@ -1,4 +1,6 @@
 // Deciding on its own: groups, storage and orders of summation without a kernel being built.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,6 +15,7 @@
 #include "schedule/cpu/archetypes.h"
 #include "schedule/schedule.h"
 #include "support/errors.h"
+#include "support/random_graph.h"
 
 namespace pantala::schedule::decide_test {
 namespace {
@@ -75,6 +78,33 @@ TEST(Decide, stores_what_other_groups_read_and_nothing_else) {
   std::set<std::string> names;
   for (const ProgramBuffer& buffer : decided(g).buffers) names.insert(buffer.name);
   EXPECT_THAT(names, ElementsAre("rows", "w", "x", "y"));
+}
+
+// All that was decided, as text.
+std::string described(const Decisions& decisions) {
+  std::string text;
+  for (const Group& group : decisions.groups) {
+    text += fmt::format("{} {} {}:", group.archetype->name, fmt::join(group.anchors, ","),
+                        group.is_copy);
+    for (const GroupOutput& output : group.outputs)
+      text += fmt::format(" {}.{}->{}", output.value.node, output.value.result, output.buffer);
+    text += '\n';
+  }
+  for (const ProgramBuffer& buffer : decisions.buffers)
+    text += fmt::format("{} {} {}\n", buffer.name, fmt::join(buffer.order, ","), buffer.limit);
+  for (const StatusMessage& message : decisions.messages)
+    text += fmt::format("{} {}\n", message.code, message.text);
+  return text;
+}
+
+TEST(Decide, what_other_graphs_have_shown_changes_nothing) {
+  DecisionMemo memo;
+  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+    const Graph graph = lower(tests::random_graph(seed).graph, cpu::archetypes());
+    const std::string alone = described(decide(graph, machine(), {}));
+    EXPECT_EQ(described(decide(graph, machine(), {}, memo)), alone) << seed;
+    EXPECT_EQ(described(decide(graph, machine(), {}, memo)), alone) << seed;
+  }
 }
 
 TEST(Decide, can_be_built_any_number_of_times) {

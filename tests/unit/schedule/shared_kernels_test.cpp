@@ -12,6 +12,7 @@
 #include "schedule/cpu/archetypes.h"
 #include "schedule/schedule.h"
 #include "support/compiled.h"
+#include "support/fill.h"
 
 namespace pantala::schedule::shared_kernels_test {
 namespace {
@@ -121,6 +122,28 @@ TEST(SharedKernels, dropout_has_as_many_for_any_number_of_layers) {
   expect_no_more_kernels_for_more_layers([](Graph&, const Tensor& x, const std::string& name) {
     return nn::dropout(nn::linear(name, x, kWidth), 0.25);
   });
+}
+
+// Kernels that are built once for all of them get each layer's buffers, numbers of the host, starts
+// of slices and memory for partial sums.
+TEST(SharedKernels, layers_that_are_alike_keep_their_own_numbers) {
+  constexpr int kLayers = 5;
+  Graph g;
+  ref::Bindings bindings;
+  const std::vector<Tensor> others{g.scalar("other0", 2), g.scalar("other1", 3)};
+  for (int k = 0; k < kLayers; ++k) {
+    const Tensor x = g.input(fmt::format("x{}", k), {2, 20000});
+    const Tensor rate = g.scalar(fmt::format("rate{}", k), 0.5 + k),
+                 &other = others[static_cast<std::size_t>(k % 2)];
+    const Tensor y = x * cast(rate, f32) + cast(other * other, f32);
+    g.output(fmt::format("part{}", k), tanh(slice_axis(y, 1, 10 * k, 100)));
+    g.output(fmt::format("sum{}", k), sum(y, {1}));
+    bindings.emplace(fmt::format("x{}", k), tests::fill(fmt::format("x{}", k), {2, 20000}, 1));
+  }
+  const std::vector<Literal> expected = ref::evaluate(g, tests::results_of(g), bindings);
+  for (const char* device : {"cpu", "kir"})
+    EXPECT_EQ(
+        tests::differing(expected, tests::run_compiled(g, bindings, {.device = device}), 1e-5), "");
 }
 
 }  // namespace

@@ -29,7 +29,6 @@ ColumnReducer::ColumnReducer(kir::Builder& b, const Context& context, const Trac
       lanes_(context.target.lanes(DType::f32)),
       partials_(make_partials(b, traced, lanes_)),
       count_(arguments.integer(b, "count", traced.count)),
-      elements_(loop_indices(traced.domain.rank())),
       emitter_(make_emitter(b, context, traced.domain, traced.footprint, arguments)) {
   for (std::size_t k = 1; k < traced.elements.size(); ++k)
     extents_.push_back(arguments.integer(b, "extent", traced.elements[k].extent));
@@ -48,7 +47,7 @@ std::vector<Var> ColumnReducer::reduce_range(const Site& lanes, Var begin, Var e
     const Var p = (r % lanes_) * lanes_;
     for (std::size_t k = 0; k < partials_.size(); ++k) {
       const Reduction& reduction = traced_.reductions[k];
-      const Var x = emitter_.value(reduction.operand, elements_);
+      const Var x = emitter_.value(reduction.operand, traced_.reduced);
       b_.store(partials_[k], p, combine(b_, reduction, b_.load(partials_[k], p, lanes_), x));
     }
   });

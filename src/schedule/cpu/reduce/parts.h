@@ -8,6 +8,7 @@
 
 #include "schedule/arguments.h"
 #include "schedule/cpu/elementwise.h"
+#include "schedule/cpu/reduce/group.h"
 #include "schedule/cpu/reduce/reduce.h"
 #include "schedule/loops.h"
 
@@ -32,23 +33,26 @@ struct ReduceOutput {
 
 // The group with everything that kernels read traced.
 struct TracedReduce {
-  Domain domain;  // the loops are the axes of the full shape
+  Domain domain;
+  Indices reduced;  // of an element that is reduced, by the domain's loops
   std::vector<Reduction> reductions;
   std::vector<ReduceOutput> outputs;
   Footprint footprint;         // of all
   Footprint made_of_rows;      // of the outputs alone
   double row_cost = 0;         // of the footprint's: what is computed once a row
   std::vector<Loop> rows;      // kept axes, outermost first
-  std::vector<Loop> elements;  // reduced axes
+  std::vector<Loop> elements;  // reduced axes, as the passes that reduce walk them
+  std::vector<Loop> made;      // the same for the pass that only makes outputs
   std::int64_t count = 1;      // reduced elements
   int levels = 1;
   bool has_full_outputs() const;
   double flops() const;
 };
+// There are loops_of() the group.
 TracedReduce trace_group(const Context& context, const ReduceGroup& group);
-
-// Indices of an element per row, for a value with this shape.
-Indices row_indices(const ReduceGroup& group, const Shape& shape);
+// Whether a pass that reduces has lanes along the elements: along the only loop, or the innermost
+// one where vectors never cross its end.
+bool has_lanes(const TracedReduce& traced, int lanes);
 
 // Partial results of one reduction.
 kir::Var start_of(kir::Builder& b, const Reduction& r, int lanes);
@@ -71,12 +75,9 @@ class RowReducer {
   RowReducer(kir::Builder& b, const Context& context, const TracedReduce& traced,
              Arguments& arguments);
   Emitter& emitter() { return emitter_; }
-  kir::Var count() const { return count_; }
 
-  using Pass = std::function<std::vector<kir::Var>(const Site&, kir::Var element,
-                                                   std::vector<kir::Var> carried)>;
-  std::vector<kir::Var> over(const Site& row, kir::Var begin, kir::Var end,
-                             std::vector<kir::Var> carried, const Pass& body);
+  // Everything that is made of whole results at the elements of a row.
+  void make(const Site& row, const std::function<void(const Site&)>& body);
   // The results of the reductions of a level over elements [begin, end) of one block. `beside` is
   // emitted at each element as well.
   std::vector<kir::Var> reduce_range(const Site& row, kir::Var begin, kir::Var end, int level,
@@ -88,12 +89,18 @@ class RowReducer {
   void provide(int level, const std::vector<kir::Var>& results);
 
  private:
+  using Pass = std::function<std::vector<kir::Var>(const Site&, kir::Var element,
+                                                   std::vector<kir::Var> carried)>;
+  std::vector<kir::Var> over(const Site& row, kir::Var begin, kir::Var end,
+                             std::vector<kir::Var> carried, const Pass& body);
+  std::vector<kir::Var> along(LoopId dim, Site site, kir::Var begin, kir::Var end,
+                              std::vector<kir::Var> carried, const Pass& body);
+
   kir::Builder& b_;
   const TracedReduce& traced_;
   int lanes_;
   kir::Var count_;
-  std::vector<kir::Var> extents_;
-  Indices elements_;
+  std::vector<kir::Var> extents_, made_extents_;  // of all loops but the first
   Emitter emitter_;
 };
 
@@ -114,7 +121,6 @@ class ColumnReducer {
   std::vector<kir::BufferId> partials_;
   kir::Var count_;
   std::vector<kir::Var> extents_;
-  Indices elements_;
   Emitter emitter_;
 };
 

@@ -13,38 +13,12 @@
 
 namespace pantala::schedule::cpu {
 
-ReduceGroup reduce_group(const Context& context, std::uint32_t node) {
-  const ir::Node& n = context.node(node);
-  return {
-      context.type(n.inputs[0]).shape, ir::attributes<op::ReduceAttrs>(n).axes, {{node, 0}}, {}};
-}
-
-bool is_row_shape(const ReduceGroup& group, const Shape& shape) {
-  Shape kept = group.full, without = group.full;
-  for (std::size_t k = group.axes.size(); k-- > 0;) {
-    kept = kept.with(static_cast<int>(group.axes[k]), 1);
-    without = without.without(static_cast<int>(group.axes[k]));
-  }
-  return shape == kept || shape == without;
-}
-
-bool runs_by_rows(const Context& context, const ReduceGroup& group) {
-  return trace_group(context, group).elements.size() <= 1;
-}
-
 namespace {
 
 std::int64_t reduced_elements(const ReduceGroup& group) {
   std::int64_t count = 1;
   for (const std::int64_t axis : group.axes) count *= group.full[static_cast<int>(axis)];
   return count;
-}
-
-// Whether a value with one element per row is read at the row of the element that is computed.
-bool is_row_read(const ReduceGroup& group, const Access& read, const Shape& shape) {
-  if (!read.offset_strides.empty()) return false;
-  return read.flat ==
-         normalised(flatten(row_indices(group, shape), shape.strides()).affine, {group.full.vec()});
 }
 
 // How a member of a company stands to the rows of the group.
@@ -57,17 +31,49 @@ Place place_of(const Context& context, const ReduceGroup& group, const Piece& pi
   }
   const Shape& shape = context.node(piece.node).results[0].shape;
   if (is_row_shape(group, shape)) return Place::per_row;
-  return shape == group.full ? Place::full : Place::elsewhere;
+  return is_full_shape(group, shape) ? Place::full : Place::elsewhere;
 }
 
-// Whether a member reads what others make at its own element or row.
-bool reads_own_row(const Company& company, const ReduceGroup& group, const Piece& piece,
-                   Place place, const Access& read) {
-  const Shape& shape = company.context().type(read.value).shape;
-  if (place == Place::per_row || !is_row_shape(group, shape))
-    return company.is_identity(read, piece.domain);
-  return is_row_read(group, read, shape);
+// What a member reads, by the loops of the group.
+std::vector<Access> reads_of(const Context& context, const ReduceLoops& loops, const Piece& piece) {
+  if (piece.domain.sizes == loops.domain.sizes) return piece.reads;
+  const ValueId value =
+      piece.is_anchor ? context.node(piece.node).inputs[0] : ValueId{piece.node, 0};
+  const MakingScope making(context, {{{piece.node, 0}, kNoBuffer}});
+  return trace(context.info(), loops.domain, {value},
+               full_indices(loops, context.type(value).shape))
+      .accesses;
 }
+
+// Whether members read each other at their own element or row.
+class Reading {
+ public:
+  Reading(const Company& company, const ReduceGroup& group)
+      : company_(company), group_(group), loops_(loops_of(company.context(), group)) {}
+
+  bool has_loops() const { return loops_.has_value(); }
+  bool is_own(const Piece& piece, Place place) const {
+    if (place == Place::per_row)
+      return std::ranges::all_of(piece.reads, [&](const Access& read) {
+        return !company_.reads_inside(read) || company_.is_identity(read, piece.domain);
+      });
+    const std::vector<Access> reads = reads_of(company_.context(), *loops_, piece);
+    return std::ranges::all_of(reads, [&](const Access& read) { return is_own(read); });
+  }
+
+ private:
+  bool is_own(const Access& read) const {
+    if (!company_.reads_inside(read)) return true;
+    const Shape& shape = company_.context().type(read.value).shape;
+    if (!is_row_shape(group_, shape)) return company_.is_identity(read, loops_->domain);
+    const Affine row = flatten(row_indices(group_, *loops_, shape), shape.strides()).affine;
+    return read.offset_strides.empty() && read.flat == normalised(row, loops_->domain);
+  }
+
+  const Company& company_;
+  const ReduceGroup& group_;
+  const std::optional<ReduceLoops> loops_;
+};
 
 // Several passes over few long rows would leave workers idle.
 bool are_few_long_rows(const ReduceGroup& group) {
@@ -79,23 +85,31 @@ bool can_join_reduce(const Company& company) {
   const Context& context = company.context();
   ReduceGroup group = reduce_group(context, company.anchor()->node);
   group.reductions.clear();
-  bool passes = false;  // more than one pass over the rows
+  std::vector<Place> places;
   for (const Piece* piece : company.members()) {
-    const Place place = place_of(context, group, *piece);
-    if (place == Place::elsewhere) return false;
-    if (place == Place::reduction) group.reductions.push_back({piece->node, 0});
-    passes = passes || place == Place::full;
-    for (const Access& read : piece->reads) {
-      if (!company.reads_inside(read)) continue;
-      if (!reads_own_row(company, group, *piece, place, read)) return false;
-      passes = passes || place == Place::reduction;
-    }
+    places.push_back(place_of(context, group, *piece));
+    if (places.back() == Place::elsewhere) return false;
+    if (places.back() == Place::reduction) group.reductions.push_back({piece->node, 0});
+  }
+  group.outputs = company.outputs();
+  const Reading reading(company, group);
+  if (!reading.has_loops()) return false;
+  bool passes = false;  // more than one pass over the rows
+  for (std::size_t k = 0; k < places.size(); ++k) {
+    const Piece& piece = *company.members()[k];
+    if (!reading.is_own(piece, places[k])) return false;
+    passes =
+        passes || places[k] == Place::full ||
+        (places[k] == Place::reduction && std::ranges::any_of(piece.reads, [&](const Access& read) {
+           return company.reads_inside(read);
+         }));
   }
   if (!passes) return true;
   if (are_few_long_rows(group)) return false;
-  group.outputs = company.outputs();
   const MakingScope making(context, group.outputs);
-  return runs_by_rows(context, group);
+  // Passes that reduce have lanes along one loop: tensors may come to lie otherwise than row by
+  // row, but not so that it pays.
+  return trace_group(context, group).elements.size() <= 1;
 }
 
 // How many elements an access comes to.
@@ -132,13 +146,13 @@ struct Way {
 
 Way way_of(const Context& context, const TracedReduce& traced) {
   const bool one_pass = traced.levels == 1 && !traced.has_full_outputs();
-  const bool along_elements =
-      traced.elements.size() == 1 && reads_along(traced, traced.elements.back());
+  const int lanes = context.target.lanes(DType::f32);
+  const bool along_elements = !traced.elements.empty() && has_lanes(traced, lanes) &&
+                              reads_along(traced, traced.elements.back());
   Way way;
   if (one_pass && !along_elements && traced.count > 1) way.lane_row = unit_row(traced);
   if (way.lane_row && traced.rows[*way.lane_row].extent < 4) way.lane_row.reset();
   const std::int64_t rows = total(traced.rows);
-  const std::int64_t lanes = context.target.lanes(DType::f32);
   const std::int64_t parallel = way.lane_row ? rows / lanes : rows;
   way.is_split = one_pass && traced.count > kSumBlock && parallel < 16;
   return way;
@@ -181,8 +195,8 @@ Work work_of_reduce(const Context& context, const Group& group) {
   if (way.lane_row) {
     walk.lane = traced.rows[*way.lane_row].dim;
     walk.inner = traced.elements.back().dim;
-  } else if (traced.elements.size() == 1) {
-    walk.lane = traced.elements[0].dim;
+  } else if (!traced.elements.empty() && has_lanes(traced, context.target.lanes(DType::f32))) {
+    walk.lane = traced.elements.back().dim;
   }
   Work work;
   add_reads(context, walk, traced.footprint, work);
@@ -206,7 +220,7 @@ std::vector<Effort> efforts_of_reduce(const EffortSite& at) {
     effort.items = std::ceil(rows / lanes);
   } else {
     // Loops that are not one are walked element by element.
-    if (traced.elements.size() > 1) effort.cycles *= lanes;
+    if (!has_lanes(traced, at.context.target.lanes(DType::f32))) effort.cycles *= lanes;
     effort.cycles += rows * at.table.row * traced.levels;
     effort.items = rows;
   }

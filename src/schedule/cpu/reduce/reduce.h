@@ -1,6 +1,8 @@
 // The reduce archetype: sums and extremes over axes of a tensor, with everything around them that
 // is computed element by element: operands, what is made of the results per row, and (where rows
-// are reduced) further passes over the row, as softmax and the norms need them.
+// are reduced) further passes over the row, as softmax and the norms need them. What such a pass
+// makes has the elements of the reduced tensor in their order, in whatever shape: the result of a
+// group norm is no view of its groups.
 //
 // The bits of a sum depend on the op, its shape and the target alone: the reduced elements in
 // row-major order r = 0, 1, ... of the reduced axes are cut into blocks of kSumBlock; within a
@@ -21,24 +23,6 @@
 namespace pantala::schedule::cpu {
 
 constexpr std::int64_t kSumBlock = 4096;
-
-struct ReduceGroup {
-  Shape full;                        // of what is reduced
-  std::vector<std::int64_t> axes;    // reduced ones, ascending
-  std::vector<ValueId> reductions;   // in an order in which they can be computed
-  std::vector<GroupOutput> outputs;  // of the full shape, or one element per row
-};
-
-// The group that a single reduction is; outputs are to be added.
-ReduceGroup reduce_group(const Context& context, std::uint32_t node);
-
-// Whether values of this shape have one element per row of the group: its axes reduced, or kept
-// with size 1.
-bool is_row_shape(const ReduceGroup& group, const Shape& shape);
-
-// Whether the group can be run row by row with lanes along the reduced axes, which several passes
-// and outputs of the full shape need.
-bool runs_by_rows(const Context& context, const ReduceGroup& group);
 
 const Archetype& reduce_archetype();
 

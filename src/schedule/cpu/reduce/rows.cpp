@@ -16,41 +16,72 @@ RowReducer::RowReducer(kir::Builder& b, const Context& context, const TracedRedu
       traced_(traced),
       lanes_(context.target.lanes(DType::f32)),
       count_(arguments.integer(b, "count", traced.count)),
-      elements_(loop_indices(traced.domain.rank())),
       emitter_(make_emitter(b, context, traced.domain, traced.footprint, arguments)) {
   for (std::size_t k = 1; k < traced.elements.size(); ++k)
     extents_.push_back(arguments.integer(b, "extent", traced.elements[k].extent));
+  for (std::size_t k = 1; k < traced.made.size(); ++k)
+    made_extents_.push_back(arguments.integer(b, "extent", traced.made[k].extent));
 }
 
-// Elements [begin, end) of a row. `body` gets the site and the carried values.
-std::vector<Var> RowReducer::over(const Site& row, Var begin, Var end, std::vector<Var> carried,
-                                  const Pass& body) {
-  Site site = row;
-  if (traced_.elements.empty()) return body(site, b_.i64(0), carried);
-  if (traced_.elements.size() > 1) {
-    return b_.loop(begin, end, b_.i64(1), carried, [&](Var r, std::span<const Var> now) {
-      place(b_, site, r, traced_.elements, extents_);
-      return body(site, r, {now.begin(), now.end()});
-    });
-  }
-  const std::size_t dim = traced_.elements[0].dim.index();
-  site.lane_loop = traced_.elements[0].dim;
+// From begin to end of one loop, in vectors and then the rest under a mask.
+std::vector<Var> RowReducer::along(LoopId dim, Site site, Var begin, Var end,
+                                   std::vector<Var> carried, const Pass& body) {
+  site.lane_loop = dim;
   site.lanes = lanes_;
   emitter_.hoist_addresses(site);
   const Var full = begin + (end - begin) / lanes_ * lanes_;
   carried = b_.loop(begin, full, b_.i64(lanes_), carried, [&](Var r, std::span<const Var> now) {
-    site.loops[dim] = r;
+    site.loops[dim.index()] = r;
     return body(site, r, {now.begin(), now.end()});
   });
   return b_.branch(
       lt(full, end),
       [&] {
         Site rest = site;
-        rest.loops[dim] = full;
+        rest.loops[dim.index()] = full;
         rest.mask = lt(b_.iota({DType::i64, lanes_}), b_.splat(end - full, lanes_));
         return body(rest, full, carried);
       },
       [&] { return carried; });
+}
+
+// Elements [begin, end) of a row. `body` gets the site and the carried values.
+std::vector<Var> RowReducer::over(const Site& row, Var begin, Var end, std::vector<Var> carried,
+                                  const Pass& body) {
+  const std::vector<Loop>& loops = traced_.elements;
+  if (loops.empty()) return body(row, b_.i64(0), carried);
+  if (loops.size() == 1) return along(loops[0].dim, row, begin, end, carried, body);
+  Site site = row;
+  if (has_lanes(traced_, lanes_)) {
+    site.lane_loop = loops.back().dim;
+    site.lanes = lanes_;
+  }
+  return b_.loop(begin, end, b_.i64(site.lanes), carried, [&](Var r, std::span<const Var> now) {
+    place(b_, site, r, loops, extents_);
+    return body(site, r, {now.begin(), now.end()});
+  });
+}
+
+void RowReducer::make(const Site& row, const std::function<void(const Site&)>& body) {
+  const Pass pass = [&](const Site& site, Var, std::vector<Var>) -> std::vector<Var> {
+    emitter_.enter(site);
+    body(site);
+    return {};
+  };
+  const std::vector<Loop>& loops = traced_.made;
+  if (loops.empty()) {
+    pass(row, {}, {});
+  } else if (loops.size() == 1) {
+    along(loops[0].dim, row, b_.i64(0), count_, {}, pass);
+  } else {
+    const std::vector<Loop> outer(loops.begin(), loops.end() - 1);
+    const Var inner = made_extents_.back();
+    b_.loop(b_.i64(0), count_ / inner, b_.i64(1), [&](Var number) {
+      Site site = row;
+      place(b_, site, number, outer, made_extents_);
+      along(loops.back().dim, site, b_.i64(0), inner, {}, pass);
+    });
+  }
 }
 
 std::vector<Var> RowReducer::reduce_range(const Site& row, Var begin, Var end, int level,
@@ -65,7 +96,7 @@ std::vector<Var> RowReducer::reduce_range(const Site& row, Var begin, Var end, i
   partials = over(row, begin, end, partials, [&](const Site& site, Var r, std::vector<Var> sums) {
     emitter_.enter(site);
     for (std::size_t k = 0; k < now.size(); ++k) {
-      Var x = emitter_.value(now[k]->operand, elements_);
+      Var x = emitter_.value(now[k]->operand, traced_.reduced);
       if (site.lanes == 1 && !traced_.elements.empty()) {
         // One element at a time: it belongs to lane r mod lanes.
         const Var mine = eq(b_.iota({DType::i64, lanes_}), b_.splat(r % lanes_, lanes_));
@@ -149,13 +180,7 @@ KernelDraft build_rows(Building& building, const ReduceGroup& group, const Trace
     const bool last_pass =
         std::any_of(traced.outputs.begin(), traced.outputs.end(),
                     [&](const ReduceOutput& o) { return !o.per_row && o.level == traced.levels; });
-    if (last_pass)
-      reducer.over(site, b.i64(0), reducer.count(), {},
-                   [&](const Site& at, Var, std::vector<Var>) -> std::vector<Var> {
-                     reducer.emitter().enter(at);
-                     store_full(at, traced.levels);
-                     return {};
-                   });
+    if (last_pass) reducer.make(site, [&](const Site& at) { store_full(at, traced.levels); });
     reducer.emitter().enter(site);
     // All are computed before any is stored: a kernel may overwrite what it reads.
     std::vector<std::pair<std::size_t, Var>> values;

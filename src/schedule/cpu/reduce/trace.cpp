@@ -21,15 +21,6 @@ kir::Op reduction_op(const ir::OpDef& op) {
   return ops::is<op::Amax>(op) ? kir::Op::max : kir::Op::min;
 }
 
-bool is_reduced(const ReduceGroup& group, int axis) {
-  return std::binary_search(group.axes.begin(), group.axes.end(), axis);
-}
-
-// The element that a full-shaped index tuple has in a value of the group.
-Indices indices_of(const ReduceGroup& group, const Shape& shape) {
-  return shape == group.full ? loop_indices(shape.rank()) : row_indices(group, shape);
-}
-
 // Levels of the values that a traced piece of code waits for.
 int level_of(const Footprint& footprint, const std::map<ValueId, int>& levels) {
   int level = 0;
@@ -78,18 +69,6 @@ std::vector<int> storage_order(const Domain& domain, const Footprint& footprint)
 
 }  // namespace
 
-Indices row_indices(const ReduceGroup& group, const Shape& shape) {
-  Indices at;
-  const bool keeps = shape.rank() == group.full.rank();
-  for (int axis = 0; axis < group.full.rank(); ++axis) {
-    if (!is_reduced(group, axis))
-      at.emplace_back(Affine::loop(axis));
-    else if (keeps)
-      at.push_back(Index::of(0));
-  }
-  return at;
-}
-
 bool TracedReduce::has_full_outputs() const {
   return std::any_of(outputs.begin(), outputs.end(),
                      [](const ReduceOutput& o) { return !o.per_row; });
@@ -101,55 +80,133 @@ double TracedReduce::flops() const {
   return row_count * (element * static_cast<double>(count) + row_cost);
 }
 
-TracedReduce trace_group(const Context& context, const ReduceGroup& group) {
-  TracedReduce traced;
-  traced.domain.sizes = group.full.vec();
-  for (const std::int64_t axis : group.axes) traced.count *= group.full[static_cast<int>(axis)];
-  std::map<ValueId, int> levels;
-  const auto provided = [&](ValueId id) { return levels.contains(id); };
+bool has_lanes(const TracedReduce& traced, int lanes) {
+  return traced.elements.size() <= 1 || traced.elements.back().extent % lanes == 0;
+}
+
+namespace {
+
+// What a pass over a row walks.
+struct PassWalks {
   std::vector<Affine> walks;
-  for (const ValueId id : group.reductions) {
-    const ir::Node& n = context.node(id.node);
+  std::array<bool, kMaxLoops> counted = {};
+
+  void add(const Footprint& reads) {
+    for (const Affine& walk : walks_of(reads)) walks.push_back(walk);
+    for (std::size_t d = 0; d < kMaxLoops; ++d) counted[d] = counted[d] || reads.counted[d];
+  }
+  void add(const PassWalks& other) {
+    walks.insert(walks.end(), other.walks.begin(), other.walks.end());
+    for (std::size_t d = 0; d < kMaxLoops; ++d) counted[d] = counted[d] || other.counted[d];
+  }
+  std::vector<Loop> loops(const Domain& domain, const std::vector<int>& order) const {
+    return collapse(domain, order, walks, counted);
+  }
+};
+
+class Tracer {
+ public:
+  Tracer(const Context& context, const ReduceGroup& group)
+      : context_(context), group_(group), loops_(loops_of(context, group).value()) {
+    traced_.domain = loops_.domain;
+    traced_.reduced = loops_.reduced;
+    for (const std::int64_t axis : group.axes) traced_.count *= group.full[static_cast<int>(axis)];
+  }
+
+  TracedReduce run() {
+    for (const ValueId id : group_.reductions) add_reduction(id);
+    for (const GroupOutput& output : group_.outputs) add_output(output);
+    find_loops();
+    return std::move(traced_);
+  }
+
+ private:
+  Footprint trace(ValueId value, const Indices& at) const {
+    return schedule::trace(context_.info(), traced_.domain, {value}, at,
+                           [&](ValueId id) { return levels_.contains(id); });
+  }
+
+  void add_reduction(ValueId id) {
+    const ir::Node& n = context_.node(id.node);
     Reduction r{id,
                 n.inputs[0],
                 reduction_op(*n.op),
                 kir::register_dtype(n.results[0].dtype),
                 n.results[0].dtype,
-                row_indices(group, n.results[0].shape)};
-    const Footprint reads = trace(context.info(), traced.domain, {r.operand},
-                                  loop_indices(group.full.rank()), provided);
-    r.level = 1 + level_of(reads, levels);
-    merge(traced.footprint, reads);
-    levels.emplace(id, r.level);
-    traced.reductions.push_back(r);
-    traced.levels = std::max(traced.levels, r.level);
+                row_indices(group_, loops_, n.results[0].shape)};
+    const Footprint reads = trace(r.operand, traced_.reduced);
+    r.level = 1 + level_of(reads, levels_);
+    merge(traced_.footprint, reads);
+    reducing_.add(reads);
+    levels_.emplace(id, r.level);
+    traced_.reductions.push_back(r);
+    traced_.levels = std::max(traced_.levels, r.level);
   }
-  for (const GroupOutput& output : group.outputs) {
-    const Shape& shape = context.type(output.value).shape;
-    ReduceOutput o{output,
-                   !(shape == group.full && !is_row_shape(group, shape)),
-                   indices_of(group, shape),
-                   {},
-                   0};
-    if (o.per_row) o.at = row_indices(group, shape);
-    const Footprint reads = trace(context.info(), traced.domain, {output.value}, o.at, provided);
-    o.level = level_of(reads, levels);
-    merge(traced.footprint, reads);
-    merge(traced.made_of_rows, reads);
-    if (o.per_row) traced.row_cost += reads.cost;
-    o.write = normalised(flatten(o.at, context.strides(output)).affine, traced.domain);
-    walks.push_back(o.write);
-    traced.outputs.push_back(std::move(o));
+
+  void add_output(const GroupOutput& output) {
+    const Shape& shape = context_.type(output.value).shape;
+    ReduceOutput o{output, is_row_shape(group_, shape), {}, {}, 0};
+    o.at = o.per_row ? row_indices(group_, loops_, shape) : full_indices(loops_, shape);
+    const Footprint reads = trace(output.value, o.at);
+    o.level = level_of(reads, levels_);
+    merge(traced_.footprint, reads);
+    merge(traced_.made_of_rows, reads);
+    if (o.per_row) traced_.row_cost += reads.cost;
+    o.write = normalised(flatten(o.at, context_.strides(output)).affine, traced_.domain);
+    PassWalks& walks = outputs_.emplace_back();
+    walks.add(reads);
+    walks.walks.push_back(o.write);
+    traced_.outputs.push_back(std::move(o));
   }
-  for (const Affine& walk : walks_of(traced.footprint)) walks.push_back(walk);
-  std::vector<int> kept, reduced;
-  for (const int axis : storage_order(traced.domain, traced.footprint))
-    if (!is_reduced(group, axis)) kept.push_back(axis);
-  for (int axis = 0; axis < group.full.rank(); ++axis)
-    if (is_reduced(group, axis)) reduced.push_back(axis);  // in row-major order: it fixes the bits
-  traced.rows = collapse(traced.domain, kept, walks, traced.footprint.counted);
-  traced.elements = collapse(traced.domain, reduced, walks, traced.footprint.counted);
-  return traced;
+
+  void find_loops() {
+    std::vector<int> kept, reduced, stored;  // the reduced ones row-major, which fixes the bits
+    for (const int dim : storage_order(traced_.domain, traced_.footprint))
+      (is_kept(dim) ? kept : stored).push_back(dim);
+    for (int dim = 0; dim < traced_.domain.rank(); ++dim)
+      if (!is_kept(dim)) reduced.push_back(dim);
+    PassWalks all = reducing_;
+    for (const PassWalks& walks : outputs_) all.add(walks);
+    traced_.rows = all.loops(traced_.domain, kept);
+    PassWalks beside = reducing_;
+    for (std::size_t k = 0; k < outputs_.size(); ++k)
+      if (is_early(traced_.outputs[k])) beside.add(outputs_[k]);
+    traced_.elements = reducing_.loops(traced_.domain, reduced);
+    // What would cut the loops of a reduction is made after all of them.
+    if (beside.loops(traced_.domain, reduced).size() > traced_.elements.size())
+      for (ReduceOutput& o : traced_.outputs)
+        if (is_early(o)) o.level = traced_.levels;
+    find_loops_of_last(stored, reduced);
+  }
+  bool is_kept(int dim) const { return loops_.is_kept[static_cast<std::size_t>(dim)]; }
+  // Whether it is made in a pass that reduces.
+  bool is_early(const ReduceOutput& o) const { return !o.per_row && o.level < traced_.levels; }
+
+  // The last pass sums nothing: it may walk a row as it lies in memory, if vectors fit into that.
+  void find_loops_of_last(const std::vector<int>& stored, const std::vector<int>& reduced) {
+    PassWalks last;
+    for (std::size_t k = 0; k < outputs_.size(); ++k)
+      if (!traced_.outputs[k].per_row && traced_.outputs[k].level == traced_.levels)
+        last.add(outputs_[k]);
+    traced_.made = last.loops(traced_.domain, stored);
+    const std::int64_t lanes = context_.target.lanes(DType::f32);
+    if (!traced_.made.empty() && traced_.made.back().extent < lanes)
+      traced_.made = last.loops(traced_.domain, reduced);
+  }
+
+  const Context& context_;
+  const ReduceGroup& group_;
+  const ReduceLoops loops_;
+  TracedReduce traced_;
+  std::map<ValueId, int> levels_;
+  PassWalks reducing_;
+  std::vector<PassWalks> outputs_;  // by output
+};
+
+}  // namespace
+
+TracedReduce trace_group(const Context& context, const ReduceGroup& group) {
+  return Tracer(context, group).run();
 }
 
 // Partial results.
