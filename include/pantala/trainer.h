@@ -274,9 +274,9 @@ class Trainer {
   // TypeError if the optimizer is of another kind than the session's, or an input is unknown.
   explicit Trainer(Session session, TrainConfig config = {});
   // Compiles with the config's optimizer. `options` says the rest (clip, averages, accumulation,
-  // device, threads); its guard follows the config's `non_finite`: gradients, or none for
-  // propagate. Other batch sizes are compiled with the same options before they occur or when they
-  // first do; the model's function is called by the thread that trains alone.
+  // device, threads); its guard follows the config's `non_finite`: watched for error, gradients for
+  // skip, none for propagate. Other batch sizes are compiled with the same options before they
+  // occur or when they first do; the model's function is called by the thread that trains alone.
   Trainer(ModelFactory model, std::int64_t batch_size, TrainConfig config = {},
           CompileOptions options = {}, const SessionOptions& session = {});
   ~Trainer();

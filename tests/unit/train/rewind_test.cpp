@@ -184,27 +184,28 @@ TEST(WatchedSession, needs_no_more_launches_than_the_guard_of_the_loss) {
 
 // --- copies of a session
 TEST(SessionCopy, brings_back_every_value_from_memory_and_from_a_file) {
-  Graph graph;
-  const Tensor w = graph.parameter("w", {2, 3}, init::normal(0, 1));
-  const std::int64_t large = runtime::SessionCopy::kMostInMemory / 4 + 1000;
-  const Tensor v = graph.parameter("v", {large}, init::uniform(-1, 1));
   for (const bool in_file : {false, true}) {
-    const Tensor loss = in_file ? sum(w * w) + mean(v * v) : sum(w * w);
-    Graph chosen = graph.with_outputs({{"loss", loss}});
-    Session session = build_session(chosen, chosen.output("loss"), {.optimizer = optim::adam(0.1)});
+    Graph graph;
+    const std::int64_t size = in_file ? runtime::SessionCopy::kMostInMemory / 4 + 1000 : 6;
+    const Tensor w = graph.parameter("w", {size}, init::uniform(-1, 1));
+    const Tensor loss = sum(w * w);
+    graph.output("loss", loss);
+    Session session = build_session(graph, loss, {.optimizer = optim::sgd(0.1, {.momentum = 0.9})});
     const TemporaryFolder folder;
     runtime::SessionCopy copy(folder.path());
     session.step();
-    const Literal moment = session.state("optim.m.w");
-    const auto sample = [&] { return session.parameter(in_file ? "v" : "w").at(1); };
-    const double value = sample();
+    const auto sample = [&] {
+      std::vector<float> values(static_cast<std::size_t>(size));
+      session.parameter("w", HostBuffer(std::span<float>(values)));
+      return values;
+    };
+    const std::vector<float> before = sample();
     copy.take(session.data());
-    EXPECT_TRUE(std::filesystem::is_empty(folder.path()));  // the file has no name
+    EXPECT_TRUE(std::filesystem::is_empty(folder.path()));  // a file has no name
     session.step();
-    EXPECT_NE(sample(), value);
+    EXPECT_NE(sample(), before);
     copy.restore(session.data());
-    EXPECT_EQ(sample(), value);
-    EXPECT_EQ(session.state("optim.m.w"), moment);
+    EXPECT_EQ(sample(), before);
     EXPECT_EQ(session.state("optim.step"), Literal::integer(1));
   }
 }
