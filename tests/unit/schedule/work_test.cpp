@@ -91,7 +91,7 @@ TEST(Work, of_the_gradients_of_attention_is_told_apart_by_kernel) {
   std::set<std::string> of_dots;
   for (std::size_t n = 0; n < all.size(); ++n)
     if (decisions.groups[n].anchors.size() == 1 &&
-        decisions.graph.data()->node(decisions.groups[n].anchors[0]).op->name == "attention_grad")
+        decisions.graph->data()->node(decisions.groups[n].anchors[0]).op->name == "attention_grad")
       for (const MemoryUse& use : all[n].uses) {
         EXPECT_NE(use.kernel, kEveryKernel);
         if (use.kernel == 0) of_dots.insert(decisions.buffers[use.buffer].name);
