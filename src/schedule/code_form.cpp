@@ -25,8 +25,22 @@ void CodeWalker::begin() {
   nodes_ = 0;
 }
 
+// What a value is moved from, itself if it is not.
+std::uint32_t CodeWalker::moved_from(std::uint32_t id) const {
+  while (is_movement(*context_.node(id).op)) id = context_.node(id).inputs[0].node;
+  return id;
+}
+
+// A single number of the graph's own may become part of the code that reads it, wherever it lies.
+bool CodeWalker::is_own_number(std::uint32_t id) const {
+  const ir::Node& node = context_.node(id);
+  return node.op == &ir::data_op() && node.results[0].shape.numel() == 1;
+}
+
 void CodeWalker::value(ValueId id) {
   word(id.result);
+  if (const std::uint32_t source = moved_from(id.node); is_own_number(source))
+    word(signature(source));
   if (load_(id)) return;
   if (context_.is_host(id) && std::ranges::find(hosts_, id) == hosts_.end()) hosts_.push_back(id);
   node(id.node);

@@ -41,6 +41,8 @@ class CodeWalker {
 
  private:
   std::uint64_t signature(std::uint32_t id);
+  std::uint32_t moved_from(std::uint32_t id) const;
+  bool is_own_number(std::uint32_t id) const;
 
   const Context& context_;
   Load load_;

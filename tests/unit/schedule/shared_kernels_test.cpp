@@ -124,6 +124,18 @@ TEST(SharedKernels, dropout_has_as_many_for_any_number_of_layers) {
   });
 }
 
+// A choice that the graph makes by a number of its own is no part of what layers share.
+TEST(SharedKernels, rows_that_constants_choose_are_each_layers_own) {
+  Graph g;
+  const Tensor x = g.input("x", {4, 3, 5});
+  for (std::int64_t k = 0; k < 4; ++k)
+    g.output(fmt::format("y{}", k), tanh(take(x, g.constant(Literal::ints({1}, {k})), 0)));
+  const ref::Bindings bindings{{"x", tests::fill("x", {4, 3, 5}, 1)}};
+  EXPECT_EQ(tests::differing(ref::evaluate(g, tests::results_of(g), bindings),
+                             tests::run_compiled(g, bindings), 1e-5),
+            "");
+}
+
 // Kernels that are built once for all of them get each layer's buffers, numbers of the host, starts
 // of slices and memory for partial sums.
 TEST(SharedKernels, layers_that_are_alike_keep_their_own_numbers) {
