@@ -85,11 +85,11 @@ class BoundPlans : public testing::TestWithParam<const char*> {
 TEST_P(BoundPlans, a_run_moves_parameters_and_counters_on) {
   BoundPlan plan("step", guarded_update(), *device_, store_);
   plan.set_input("g", std::vector{1.0F});
-  EXPECT_TRUE(plan.run({}));
+  EXPECT_EQ(plan.run({}), BoundPlan::Outcome::done);
   EXPECT_EQ(plan.loss(), 1.0);
   EXPECT_EQ(value("w"), 0.5);
   EXPECT_EQ(value("t"), 1);
-  EXPECT_TRUE(plan.run({}));
+  EXPECT_EQ(plan.run({}), BoundPlan::Outcome::done);
   EXPECT_EQ(plan.loss(), 0.5);
   EXPECT_EQ(value("w"), 0.25);  // the rate is halved by the counter
   EXPECT_EQ(value("t"), 2);
@@ -103,7 +103,7 @@ TEST_P(BoundPlans, a_run_moves_parameters_and_counters_on) {
 TEST_P(BoundPlans, a_run_that_is_not_finite_advances_nothing) {
   BoundPlan plan("step", guarded_update(), *device_, store_);
   plan.set_input("g", std::vector{std::numeric_limits<float>::quiet_NaN()});
-  EXPECT_FALSE(plan.run({}));
+  EXPECT_EQ(plan.run({}), BoundPlan::Outcome::refused);
   EXPECT_TRUE(std::isnan(plan.loss()));
   EXPECT_EQ(value("w"), 1);
   EXPECT_EQ(value("t"), 0);
@@ -115,7 +115,7 @@ TEST_P(BoundPlans, a_kernels_report_is_a_value_error_once) {
   EXPECT_EQ(message_of<ValueError>([&] { plan.run({}); }), "the gradient is too large");
   EXPECT_EQ(value("t"), 0);
   plan.set_input("g", std::vector{1.0F});
-  EXPECT_TRUE(plan.run({}));
+  EXPECT_EQ(plan.run({}), BoundPlan::Outcome::done);
 }
 
 TEST_P(BoundPlans, two_plans_over_one_store_see_each_others_updates) {
