@@ -6,8 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
-#include <string>
 #include <system_error>
 
 #include "pantala/error.h"
@@ -18,17 +16,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// -1 if there can be none.
+// -1 if there can be none: not every file system has files without a name.
 int open_nameless(const fs::path& given) {
   std::error_code error;
   const fs::path folder = given.empty() ? fs::temp_directory_path(error) : given;
   if (error) return -1;
-  if (const int file = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600); file >= 0)
-    return file;
-  std::string name = (folder / "pantala-XXXXXX").string();
-  const int file = ::mkostemp(name.data(), O_CLOEXEC);
-  if (file >= 0) ::unlink(name.c_str());
-  return file;
+  return ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 }
 
 [[noreturn]] void fail(const char* what) {

@@ -101,14 +101,16 @@ Graph with_kept(const Graph& graph, const std::vector<std::uint32_t>& nodes) {
   const ir::GraphData& source = *graph.data();
   std::unordered_set<const ir::Node*> wanted;
   for (const std::uint32_t id : nodes) wanted.insert(&source.node(id));
-  return ir::rewrite(graph,
-                     [&](ir::Rewriter& into, const ir::Node& node,
-                         const std::vector<Tensor>& inputs) -> ir::Rewriter::Results {
-                       if (!wanted.contains(&node)) return {};
-                       const Tensor made =
-                           into.target()->append(*node.op, inputs, node.attrs, node.where)[0];
-                       return ops::apply("kept", {made}, {});
-                     });
+  return ir::rewrite(
+      graph,
+      [&](ir::Rewriter& into, const ir::Node& node,
+          const std::vector<Tensor>& inputs) -> ir::Rewriter::Results {
+        if (!wanted.contains(&node)) return {};
+        ir::Rewriter::Results results;
+        for (const Tensor& made : into.target()->append(*node.op, inputs, node.attrs, node.where))
+          results.push_back(ops::apply("kept", {made}, {})[0]);
+        return results;
+      });
 }
 
 Judged more_stored(Judged given, Scales& scales, std::size_t most_nodes,

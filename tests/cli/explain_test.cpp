@@ -7,11 +7,13 @@
 
 #include "cli/run.h"
 #include "cli/training.h"
+#include "support/compiled.h"
 #include "support/temporary.h"
 
 namespace pantala::tests::explain_test {
 namespace {
 
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 using Json = nlohmann::json;
@@ -115,8 +117,11 @@ TEST(Explain, explains_what_rules_give_one_after_another) {
 }
 
 TEST(Explain, finds_the_rules_that_change_bits) {
-  const Outcome outcome =
-      explain({"lenet", "--batch", "4", "--bisect", "--tolerance", "0", "--json"});
+  // Those that compute something else, each of them enough by itself, are looked at elsewhere.
+  std::string off = "divide-by-host-number";
+  for (const std::string& rule : winograd_rules()) off += "," + rule;
+  const Outcome outcome = explain(
+      {"lenet", "--batch", "4", "--bisect", "--tolerance", "0", "--rules-off", off, "--json"});
   EXPECT_EQ(outcome.exit_code, 1) << outcome.err;
   const Json document = Json::parse(outcome.out);
   ASSERT_FALSE(document.at("causes").empty());
@@ -134,8 +139,9 @@ TEST(Explain, finds_the_rules_that_change_bits) {
 TEST(Explain, finds_nothing_where_results_are_close) {
   const Outcome outcome = explain({"lenet", "--batch", "4", "--bisect"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out,
-              HasSubstr("nothing differs by more than 0.01: with 4 rules the largest"));
+  EXPECT_THAT(
+      outcome.out,
+      ContainsRegex("nothing differs by more than 0.01: with [1-9][0-9]* rules the largest"));
   const Outcome negative = explain({"mlp", "--bisect", "--tolerance", "-1"});
   EXPECT_EQ(negative.exit_code, 2);
   EXPECT_THAT(negative.err, HasSubstr("--tolerance must be 0 or more"));

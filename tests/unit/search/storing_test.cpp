@@ -110,5 +110,22 @@ TEST(Storing, bits_are_the_same) {
                 "");
 }
 
+TEST(Storing, all_results_of_an_op_are_kept) {
+  Graph graph;
+  const Tensor x = graph.input("x", {2, 3, 8, 8});
+  const auto [values, places] = max_pool2d_with_indices(x, {2, 2});
+  graph.output("values", values);
+  graph.output("places", places);
+  const Graph lowered = Scales(search_options()).lowered(graph);
+  std::vector<std::uint32_t> pools;
+  for (std::uint32_t id = 0; id < lowered.data()->nodes().size(); ++id)
+    if (lowered.data()->node(id).op->name == "max_pool2d") pools.push_back(id);
+  ASSERT_EQ(pools.size(), 1u);
+  const ref::Bindings inputs{{"x", tests::fill("x", {2, 3, 8, 8}, 1)}};
+  EXPECT_EQ(tests::differing_bits(tests::run_compiled(lowered, inputs),
+                                  tests::run_compiled(with_kept(lowered, pools), inputs)),
+            "");
+}
+
 }  // namespace
 }  // namespace pantala::search::storing_test

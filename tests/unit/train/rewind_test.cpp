@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 Graph spoilt_graph(std::int64_t batch, Phase phase) {
   Graph g = dropout_graph(batch, phase);
   const Tensor spoiler = g.parameter("spoiler", {1}, init::constant(1));
-  const Tensor size = sum(abs(g.leaf("x"))) * reshape(spoiler, {});
+  const Tensor size = sum(abs(g.leaf("x"))) * exp(reshape(spoiler, {}));
   const Tensor loss = g.output("loss") + 1e-3 * sqrt(size);
   Graph spoilt = g.with_outputs({{"logits", g.output("logits")}, {"loss", loss}});
   return spoilt;

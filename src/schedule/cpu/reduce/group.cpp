@@ -22,7 +22,7 @@ class Reshapes {
     for (const ValueId id : group.reductions) visit(context.node(id.node).inputs[0].node);
     for (const GroupOutput& output : group.outputs) visit(output.value.node);
   }
-  const std::vector<Shape>& shapes() const { return shapes_; }
+  const std::vector<Shape>& shapes() const& { return shapes_; }
 
  private:
   void visit(std::uint32_t id) {
@@ -72,7 +72,8 @@ std::optional<ReduceLoops> loops_of(const Context& context, const ReduceGroup& g
     axes = *common;
   }
   // What the code reads through these has one stride along each loop then.
-  for (const Shape& shape : Reshapes(context, group).shapes())
+  const Reshapes reshapes(context, group);
+  for (const Shape& shape : reshapes.shapes())
     if (const std::optional<Shape> common = common_axes(axes, shape)) axes = *common;
   ReduceLoops loops{{axes.vec()}, {}, std::vector<bool>(axes.vec().size(), true)};
   loops.reduced = full_indices(loops, group.full);
