@@ -241,20 +241,6 @@ std::vector<Var> ConvKernel::register_tile(Var row, Var slab_lane, Var second_ba
   return b.loop(b.i64(0), runs_, b.i64(1), zeros, run);
 }
 
-void ConvKernel::keep(const std::vector<Var>& sums, Var at, Var first_block) {
-  const auto write = [&](bool add) {
-    for (std::size_t i = 0; i < sums.size(); ++i) {
-      const Var to = at + static_cast<std::int64_t>(i) * t_.lanes;
-      b.store(sums_, to, add ? b.load(sums_, to, t_.lanes) + sums[i] : sums[i]);
-    }
-    return std::vector<Var>{};
-  };
-  if (t_.single_block)
-    write(false);
-  else
-    b.branch(first_block, [&] { return write(false); }, [&] { return write(true); });
-}
-
 kir::Kernel build_conv(std::string name, const ConvSpec& spec, const ConvOrder& order,
                        const ConvTiling& tiling, const ContractHooks& hooks) {
   const auto fail = [&](const char* what) {

@@ -91,6 +91,22 @@ std::vector<std::int64_t> partial_strides(const ConvSizes& s) {
   return strides;
 }
 
+void keep_sums(kir::Builder& b, kir::BufferId into, const std::vector<kir::Var>& sums, kir::Var at,
+               kir::Var is_first) {
+  const auto write = [&](bool add) {
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      const int lanes = sums[i].lanes();
+      const kir::Var to = at + static_cast<std::int64_t>(i) * lanes;
+      b.store(into, to, add ? b.load(into, to, lanes) + sums[i] : sums[i]);
+    }
+    return std::vector<kir::Var>{};
+  };
+  if (!is_first.valid())
+    write(false);
+  else
+    b.branch(is_first, [&] { return write(false); }, [&] { return write(true); });
+}
+
 void check_sizes(const ConvSizes& s) {
   if (s.axes.empty() || s.axes.size() > 3)
     throw InternalError(fmt::format("a convolution over {} spatial axes", s.axes.size()));

@@ -111,6 +111,11 @@ std::int64_t slab_plane(const ConvView& view, const std::array<std::int64_t, 4>&
 // The strides of the sums of slices: [slice, c / groups, spatial..., o].
 std::vector<std::int64_t> partial_strides(const ConvSizes& sizes);
 
+// Stores vectors of sums one behind another from `at` on: as they are in the first block of a
+// reduction, else added to what is there. An invalid `is_first`: there is one block only.
+void keep_sums(kir::Builder& b, kir::BufferId into, const std::vector<kir::Var>& sums, kir::Var at,
+               kir::Var is_first);
+
 // Throws InternalError unless the sizes are those of a convolution.
 void check_sizes(const ConvSizes& sizes);
 

@@ -114,7 +114,9 @@ class WinogradWriter {
   void result_panel(Var tile0, Var tiles, Var lane0, Var lanes);
   void weight_gradient_item();
   Vars multiply(const Product& product);
-  void keep(const Vars& sums, Var at, Var is_first);
+  void keep(const Vars& sums, Var at, Var is_first) {
+    keep_sums(b, sums_, sums, at, t_.single_block ? Var{} : is_first);
+  }
   void finish_tile(Var number, Var at, Var lane0, Var lanes);
   void finish_weight(Var channel, Var at, Var lane0, Var lanes);
   // The same for rows of kernels: squares of channels and lanes are turned.

@@ -125,20 +125,6 @@ WinogradWriter::Vars WinogradWriter::multiply(const Product& x) {
   return b.loop(whole, x.depth, b.i64(1), sums, body(1));
 }
 
-void WinogradWriter::keep(const Vars& sums, Var at, Var is_first) {
-  const auto write = [&](bool add) {
-    for (std::size_t i = 0; i < sums.size(); ++i) {
-      const Var to = at + static_cast<std::int64_t>(i) * t_.lanes;
-      b.store(sums_, to, add ? b.load(sums_, to, t_.lanes) + sums[i] : sums[i]);
-    }
-    return std::vector<Var>{};
-  };
-  if (t_.single_block)
-    write(false);
-  else
-    b.branch(is_first, [&] { return write(false); }, [&] { return write(true); });
-}
-
 void WinogradWriter::emit(ResultSite site, Var lane_stride) {
   site.c = result_;
   Var value = site.value;

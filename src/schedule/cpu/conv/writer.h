@@ -78,7 +78,9 @@ class ConvKernel {
   // `second_at` says where the second operand has the panel of a lane, and may pack it.
   void product(Var first_block, const std::function<Var(Var lane)>& second_at);
   std::vector<Var> register_tile(Var row, Var slab_lane, Var second_base);
-  void keep(const std::vector<Var>& sums, Var at, Var first_block);
+  void keep(const std::vector<Var>& sums, Var at, Var first_block) {
+    keep_sums(b, sums_, sums, at, t_.single_block ? Var{} : first_block);
+  }
 
   // Results.
   Var sums_at(Var row, Var lane);
