@@ -18,23 +18,27 @@ function(pantala_precompiled target name)
   target_precompile_headers(${target} REUSE_FROM ${name})
 endfunction()
 
-# pantala_join(TARGET): compiles the files of each folder of a test together, a few at a time, because reading the same headers and making the
-# same code of templates again takes most of the time of a build. Where names of a folder's files clash, each file has a namespace of its own
-# around the unnamed one, like pantala::tests::train_test. The presets `dev` and `tsan` compile every file alone, which shows that each includes
-# what it needs. What is shipped is never joined: a name of one file's unnamed namespace would silently stand before a header's name in all files
-# behind it.
-option(PANTALA_JOIN_SOURCES "Compile several files of a test's folder as one" ON)
-set(PANTALA_JOINED_FILES 8)
-function(pantala_join target)
-  if(NOT PANTALA_JOIN_SOURCES)
-    return()
-  endif()
-  get_target_property(sources ${target} SOURCES)
+# Compiling several files as one: reading the same headers and making the same code of templates again takes most of the time of a build. The
+# presets `dev` and `tsan` compile every file alone, which shows that each includes what it needs.
+option(PANTALA_JOIN_SOURCES "Compile several files as one" ON)
+
+function(pantala_joins target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
     # It takes a joined file for a header, in which a type of an unnamed namespace would be another one for each reader.
     target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
   endif()
+endfunction()
+
+# pantala_join(TARGET): joins the files of each folder of a test, a few at a time. Where names of a folder's files clash, each file has a
+# namespace of its own around the unnamed one, like pantala::tests::train_test.
+set(PANTALA_JOINED_FILES 8)
+function(pantala_join target)
+  if(NOT PANTALA_JOIN_SOURCES)
+    return()
+  endif()
+  pantala_joins(${target})
+  get_target_property(sources ${target} SOURCES)
   foreach(source ${sources})
     get_filename_component(folder ${source} DIRECTORY)
     get_filename_component(name ${folder} NAME)
@@ -47,4 +51,29 @@ function(pantala_join target)
     math(EXPR part "${part} / ${PANTALA_JOINED_FILES}")
     set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${name}_${part})
   endforeach()
+endfunction()
+
+# pantala_join_listed(TARGET): joins the files that stand in a line of joined_sources.txt. What is shipped is joined by that list alone: a name of one file's
+# unnamed namespace would silently stand before a header's name in all files behind it, and a test sees to it that no line has such names.
+set(PANTALA_JOINED_LIST ${CMAKE_CURRENT_LIST_DIR}/joined_sources.txt)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PANTALA_JOINED_LIST})
+function(pantala_join_listed target)
+  if(NOT PANTALA_JOIN_SOURCES)
+    return()
+  endif()
+  get_target_property(sources ${target} SOURCES)
+  file(STRINGS ${PANTALA_JOINED_LIST} lines REGEX "^[^#]")
+  set(number 0)
+  foreach(line ${lines})
+    string(REPLACE " " ";" files ${line})
+    list(TRANSFORM files PREPEND ${CMAKE_SOURCE_DIR}/)
+    list(GET files 0 first)
+    if(first IN_LIST sources)
+      math(EXPR number "${number} + 1")
+      set_source_files_properties(${files} PROPERTIES UNITY_GROUP joined_${number})
+    endif()
+  endforeach()
+  if(number)
+    pantala_joins(${target})
+  endif()
 endfunction()

@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "compiler/kernel_folder.h"
 #include "pantala/error.h"
 #include "pantala/trainer.h"
 #include "tools/help.h"
@@ -87,6 +88,8 @@ Run parse(CLI::App& app, int argc, char** argv) {
 // The verb that was asked for, and what it printed has been written.
 int run_verb(int argc, char** argv) {
   logging::configure(logging::options_of(std::getenv("PANTALA_LOG"), std::getenv("NO_COLOR")));
+  if (const char* folder = std::getenv("PANTALA_KERNELS"); folder && *folder)
+    compiler::share_kernels(folder);
   CLI::App app{"Pantala trains neural networks.", "pantala"};
   app.formatter(std::make_shared<HelpFormatter>());  // verbs inherit it
   app.set_version_flag("--version", "pantala " PANTALA_VERSION);

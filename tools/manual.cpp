@@ -42,6 +42,7 @@ constexpr Entry kEnvironment[] = {
     {"PANTALA_DATA", "A folder with data sets: fashion-mnist is looked for there first."},
     {"XDG_CACHE_HOME",
      "Compiled plans are kept in its folder pantala; not set: in ~/.cache/pantala."},
+    {"PANTALA_KERNELS", "A folder of compiled kernels, for plans that have kernels in common."},
 };
 
 constexpr Entry kFiles[] = {

@@ -1,15 +1,17 @@
-// What the processes of a run of the tests share must be what compiling gives.
-#include "support/shared_objects.h"
+// What processes share must be what compiling gives.
+#include "compiler/kernel_folder.h"
 
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <vector>
 
+#include "base/sha256.h"
+#include "io/file.h"
 #include "kir/text.h"
 #include "support/temporary.h"
 
-namespace pantala::tests::shared_objects_test {
+namespace pantala::tests::kernel_folder_test {
 namespace {
 
 kir::Kernel scale(const std::string& name, const std::string& factor) {
@@ -32,28 +34,29 @@ std::vector<std::filesystem::path> files_in(const std::filesystem::path& folder)
   return files;
 }
 
-class SharedObjectFiles : public ::testing::Test {
+class KernelFiles : public ::testing::Test {
  protected:
-  codegen::CompiledUnit get(const kir::Kernel& kernel) const { return objects_.get(kernel, host_); }
+  codegen::CompiledUnit get(const kir::Kernel& kernel) const { return kernels_.get(kernel, host_); }
   std::vector<std::byte> compiled(const kir::Kernel& kernel) const {
     return codegen::compile(kernel, host_).object;
   }
 
   TemporaryFolder folder_;
-  SharedObjects objects_{folder_.path()};
+  compiler::KernelFolder kernels_{folder_.path()};
   codegen::HostTarget host_ = codegen::detect_host();
 };
 
-TEST_F(SharedObjectFiles, are_kept_under_any_name_of_the_kernel) {
+TEST_F(KernelFiles, are_kept_under_any_name_of_the_kernel) {
   EXPECT_EQ(get(scale("a", "2")).object, compiled(scale("a", "2")));
-  const codegen::CompiledUnit again = SharedObjects(folder_.path()).get(scale("b", "2"), host_);
+  const codegen::CompiledUnit again =
+      compiler::KernelFolder(folder_.path()).get(scale("b", "2"), host_);
   EXPECT_EQ(again.object, compiled(scale("b", "2")));
   EXPECT_EQ(again.name, "b");
   EXPECT_GT(again.milliseconds, 0);
   EXPECT_EQ(files_in(folder_.path()).size(), 1u);
 }
 
-TEST_F(SharedObjectFiles, are_taken_where_they_are_whole_and_of_the_same_code_alone) {
+TEST_F(KernelFiles, are_taken_where_they_are_whole_and_of_the_same_code_alone) {
   get(scale("a", "2"));
   const std::filesystem::path file = files_in(folder_.path()).at(0);
   std::filesystem::resize_file(file, std::filesystem::file_size(file) - 1);
@@ -67,25 +70,35 @@ TEST_F(SharedObjectFiles, are_taken_where_they_are_whole_and_of_the_same_code_al
   EXPECT_EQ(get(scale("a", "2")).object, compiled(scale("a", "2")));
 }
 
-TEST_F(SharedObjectFiles, of_targets_are_apart) {
+TEST_F(KernelFiles, of_targets_are_apart) {
   get(scale("a", "2"));
   const codegen::HostTarget other = codegen::known_target("x86-64");
-  EXPECT_EQ(objects_.get(scale("a", "2"), other).object,
+  EXPECT_EQ(kernels_.get(scale("a", "2"), other).object,
             codegen::compile(scale("a", "2"), other).object);
   EXPECT_EQ(files_in(folder_.path()).size(), 2u);
 }
 
-// The files are used at all: what one says is believed.
-TEST_F(SharedObjectFiles, are_read) {
-  const std::vector<std::byte> object = get(scale("a", "2")).object;
+// The files are used at all: what a whole one says is believed, and only that.
+TEST_F(KernelFiles, are_read) {
+  get(scale("a", "2"));
   const std::filesystem::path file = files_in(folder_.path()).at(0);
-  {
-    std::fstream out(file, std::ios::binary | std::ios::in | std::ios::out);
-    out.seekp(-1, std::ios::end);
-    out.put('!');
-  }
+  std::string bytes = io::read_file(file);
+  const std::size_t content = bytes.find('\n') + 1;
+  bytes.back() = '!';
+  io::write_file(file, bytes);
+  EXPECT_EQ(get(scale("a", "2")).object, compiled(scale("a", "2")));  // compiled again, and left
+
+  bytes.replace(bytes.rfind(' ', content) + 1, 64, hex(sha256(bytes.substr(content))));
+  io::write_file(file, bytes);
   EXPECT_EQ(get(scale("a", "2")).object.back(), std::byte{'!'});
 }
 
+TEST_F(KernelFiles, do_without_a_folder_that_cannot_be_made) {
+  const std::filesystem::path file = folder_.path() / "file";
+  io::write_file(file, "");
+  EXPECT_EQ(compiler::KernelFolder(file / "kernels").get(scale("a", "2"), host_).object,
+            compiled(scale("a", "2")));
+}
+
 }  // namespace
-}  // namespace pantala::tests::shared_objects_test
+}  // namespace pantala::tests::kernel_folder_test

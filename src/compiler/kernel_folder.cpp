@@ -1,4 +1,4 @@
-#include "support/shared_objects.h"
+#include "compiler/kernel_folder.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -12,11 +12,12 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "base/sha256.h"
 #include "codegen/llvm/code.h"
 #include "compiler/build_id.h"
 #include "kir/text.h"
 
-namespace pantala::tests {
+namespace pantala::compiler {
 
 namespace {
 
@@ -28,17 +29,15 @@ std::string origin_of(kir::Kernel kernel, const codegen::HostTarget& target) {
     kernel.buffers[k].name = fmt::format("b{}", k);
   for (std::size_t k = 0; k < kernel.params.size(); ++k)
     kernel.params[k].name = fmt::format("p{}", k);
-  return fmt::format("{}\n{}\n{} {} {} {}\n{:016x}\n{}", compiler::build_id(),
-                     compiler::llvm_version(), codegen::target_name(target), target.vector_bytes,
-                     target.vector_registers, target.fma, kir::hash_code(kernel),
-                     kir::print(kernel));
+  return fmt::format("{}\n{}\n{} {} {} {}\n{:016x}\n{}", build_id(), llvm_version(),
+                     codegen::target_name(target), target.vector_bytes, target.vector_registers,
+                     target.fma, kir::hash_code(kernel), kir::print(kernel));
 }
 
-// A file is the length of the origin, the origin, the length of the object, and the object.
-std::string file_bytes(const std::string& origin, const codegen::CompiledUnit& unit) {
-  const std::string_view object(reinterpret_cast<const char*>(unit.object.data()),
-                                unit.object.size());
-  return fmt::format("{}\n{}{}\n{}", origin.size(), origin, object.size(), object);
+// A file is a line with the lengths and the checksum of origin and object, and the two.
+std::string file_bytes(const std::string& origin, std::string_view object) {
+  const std::string content = fmt::format("{}{}", origin, object);
+  return fmt::format("{} {} {}\n{}", origin.size(), object.size(), hex(sha256(content)), content);
 }
 
 // The object in a file, if the file is whole and of this origin.
@@ -47,13 +46,10 @@ std::optional<std::vector<std::byte>> object_in(const std::filesystem::path& pat
   std::ifstream in(path, std::ios::binary);
   if (!in) return std::nullopt;
   const std::string bytes((std::istreambuf_iterator<char>(in)), {});
-  const std::string before = fmt::format("{}\n{}", origin.size(), origin);
-  if (!bytes.starts_with(before)) return std::nullopt;
-  const std::size_t end = bytes.find('\n', before.size());
-  if (end == bytes.npos) return std::nullopt;
-  const std::string_view object = std::string_view(bytes).substr(end + 1);
-  if (bytes.substr(before.size(), end - before.size()) != std::to_string(object.size()))
-    return std::nullopt;
+  const std::size_t content = bytes.find('\n') + 1;
+  if (bytes.compare(content, origin.size(), origin) != 0) return std::nullopt;
+  const std::string_view object = std::string_view(bytes).substr(content + origin.size());
+  if (file_bytes(origin, object) != bytes) return std::nullopt;
   std::vector<std::byte> result(object.size());
   std::memcpy(result.data(), object.data(), object.size());
   return result;
@@ -76,12 +72,15 @@ void leave(const std::filesystem::path& path, const std::string& bytes) {
 
 }  // namespace
 
-SharedObjects::SharedObjects(std::filesystem::path folder) : folder_(std::move(folder)) {
-  std::filesystem::create_directories(folder_);
+KernelFolder::KernelFolder(std::filesystem::path folder) : folder_(std::move(folder)) {
+  std::error_code ignored;  // without the folder every kernel is compiled
+  if (!std::filesystem::exists(folder_, ignored) &&
+      std::filesystem::create_directories(folder_, ignored))
+    std::filesystem::permissions(folder_, std::filesystem::perms::owner_all, ignored);
 }
 
-codegen::CompiledUnit SharedObjects::get(const kir::Kernel& kernel,
-                                         const codegen::HostTarget& target) const {
+codegen::CompiledUnit KernelFolder::get(const kir::Kernel& kernel,
+                                        const codegen::HostTarget& target) const {
   const auto begin = std::chrono::steady_clock::now();
   const std::string origin = origin_of(kernel, target);
   const std::filesystem::path path = folder_ / fmt::format("{:016x}", fnv1a(origin));
@@ -90,16 +89,17 @@ codegen::CompiledUnit SharedObjects::get(const kir::Kernel& kernel,
     return {.name = kernel.name, .object = std::move(*object), .milliseconds = time.count()};
   }
   codegen::CompiledUnit unit = codegen::compile(kernel, target);
-  leave(path, file_bytes(origin, unit));
+  leave(path, file_bytes(origin,
+                         {reinterpret_cast<const char*>(unit.object.data()), unit.object.size()}));
   return unit;
 }
 
-void share_objects(const std::filesystem::path& folder) {
+void share_kernels(const std::filesystem::path& folder) {
   codegen::CodeCache::process()->set_compiler(
-      [objects = std::make_shared<SharedObjects>(folder)](const kir::Kernel& kernel,
-                                                          const codegen::HostTarget& target) {
-        return objects->get(kernel, target);
+      [kernels = std::make_shared<KernelFolder>(folder)](const kir::Kernel& kernel,
+                                                         const codegen::HostTarget& target) {
+        return kernels->get(kernel, target);
       });
 }
 
-}  // namespace pantala::tests
+}  // namespace pantala::compiler
