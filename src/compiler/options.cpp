@@ -98,6 +98,7 @@ rewrite::Promise promise_of(Numerics numerics) {
 void check_rules(const std::vector<std::string>& off) {
   std::vector<std::string> names;
   for (const rewrite::Rule& rule : rewrite::all_rules()) names.push_back(rule.name);
+  names.emplace_back(search::kLayoutsName);
   for (const std::string& name : off)
     if (std::ranges::find(names, name) == names.end())
       throw TypeError(fmt::format("rules_off: there is no rule '{}'{}; there are {}", name,

@@ -49,7 +49,8 @@ void normalise(const InferContext& c, ConvAttrs& a, int axes) {
   a.stride = per_axis(c, "stride", a.stride, axes, 1);
   a.padding = per_axis(c, "padding", a.padding, axes, 0);
   a.dilation = per_axis(c, "dilation", a.dilation, axes, 1);
-  constexpr std::string_view kAlgorithms[] = {"direct", "product", "winograd2", "winograd4"};
+  constexpr std::string_view kAlgorithms[] = {"direct", "planar", "product", "winograd2",
+                                              "winograd4"};
   if (std::ranges::find(kAlgorithms, a.algorithm) == std::end(kAlgorithms))
     c.fail(
         fmt::format("algorithm must be {}, got '{}'", fmt::join(kAlgorithms, ", "), a.algorithm));

@@ -33,7 +33,8 @@ struct ConvAttrs {
     f("dilation", a.dilation, "distance of the elements under a window");
     f("groups", a.groups, "channels are convolved in this many separate groups");
     f("algorithm", a.algorithm,
-      "direct; product: as a product of matrices where windows are single elements; winograd2 or "
+      "direct; planar: the same with images by planes instead of channels last; product: as a "
+      "product of matrices where windows are single elements; winograd2 or "
       "winograd4: by Winograd's F(2, 3) or F(4, 3) where windows are 3 x 3; a choice of the "
       "compiler's, equal but for rounding");
   }

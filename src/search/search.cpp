@@ -12,6 +12,7 @@
 #include "rewrite/extraction.h"
 #include "rewrite/rules/rules.h"
 #include "rewrite/saturation.h"
+#include "search/layouts.h"
 #include "search/recompute.h"
 #include "search/storing.h"
 #include "search/weigh.h"
@@ -309,6 +310,21 @@ void search_limit(const Options& options, Scales& scales, Outcome& outcome) {
   outcome.recomputed = described(again);
 }
 
+// How the images of direct convolutions lie. Under a limit of memory, too: a layout takes none.
+void search_layouts(const Options& options, Scales& scales, Outcome& outcome) {
+  const bool is_off = std::ranges::find(options.off, kLayoutsName) != options.off.end();
+  if (options.level != Level::egraph || is_off || with_channels_last(outcome.graph).empty()) return;
+  PhaseClock clock;
+  std::vector<Imaged> changed;
+  const Judged found = better_layouts(scales.judge(outcome.graph), scales, kMostNodes / 2, changed);
+  if (!changed.empty()) {
+    choose_instead(found, "images by planes", "chosen: the cheapest",
+                   "has all images with channels last", outcome);
+    for (const Imaged& kind : changed) outcome.by_planes.push_back(kind.name);
+  }
+  clock.end("layouts", outcome.phases);
+}
+
 // What the thresholds of the scheduler store or compute again is where this begins: first what they
 // compute again is tried as stored, then what is stored as computed again.
 void search_storing(Scales& scales, Outcome& outcome) {
@@ -348,6 +364,7 @@ void search_memory(const Options& options, Scales& scales, Outcome& outcome) {
 Outcome search(const Graph& lowered, const Options& options) {
   Scales scales(options);
   Outcome outcome = search_rules(lowered, options, scales);
+  search_layouts(options, scales, outcome);
   search_memory(options, scales, outcome);
   return outcome;
 }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "rewrite/extraction.h"
@@ -26,7 +27,8 @@ enum class Level : std::uint8_t {
 struct Options {
   Level level = Level::egraph;
   rewrite::Promise promise = rewrite::Promise::real;  // rules that promise less are left out
-  std::vector<std::string> off = {};                  // rules that are left out by name
+  // Rules that are left out by name; so can be the choice of layouts.
+  std::vector<std::string> off = {};
   int greedy_order = 0;  // of Level::greedy: draws an order of the rules; 0: as they are listed
   // The most that temporaries may take together, by the estimate; 0: whatever is fastest.
   std::int64_t memory_limit = 0;
@@ -35,9 +37,12 @@ struct Options {
   std::function<void()> check = {};  // called between parts of the work, which ends if it throws
 };
 
+// By which the choice of layouts is called off, like a rule.
+inline constexpr std::string_view kLayoutsName = "images-by-planes";
+
 // A graph that was weighed.
 struct Candidate {
-  std::string name;  // "given", "greedy", "cheapest nodes", "best applications"
+  std::string name;  // "given", "greedy", "cheapest nodes", "best applications", ...
   double microseconds = 0, flops = 0, bytes = 0;
   std::int64_t nodes = 0, launches = 0, peak_bytes = 0;
   std::string verdict = {};  // why it was chosen or not, for people
@@ -74,6 +79,7 @@ struct Outcome {
   std::vector<Phase> phases = {};  // where the time of the search went
   std::vector<RuleUse> rules;      // that fired
   std::vector<Recomputed> recomputed = {}, stored = {};
+  std::vector<std::string> by_planes = {};          // convolutions whose images have channels first
   std::int64_t nodes = 0, classes = 0, rounds = 0;  // of the e-graph
   std::string stop_reason;
 };

@@ -255,6 +255,7 @@ Reads reads_of_operands(const Context& context, const ValueInfo&, std::uint32_t 
 // The images on either side of the kernel, not the kernel itself.
 std::vector<ValueId> images_of(const Context& context, std::uint32_t node) {
   const ir::Node& n = context.node(node);
+  if (window_of(n).algorithm == "planar") return {};
   if (direction_of(*n.op) == ConvDirection::weight_grad) return {n.inputs[0], n.inputs[1]};
   return {{node, 0}, n.inputs[0]};
 }
