@@ -109,7 +109,9 @@ std::string target_name(const HostTarget& target) {
   return fmt::format("{} {} {}", target.triple, target.cpu, target.features);
 }
 
-HostTarget detect_host() {
+namespace {
+
+HostTarget look_at_host() {
   HostTarget host;
   host.triple = llvm::sys::getProcessTriple();
   host.cpu = llvm::sys::getHostCPUName().str();
@@ -125,6 +127,14 @@ HostTarget detect_host() {
   host.vector_bytes = unit.bytes;
   host.vector_registers = unit.registers;
   host.fma = llvm::Triple(host.triple).isAArch64() || has_feature(host, "fma");
+  return host;
+}
+
+}  // namespace
+
+// A virtual machine is asked for every word of what its processor is, which takes a while.
+HostTarget detect_host() {
+  static const HostTarget host = look_at_host();
   return host;
 }
 
