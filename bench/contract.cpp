@@ -67,7 +67,7 @@ struct Case {
 };
 
 std::string describe(const ContractTiling& t) {
-  return fmt::format("{}x{} lanes {} outer {} {}{}{} block {}x{}", t.rows, 2 * t.lanes,
+  return fmt::format("{}x{} lanes {} outer {} {}{}{} block {}x{}", t.rows, t.vectors * t.lanes,
                      t.lanes_along_m ? 'm' : 'n', t.rows_outer ? "rows" : "lanes",
                      t.pack_rows ? "pack-rows " : "", t.pack_lanes ? "pack-lanes " : "",
                      t.direct ? "direct" : "", t.row_block, t.lane_block);
@@ -205,9 +205,9 @@ void explore(Bench& bench, const Case& c, const ContractOrder& order, double sec
       ContractTiling best;
       for (std::int64_t row_block = tile_rows;
            row_block < 2 * (t.lanes_along_m ? c.sizes.n : c.sizes.m); row_block += tile_rows)
-        for (std::int64_t lane_block = 2 * t.lanes;
+        for (std::int64_t lane_block = t.vectors * t.lanes;
              lane_block < 2 * (t.lanes_along_m ? c.sizes.m : c.sizes.n);
-             lane_block += 2 * t.lanes) {
+             lane_block += t.vectors * t.lanes) {
           t.row_block = row_block, t.lane_block = lane_block;
           if (!schedule::cpu::broken_rule(spec, c.sizes, order, t).empty()) continue;
           const double cycles =

@@ -1,6 +1,8 @@
 # The modules, bottom up: each may include only what stands behind its DEPENDS (and what those depend on), and of a module behind USES only
 # its face: public headers, and those of its folder that stand behind its FACE.
 pantala_module(base HEADERS cancelled.h error.h host_elements.h options.h PRIVATE_LIBRARIES spdlog::spdlog OpenSSL::Crypto)
+# Loops with roots and comparisons become vectors only where neither errno nor traps count.
+set_source_files_properties(src/base/normal_numbers.cpp PROPERTIES SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS "-fno-math-errno;-fno-trapping-math")
 pantala_module(egraph DEPENDS base)
 pantala_module(ir HEADERS dtype.h shape.h literal.h init.h tensor.h graph.h DEPENDS base)
 pantala_module(ops HEADERS ops.h ops/ text.h DEPENDS ir)

@@ -9,6 +9,7 @@
 #include <numbers>
 
 #include "base/hash.h"
+#include "base/normal_numbers.h"
 #include "base/philox.h"
 #include "base/text.h"
 #include "ir/attribute.h"
@@ -34,41 +35,47 @@ class Draws {
  public:
   Draws(std::string_view name, std::uint64_t seed) : seed_(seed ^ mix64(fnv1a(name))) {}
   double unit(std::int64_t index, std::uint32_t lane = 0) const {
-    return bits_to_unit(random_bits(seed_, 0, lane, static_cast<std::uint64_t>(index)));
+    return bits_to_unit(bits(index, lane));
   }
   double normal(std::int64_t index, std::uint32_t lane = 0) const {
-    return box_muller(unit(index, 2 * lane), unit(index, 2 * lane + 1));
+    return normal_of(bits(index, 2 * lane), bits(index, 2 * lane + 1));
   }
 
   // The same for the elements from `first` on.
-  void units(std::int64_t first, std::span<double> out) const { draw_units(first, 0, out); }
-  void normals(std::int64_t first, std::span<double> out) const {
-    constexpr std::size_t kPart = 256;
-    std::array<double, kPart> angles;
-    for (std::size_t k = 0; k < out.size(); k += kPart) {
-      const std::span<double> part = out.subspan(k, std::min(kPart, out.size() - k));
-      const std::int64_t index = first + static_cast<std::int64_t>(k);
-      draw_units(index, 0, part);
-      draw_units(index, 1, std::span(angles).first(part.size()));
-      for (std::size_t j = 0; j < part.size(); ++j) part[j] = box_muller(part[j], angles[j]);
-    }
+  void units(std::int64_t first, std::span<double> out) const {
+    each_part(first, out, [&](std::int64_t index, std::span<double> part) {
+      Bits drawn;
+      draw(index, 0, part.size(), drawn);
+      for (std::size_t k = 0; k < part.size(); ++k) part[k] = bits_to_unit(drawn[k]);
+    });
+  }
+  // mean + scale * normal(), rounded to the dtype.
+  void normals(std::int64_t first, double mean, double scale, DType dtype,
+               std::span<double> out) const {
+    each_part(first, out, [&](std::int64_t index, std::span<double> part) {
+      Bits radii, angles;
+      draw(index, 0, part.size(), radii);
+      draw(index, 1, part.size(), angles);
+      if (dtype == f32) return fill_normal(radii, angles, mean, scale, part);
+      for (std::size_t k = 0; k < part.size(); ++k)
+        part[k] = round_to(dtype, mean + scale * normal_of(radii[k], angles[k]));
+    });
   }
 
  private:
-  // The radius is drawn from the middles of the 2^24 cells, so it is neither 0 (a zero row cannot
-  // be normalised) nor infinite.
-  static double box_muller(double radius, double angle) {
-    return std::sqrt(-2 * std::log(radius + 0x1p-25)) * std::cos(2 * std::numbers::pi * angle);
+  static constexpr std::size_t kPart = 1024;
+  using Bits = std::array<std::uint32_t, kPart>;
+
+  std::uint32_t bits(std::int64_t index, std::uint32_t lane) const {
+    return random_bits(seed_, 0, lane, static_cast<std::uint64_t>(index));
   }
-  void draw_units(std::int64_t first, std::uint32_t lane, std::span<double> out) const {
-    constexpr std::size_t kPart = 256;
-    std::array<std::uint32_t, kPart> bits;
-    for (std::size_t k = 0; k < out.size(); k += kPart) {
-      const std::size_t count = std::min(kPart, out.size() - k);
-      random_bits(seed_, 0, lane, static_cast<std::uint64_t>(first) + k,
-                  std::span(bits).first(count));
-      for (std::size_t j = 0; j < count; ++j) out[k + j] = bits_to_unit(bits[j]);
-    }
+  void draw(std::int64_t first, std::uint32_t lane, std::size_t count, Bits& drawn) const {
+    random_bits(seed_, 0, lane, static_cast<std::uint64_t>(first), std::span(drawn).first(count));
+  }
+  template <class Fill>
+  static void each_part(std::int64_t first, std::span<double> out, const Fill& fill) {
+    for (std::size_t k = 0; k < out.size(); k += kPart)
+      fill(first + static_cast<std::int64_t>(k), out.subspan(k, std::min(kPart, out.size() - k)));
   }
 
   std::uint64_t seed_;
@@ -355,9 +362,7 @@ void Values::fill(std::int64_t first, std::span<double> out) const {
     case Kind::normal:
     case Kind::xavier_normal:
     case Kind::kaiming_normal:
-      data.draws.normals(first, out);
-      for (double& x : out) x = data.mean + data.scale * x;
-      break;
+      return data.draws.normals(first, data.mean, data.scale, data.dtype, out);
     case Kind::truncated_normal:
       for (std::size_t k = 0; k < out.size(); ++k)
         out[k] = truncated(i, data.draws, first + static_cast<std::int64_t>(k));

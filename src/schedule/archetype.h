@@ -70,6 +70,9 @@ struct Archetype {
   // Whether one kernel can compute the company, of which this archetype is the anchor; default: an
   // anchor stays alone.
   bool (*can_join)(const Company& company) = nullptr;
+  // Whether it reads operands where what they are moved from lies, so that this is stored instead
+  // of them if it serves.
+  bool reads_moved = false;
   // Whether anchors that read the same values may share a kernel.
   bool shares_kernel = false;
 
@@ -80,6 +83,10 @@ struct Archetype {
   bool (*makes_in_one_pass)(const Context& context, const Group& group, ValueId value) = nullptr;
   // Values that it wants with channels last; default: none.
   std::vector<ValueId> (*channels_last)(const Context& context, std::uint32_t node) = nullptr;
+  // The order of axes in which it leaves a temporary whose readers want it so, outermost first, by
+  // `readers`; default, and where it returns none: row-major.
+  std::vector<int> (*order_for)(const ir::Node& node, std::uint32_t result,
+                                const std::vector<const ir::Node*>& readers) = nullptr;
   // Whether it needs what its group reads and writes row-major.
   bool row_major = false;
 

@@ -25,6 +25,16 @@ std::vector<int> row_major(int rank) {
   return order;
 }
 
+std::vector<std::int64_t> strides_in(const Shape& shape, const std::vector<int>& order) {
+  std::vector<std::int64_t> result(order.size());
+  std::int64_t stride = 1;
+  for (std::size_t k = order.size(); k-- > 0;) {
+    result[static_cast<std::size_t>(order[k])] = stride;
+    stride *= shape[order[k]];
+  }
+  return result;
+}
+
 // Ops that may stand between an index tensor and its reader without changing which numbers occur.
 // What chooses some of the elements (slices, take) is none: the others may be any numbers.
 bool keeps_numbers(const ir::Node& node) {
@@ -42,6 +52,7 @@ Context::Context(const Graph& lowered, const Machine& machine, const ScheduleOpt
               with) {
   decisions_.host = ops::host_scalars(*graph_);
   add_leaves();
+  choose_orders();
 }
 
 Context::Context(Decisions decisions, const Machine& machine, const ScheduleOptions& with)
@@ -56,7 +67,7 @@ Context::Context(Decisions decisions, const Machine& machine, const ScheduleOpti
   info_.is_host = [this](ValueId id) { return is_host(id); };
   info_.strides = [this](ValueId id) {
     const auto it = decisions_.places.find(id);
-    return it != decisions_.places.end() ? strides(it->second) : type(id).shape.strides();
+    return it != decisions_.places.end() ? strides(it->second) : strides_of(id);
   };
   info_.in_range = [this](ValueId index, std::int64_t limit) { return in_range(index, limit); };
   info_.report_code = [this](std::uint32_t id, std::int64_t limit) {
@@ -87,6 +98,31 @@ void Context::add_leaves() {
   }
 }
 
+// What readers want is known before any of them is asked how it reads.
+void Context::choose_orders() {
+  std::map<ValueId, std::vector<const ir::Node*>> readers;
+  std::set<ValueId> results;
+  for (const ir::Node& n : graph_->nodes())
+    for (const ValueId input : n.inputs)
+      if (const Archetype* maker = archetypes.find(*node(input.node).op);
+          maker != nullptr && maker->order_for != nullptr)
+        readers[input].push_back(&n);
+  for (const auto& [name, value] : graph_->outputs()) results.insert(value);
+  for (const auto& [leaf, value] : graph_->updates()) results.insert(value);
+  for (const auto& [value, list] : readers) {
+    const ir::Node& made = node(value.node);
+    if (results.contains(value)) continue;
+    std::vector<int> order = archetypes.find(*made.op)->order_for(made, value.result, list);
+    if (!order.empty()) orders_.emplace(value, std::move(order));
+  }
+}
+
+const std::vector<int>& Context::order_of(ValueId id) const {
+  static const std::vector<int> none;
+  const auto found = orders_.find(id);
+  return found == orders_.end() ? none : found->second;
+}
+
 std::uint32_t Context::add_buffer(ProgramBuffer buffer) {
   if (buffer.order.empty()) buffer.order = row_major(buffer.shape.rank());
   decisions_.buffers.push_back(std::move(buffer));
@@ -105,13 +141,13 @@ std::uint32_t Context::add_temporary(ValueId id, std::vector<int> order) {
 
 std::vector<std::int64_t> Context::strides(std::uint32_t id) const {
   const ProgramBuffer& b = decisions_.buffers[id];
-  std::vector<std::int64_t> result(b.order.size());
-  std::int64_t stride = 1;
-  for (std::size_t k = b.order.size(); k-- > 0;) {
-    result[static_cast<std::size_t>(b.order[k])] = stride;
-    stride *= b.shape[b.order[k]];
-  }
-  return result;
+  return strides_in(b.shape, b.order);
+}
+
+// Of a value whose buffer is not decided.
+std::vector<std::int64_t> Context::strides_of(ValueId id) const {
+  const std::vector<int>& order = order_of(id);
+  return order.empty() ? type(id).shape.strides() : strides_in(type(id).shape, order);
 }
 
 // The value whose numbers `id` has, in other places or as another integer type.

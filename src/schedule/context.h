@@ -58,8 +58,10 @@ class Context {
   // Element strides of the axes of a buffer, or of a value whose buffer is not decided.
   std::vector<std::int64_t> strides(std::uint32_t buffer) const;
   std::vector<std::int64_t> strides(const GroupOutput& output) const {
-    return output.buffer == kNoBuffer ? type(output.value).shape.strides() : strides(output.buffer);
+    return output.buffer == kNoBuffer ? strides_of(output.value) : strides(output.buffer);
   }
+  // The order of axes of a temporary that its archetype has chosen; empty: none has.
+  const std::vector<int>& order_of(ValueId id) const;
   const ProgramBuffer& buffer(std::uint32_t id) const { return decisions_.buffers[id]; }
 
   const ArchetypeTable& archetypes;
@@ -68,6 +70,8 @@ class Context {
 
  private:
   void add_leaves();
+  void choose_orders();
+  std::vector<std::int64_t> strides_of(ValueId id) const;
   bool in_range(ValueId index, std::int64_t limit);
   bool constant_in_range(std::uint32_t id, std::int64_t limit);
   struct Replaced {
@@ -85,6 +89,7 @@ class Context {
   const std::set<ValueId>* planned_ = nullptr;
   mutable std::set<ValueId> making_;  // by the kernel that is being built: they cannot be read yet
   ValueInfo info_;
+  std::map<ValueId, std::vector<int>> orders_;  // of temporaries, while decisions are made
   std::uint64_t index_checks_ = 0;
   std::map<std::uint32_t, Interval> constant_numbers_;  // of integer data, once it was asked for
 };

@@ -58,7 +58,27 @@ bool is_window(const ir::OpDef& op) {
   return rule != nullptr && rule->choice == Emitter::Choice::window;
 }
 
+// A value that is stored in the order of axes in which a permutation gives it: of the permuted one,
+// the elements lie row-major.
+std::optional<ValueId> Emitter::stored_permuted(ValueId id) const {
+  const ir::Node& node = info_.graph->node(id.node);
+  if (ops::is<op::Reshape>(node)) return stored_permuted(node.inputs[0]);
+  if (!ops::is<op::Permute>(node) || info_.is_stored(id) || !info_.is_stored(node.inputs[0]))
+    return std::nullopt;
+  const std::vector<std::int64_t> there = info_.strides(node.inputs[0]);
+  const Shape& shape = node.results[0].shape;
+  const Ints axes = ir::attributes<op::Permute>(node).axes, here = shape.strides();
+  for (std::size_t k = 0; k < axes.size(); ++k)
+    if (shape[static_cast<int>(k)] != 1 && there[static_cast<std::size_t>(axes[k])] != here[k])
+      return std::nullopt;
+  return node.inputs[0];
+}
+
+// Where elements lie in their row-major order, their number alone says where: to take it apart by
+// the sizes of the input would leave no affine index.
 Var Emitter::reshape(ValueId, const ir::Node& node, const Indices& at) {
+  if (const auto stored = stored_permuted(node.inputs[0]))
+    return load(*stored, {flatten(at, node.results[0].shape.strides())}, {1});
   return value(node.inputs[0], reshaped(node, at));
 }
 

@@ -188,8 +188,9 @@ std::size_t Emitter::find_access(const Access& access) {
   return list.size() - 1;
 }
 
-Var Emitter::load(ValueId id, const Indices& at) {
-  const std::vector<std::int64_t> strides = info_.strides(id);
+Var Emitter::load(ValueId id, const Indices& at) { return load(id, at, info_.strides(id)); }
+
+Var Emitter::load(ValueId id, const Indices& at, const std::vector<std::int64_t>& strides) {
   Access access{id, {}, {}};
   std::vector<Var> offsets;
   for (std::size_t k = 0; k < at.size(); ++k) {

@@ -146,6 +146,8 @@ class Emitter {
   kir::Var compute(ValueId id, const Indices& at);
   kir::Var pointwise(const ir::Node& node, const Indices& at);
   kir::Var load(ValueId id, const Indices& at);
+  // Of memory that is indexed by these strides.
+  kir::Var load(ValueId id, const Indices& at, const std::vector<std::int64_t>& strides);
   kir::Var uniform(ValueId id);
   kir::Var node_number(std::uint32_t node, std::int64_t number);
   kir::Var leaf_constant(const ir::Node& node) const;
@@ -182,6 +184,7 @@ class Emitter {
   kir::Var iota(ValueId id, const ir::Node& node, const Indices& at);
   kir::Var watched(ValueId id, const ir::Node& node, const Indices& at);
   Indices reshaped(const ir::Node& node, const Indices& at);
+  std::optional<ValueId> stored_permuted(ValueId id) const;
   kir::Var pad(ValueId id, const ir::Node& node, const Indices& at);
   kir::Var concat(ValueId id, const ir::Node& node, const Indices& at);
   kir::Var of_empty_axis(ValueId id, ValueId index, const Indices& at);

@@ -59,6 +59,7 @@ void Layouts::spread(const Context& context, const Pieces& pieces) {
 }
 
 std::vector<int> Layouts::order_of(ValueId value) const {
+  if (const std::vector<int>& chosen = context_.order_of(value); !chosen.empty()) return chosen;
   if (!channels_last_.contains(value)) return {};
   std::vector<int> order{0};
   for (int axis = 2; axis < context_.type(value).shape.rank(); ++axis) order.push_back(axis);

@@ -1,5 +1,6 @@
 // Layouts: the order of axes in which temporaries are stored. Around convolutions, pools and what
-// stands between them element by element, channels come last; everything else is row-major, as are
+// stands between them element by element, channels come last. What an archetype leaves in an order
+// that its readers want (Archetype::order_for) has that; everything else is row-major, as are
 // leaves, outputs and the operands of products.
 #pragma once
 

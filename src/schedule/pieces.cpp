@@ -154,7 +154,22 @@ class Finder {
     const Archetype& archetype = archetype_of(n);
     if (archetype.must_store == nullptr) return;
     for (std::size_t k = 0; k < n.inputs.size(); ++k)
-      if (must_store(archetype, id, k)) stored_[n.inputs[k].node] = true;
+      if (must_store(archetype, id, k) && !store_source(archetype, id, k))
+        stored_[n.inputs[k].node] = true;
+  }
+  // What an operand is moved from, if the node can read it there; whether it was stored.
+  bool store_source(const Archetype& archetype, std::uint32_t id, std::size_t operand) {
+    if (!archetype.reads_moved) return false;
+    const std::uint32_t given = graph_.node(id).inputs[operand].node;
+    std::uint32_t source = given;
+    while (!stored_[source] && is_movement(*graph_.node(source).op) &&
+           !skip(graph_.node(source).inputs[0].node))
+      source = graph_.node(source).inputs[0].node;
+    if (source == given || stored_[source] || numel(source) > numel(given)) return false;
+    stored_[source] = true;
+    if (!must_store(archetype, id, operand)) return true;
+    stored_[source] = false;
+    return false;
   }
   bool must_store(const Archetype& archetype, std::uint32_t id, std::size_t operand) {
     walk(archetype, id);
@@ -207,6 +222,7 @@ class Finder {
     loads_.push_back(v);
     walker_.word(static_cast<std::uint64_t>(c_.type(v).dtype));
     walker_.words(c_.type(v).shape.vec());
+    walker_.words(c_.order_of(v));
     return true;
   }
 

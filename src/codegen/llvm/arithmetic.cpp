@@ -39,10 +39,21 @@ llvm::Type* element_type(llvm::LLVMContext& context, DType dtype) {
                       " is a type of memory only");
 }
 
+// Whether a value is one number in all lanes that is neither NaN nor a zero.
+bool is_plain_number(llvm::Value* x) {
+  auto* constant = llvm::dyn_cast<llvm::Constant>(x);
+  if (constant == nullptr) return false;
+  if (constant->getType()->isVectorTy()) constant = constant->getSplatValue();
+  auto* number = llvm::dyn_cast_or_null<llvm::ConstantFP>(constant);
+  return number != nullptr && !number->isNaN() && !number->isZero();
+}
+
 // min(a, b) = a < b or a is NaN ? a : b. Two selects, since the outer one then leaves the pair
-// (compare, select) that x86 has as one instruction.
+// (compare, select) that x86 has as one instruction. Beside a plain number that pair alone does it,
+// the other way round: b < a ? b : a.
 llvm::Value* float_extreme(llvm::IRBuilderBase& ir, llvm::CmpInst::Predicate better, llvm::Value* a,
                            llvm::Value* b) {
+  if (is_plain_number(b)) return ir.CreateSelect(ir.CreateFCmp(better, b, a), b, a);
   llvm::Value* best = ir.CreateSelect(ir.CreateFCmp(better, a, b), a, b);
   return ir.CreateSelect(ir.CreateFCmpUNO(a, a), a, best);
 }

@@ -210,7 +210,11 @@ class Emitter {
   void operation(const kir::Inst& inst) {
     const kir::VType result = kernel_.type(inst.results.at(0));
     const kir::VType operand = inst.args.empty() ? result : kernel_.type(inst.args.back());
-    set(inst, emit_operation(ir_, {inst, operand, result}, args(inst)));
+    const std::vector<llvm::Value*> operands = args(inst);
+    llvm::Value* value = inst.op == Op::mul && is_float(result.dtype)
+                             ? emit_scaling(ir_, target_, operands[0], operands[1])
+                             : nullptr;
+    set(inst, value != nullptr ? value : emit_operation(ir_, {inst, operand, result}, operands));
   }
 
   std::vector<llvm::Value*> args(const kir::Inst& inst) const {

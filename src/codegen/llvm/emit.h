@@ -41,6 +41,11 @@ llvm::Value* emit_operation(llvm::IRBuilderBase& ir, const Operation& operation,
 std::vector<llvm::Value*> emit_transpose(llvm::IRBuilderBase& ir,
                                          std::span<llvm::Value* const> rows, DType dtype);
 
+// scaling.cpp: the product a * b, if it is a number times a power of two that the target has an
+// instruction for; else null.
+llvm::Value* emit_scaling(llvm::IRBuilderBase& ir, const HostTarget& target, llvm::Value* a,
+                          llvm::Value* b);
+
 // loads.cpp: a buffer as the emitted function sees it.
 struct BufferView {
   llvm::Value* base = nullptr;

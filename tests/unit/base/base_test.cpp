@@ -159,7 +159,7 @@ TEST(Philox, elements_are_lanes_of_blocks) {
 TEST(Philox, many_at_once_are_the_same) {
   const std::uint64_t far = (std::uint64_t{1} << 34) - 3;  // the block number outgrows 32 bits
   for (const std::uint64_t first : {std::uint64_t{0}, std::uint64_t{3}, far}) {
-    std::array<std::uint32_t, 11> bits{};
+    std::array<std::uint32_t, 700> bits{};  // also where they are drawn in vectors
     random_bits(3, 5, 7, first, bits);
     for (std::size_t k = 0; k < bits.size(); ++k)
       EXPECT_EQ(bits[k], random_bits(3, 5, 7, first + k)) << first << "+" << k;

@@ -184,6 +184,7 @@ AttentionTiling small_tiling(const AttentionCase& c, int lanes, int vectors, int
           .dims = dims,
           .whole_dims = dims == 1,
           .head_dim = std::max<std::int64_t>(c.sizes.head_dim, 8),
+          .copy_rows = panels > 1,
           .block = panels * lanes * vectors};
 }
 

@@ -72,6 +72,26 @@ TEST(Decide, gives_every_op_a_group_of_its_own_without_fusion) {
               ElementsAre("map", "contract", "map", "map"));
 }
 
+// A layer of attention: heads are parted and joined again by moves alone.
+Graph attention_layer() {
+  Graph g;
+  const Tensor x = g.input("x", {2, 20, 24});
+  const auto projected = [&](const char* name, const Tensor& from) {
+    return matmul(from, g.parameter(name, {24, 24})) + g.parameter(std::string(name) + ".b", {24});
+  };
+  const auto heads = [&](const char* name) {
+    return permute(reshape(projected(name, x), {2, 20, 3, 8}), {0, 2, 1, 3});
+  };
+  const Tensor mixed = attention(heads("q"), heads("k"), heads("v"));
+  g.output("y", projected("o", reshape(permute(mixed, {0, 2, 1, 3}), {2, 20, 24})));
+  return g;
+}
+
+TEST(Decide, lets_attention_read_and_leave_heads_where_products_have_them) {
+  EXPECT_THAT(archetypes_of(decided(attention_layer())),
+              ElementsAre("contract", "contract", "contract", "attention", "contract"));
+}
+
 TEST(Decide, stores_what_other_groups_read_and_nothing_else) {
   Graph g = layer(12, true);
   g.output("rows", sum(g.output("y"), {1}));

@@ -1,6 +1,7 @@
 // Graphs that kernels once computed wrongly or could not be made for, each in its smallest form:
 // all must give the interpreter's numbers, with the same bits fused or not, on the processor and on
 // the interpreter of kernels, which checks every access.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -78,6 +79,38 @@ TEST(ScheduleRegressions, products_and_attention_beside_convolutions_are_row_maj
   graph.output("beside_attention",
                conv2d(conv2d(image, k * 2.0, {}, same) + attention(image, image, image), k));
   expect_right(graph, {}, 1e-4);
+}
+
+TEST(ScheduleRegressions, heads_are_parted_and_joined_in_memory) {
+  Graph graph;
+  const Tensor x = graph.input("x", {2, 20, 24});
+  const auto heads = [&](const char* name) {
+    return permute(reshape(matmul(x, graph.parameter(name, {24, 24})) + 0.5, {2, 20, 3, 8}),
+                   {0, 2, 1, 3});
+  };
+  const auto joined = [](const Tensor& y) {
+    return reshape(permute(y, {0, 2, 1, 3}), {2, 20, 24});
+  };
+  const Tensor one = attention(heads("q"), heads("k"), heads("v"));
+  graph.output("product", matmul(joined(one), graph.parameter("o", {24, 7})));
+  graph.output("columns", sum(joined(one), {0, 1}));
+  graph.output("pair", concat({joined(one), joined(one) * 2.0}, 2));
+  // Readers that want the heads apart.
+  const Tensor other = attention(heads("q2"), heads("k2"), heads("v2"), {.causal = true});
+  graph.output("apart", other * 2.0);
+  graph.output("joined", joined(other) + 1.0);
+  expect_right(graph, {}, 1e-4);
+}
+
+TEST(ScheduleRegressions, sums_of_columns_of_any_width) {
+  Graph graph;
+  for (const std::int64_t width : {5, 16, 37, 130, 300})
+    for (const std::int64_t rows : {3, 4500}) {
+      const Tensor x = graph.input(fmt::format("x{}_{}", rows, width), {2, rows, width});
+      graph.output(fmt::format("sum{}_{}", rows, width), sum(x, {0, 1}) * 0.5);
+      graph.output(fmt::format("largest{}_{}", rows, width), amax(x, {1}));
+    }
+  expect_right(graph, {}, 1e-3);
 }
 
 // --- numbers of narrow dtypes

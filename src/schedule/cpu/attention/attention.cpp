@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
 #include "ops/attention.h"
 #include "ops/face.h"
+#include "ops/movement.h"
 #include "pantala/error.h"
 #include "schedule/append.h"
 #include "schedule/building.h"
@@ -40,6 +42,48 @@ std::vector<AttentionPart> parts_of(const Context& context, const ir::Node& node
   return choose_grad_parts(sizes_of(context, node, 1), context.options.workers);
 }
 
+// Operands [batch, heads, positions, head_dim]; the others are sums of rows, masks and lengths.
+bool is_head_operand(const ir::Node& node, std::size_t operand) {
+  return operand < (ops::is<op::AttentionGrad>(node) ? 5U : 3U);
+}
+
+// Such an operand where it lies: what it is moved from is read in place, as long as the elements of
+// a head are neighbours.
+struct HeadOperand {
+  ValueId source;
+  HeadStrides strides;
+};
+std::optional<HeadOperand> head_operand(const Context& context, ValueId operand,
+                                        const IsStored& is_stored) {
+  ValueId source = operand;
+  while (!is_stored(source)) {
+    const ir::Node& mover = context.node(source.node);
+    if (!is_movement(*mover.op)) return std::nullopt;
+    source = mover.inputs[0];
+  }
+  ValueInfo info = context.info();
+  info.is_stored = is_stored;
+  const Shape& shape = context.type(operand).shape;
+  const Footprint reads = trace(info, {shape.vec()}, {operand}, loop_indices(shape.rank()));
+  if (reads.accesses.size() != 1 || !reads.accesses[0].offset_strides.empty()) return std::nullopt;
+  const Affine& flat = reads.accesses[0].flat;
+  const HeadStrides strides{flat.coef[0], flat.coef[1], flat.coef[2]};
+  if (flat.constant != 0 || strides.batch < 0 || strides.head < 0 || strides.position < 0 ||
+      (flat.coef[3] != 1 && shape[3] != 1))
+    return std::nullopt;
+  return HeadOperand{source, strides};
+}
+
+// What lies in memory of an operand; nothing for a number of the host.
+std::optional<ValueId> source_of(const Context& context, const ir::Node& node, std::size_t operand,
+                                 const IsStored& is_stored) {
+  const ValueId input = node.inputs[operand];
+  if (is_stored(input)) return input;
+  if (!is_head_operand(node, operand)) return std::nullopt;
+  const auto found = head_operand(context, input, is_stored);
+  return found ? std::optional(found->source) : std::nullopt;
+}
+
 // Whether a part reads an operand of the node: only the dots need what came out, and little else.
 bool reads(AttentionPart part, const ir::Node& node, std::size_t operand) {
   constexpr std::size_t kGradient = 0, kOut = 4;
@@ -62,9 +106,10 @@ Work work_of_attention(const Context& context, const Group& group) {
   for (std::size_t k = 0; k < parts.size(); ++k) {
     const int kernel = static_cast<int>(k);
     for (std::size_t operand = 0; operand < node.inputs.size(); ++operand) {
-      const ValueId input = node.inputs[operand];
-      if (context.is_stored(input) && reads(parts[k], node, operand))
-        add_whole(context, context.buffer_of(input), false, 1, work, kernel);
+      const auto source = source_of(context, node, operand,
+                                    [&](ValueId value) { return context.is_stored(value); });
+      if (source && reads(parts[k], node, operand))
+        add_whole(context, context.buffer_of(*source), false, 1, work, kernel);
     }
     for (const GroupOutput& output : group.outputs)
       if (writes(parts[k], node, output.value.result))
@@ -121,9 +166,9 @@ class Attention {
 
   std::vector<KernelDraft> forward() {
     describe(0);
-    strides_.q = head_strides(input(0));
-    strides_.k = head_strides(input(1));
-    strides_.v = head_strides(input(2));
+    strides_.q = strides_of_input(0);
+    strides_.k = strides_of_input(1);
+    strides_.v = strides_of_input(2);
     const std::uint32_t out = result(0);
     strides_.out = head_strides(out);
     std::vector<std::uint32_t> buffers{input(0), input(1), input(2)};
@@ -145,11 +190,11 @@ class Attention {
 
   std::vector<KernelDraft> gradients() {
     describe(1);
-    strides_.dout = head_strides(input(0));
-    strides_.q = head_strides(input(1));
-    strides_.k = head_strides(input(2));
-    strides_.v = head_strides(input(3));
-    strides_.out = head_strides(input(4));
+    strides_.dout = strides_of_input(0);
+    strides_.q = strides_of_input(1);
+    strides_.k = strides_of_input(2);
+    strides_.v = strides_of_input(3);
+    strides_.out = strides_of_input(4);
     const std::uint32_t dots = building_.add_scratch_tensor(
         fmt::format("dots.{}", id_), spec_.dtype, context_.type(node_.inputs[5]).shape);
     std::vector<std::uint32_t> reads{input(0), input(1), input(2), input(3), input(5), dots};
@@ -192,7 +237,16 @@ class Attention {
     strides_.row_batch = q[1] * q[2];
   }
 
-  std::uint32_t input(std::size_t k) const { return context_.buffer_of(node_.inputs[k]); }
+  std::uint32_t input(std::size_t k) const {
+    return context_.buffer_of(is_head_operand(node_, k) ? operand(k).source : node_.inputs[k]);
+  }
+  HeadOperand operand(std::size_t k) const {
+    const auto found = head_operand(context_, node_.inputs[k],
+                                    [&](ValueId value) { return context_.is_stored(value); });
+    if (!found) throw InternalError("schedule: heads of an attention are not contiguous");
+    return *found;
+  }
+  HeadStrides strides_of_input(std::size_t k) const { return operand(k).strides; }
   bool wanted(std::uint32_t r) const {
     for (const GroupOutput& output : outputs_)
       if (output.value == ValueId{id_, r}) return true;
@@ -285,16 +339,29 @@ std::vector<Tensor> append_attention(ir::GraphData& target, const ir::Node& node
 // A number of the host, such as the length of a cache, is a parameter.
 bool must_store(const Context& context, std::uint32_t node, std::size_t operand,
                 const IsStored& is_stored) {
-  const ValueId input = context.node(node).inputs[operand];
-  return !is_stored(input) && !context.is_host(input);
+  const ir::Node& n = context.node(node);
+  return !context.is_host(n.inputs[operand]) && !source_of(context, n, operand, is_stored);
 }
 
 Reads reads_of_operands(const Context& context, const ValueInfo& info, std::uint32_t node) {
   const ir::Node& n = context.node(node);
   std::vector<ValueId> stored;
-  for (const ValueId input : n.inputs)
-    if (info.is_stored(input)) stored.push_back(input);
+  for (std::size_t operand = 0; operand < n.inputs.size(); ++operand)
+    if (const auto source = source_of(context, n, operand, info.is_stored))
+      stored.push_back(*source);
   return reads_whole(n.results[0].shape, stored);
+}
+
+// Heads come after positions where they are joined next: so a product can read them.
+std::vector<int> order_for(const ir::Node& node, std::uint32_t result,
+                           const std::vector<const ir::Node*>& readers) {
+  if (node.results[result].shape.rank() != 4) return {};
+  const ir::Ints swapped{0, 2, 1, 3};
+  const bool joins = std::ranges::all_of(readers, [&](const ir::Node* reader) {
+    return ops::is<op::AttentionGrad>(*reader) ||
+           (ops::is<op::Permute>(*reader) && ir::attributes<op::Permute>(*reader).axes == swapped);
+  });
+  return joins ? std::vector<int>{0, 2, 1, 3} : std::vector<int>{};
 }
 
 ReductionOrder order_of_node(const Context& context, std::uint32_t node) {
@@ -311,7 +378,9 @@ const Archetype& attention_archetype() {
       .append = append_attention,
       .must_store = must_store,
       .reads = reads_of_operands,
+      .reads_moved = true,
       .stores_once = true,
+      .order_for = order_for,
       // The elements of a head are neighbours.
       .row_major = true,
       .reduction_order = order_of_node,

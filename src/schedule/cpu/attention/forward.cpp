@@ -38,8 +38,10 @@ class ForwardKernel {
     });
     const auto rows = w_.visible_rows(
         {true, first_, min(first_ + args_.block, args_.queries) - 1, offset_}, valid_keys_);
-    b.loop(rows.begin / kKeyBlock * kKeyBlock, rows.end, b.i64(kKeyBlock),
-           [&](Var key) { w_.each(panels_, [&](Var panel) { visit(panel, key); }); });
+    b.loop(rows.begin / kKeyBlock * kKeyBlock, rows.end, b.i64(kKeyBlock), [&](Var key) {
+      if (t_.copy_rows) copy_rows(key, min(rows.end - key, kKeyBlock));
+      w_.each(panels_, [&](Var panel) { visit(panel, key); });
+    });
     w_.each(panels_, [&](Var panel) { finish(panel); });
     return b.finish();
   }
@@ -50,9 +52,11 @@ class ForwardKernel {
     out_sums_ = w_.scratch("out_sums", w_.panels_size());
     scores_ = w_.scratch("scores", w_.score_size());
     stage_ = w_.scratch("stage", t_.columns() * w_.row_size());
+    if (t_.copy_rows) rows_ = w_.scratch("rows", 2 * w_.stage_size());
     largest_ = w_.scratch("largest", t_.block);
     totals_ = w_.scratch("totals", t_.block);
     factors_ = w_.scratch("factors", t_.columns());
+    if (finds_largest()) highest_ = w_.scratch("highest", t_.columns());
   }
 
   void open_item() {
@@ -79,6 +83,18 @@ class ForwardKernel {
     out_ = w_.view(args_.out, batch_, head, args_.queries);
   }
 
+  void copy_rows(Var key, Var here) {
+    const Var count = round_up(here, t_.rows);
+    w_.copy_in(k_, key, count, rows_, b.i64(0));
+    w_.copy_in(v_, key, count, rows_, b.i64(w_.stage_size()));
+  }
+  Rows keys_from(Var key) {
+    return t_.copy_rows ? w_.staged(rows_, b.i64(0)) : w_.in_place(k_, key);
+  }
+  Rows values_from(Var key) {
+    return t_.copy_rows ? w_.staged(rows_, b.i64(w_.stage_size())) : w_.in_place(v_, key);
+  }
+
   // One block of keys for one panel, if there is anything to see.
   void visit(Var panel, Var key) {
     const Var first = first_ + panel * t_.columns();
@@ -93,12 +109,14 @@ class ForwardKernel {
   void block(Var panel, const AttentionWriter::Lanes& lanes, Var key, Var end) {
     const Var count = end - key, panel_at = panel * w_.panel_size();
     const AttentionWriter::Place scores{scores_, b.i64(0)}, factors{factors_, b.i64(0)};
-    w_.score_block(w_.in_place(k_, key), count, {packed_, panel_at}, scores);
+    note_largest(w_.score_block(keys_from(key), count, {packed_, panel_at}, scores, args_.scale,
+                                largest_of(panel)));
     const Var seen = spec_.causal ? w_.all_seen(lanes, key, end) : Var();
     b.loop(b.i64(0), b.i64(t_.columns()), b.i64(t_.lanes), [&](Var lane) {
       const Var state_at = panel * t_.columns() + lane;
       const Var before = b.load(largest_, state_at, t_.lanes);
       const auto finished = [&](bool in_sight) {
+        if (in_sight && finds_largest()) return Vectors{b.load(highest_, lane, t_.lanes)};
         return finish_scores(lanes.first, lane, key, count, before, in_sight);
       };
       const Var largest = spec_.causal ? b.branch(
@@ -111,7 +129,24 @@ class ForwardKernel {
       b.store(factors_, lane, factor);
       b.store(totals_, state_at, exponentials(lane, count, shift, total));
     });
-    w_.accumulate_block(w_.in_place(v_, key), count, scores, {out_sums_, panel_at}, &factors);
+    w_.accumulate_block(values_from(key), count, scores, {out_sums_, panel_at}, &factors);
+  }
+
+  // Where nothing is masked, the products find the largest on their way, as long as no tile of
+  // theirs looks into the next block; else it is found once all that hides some of them was looked
+  // at.
+  bool finds_largest() const {
+    return spec_.mask == AttentionMask::none && kKeyBlock % t_.rows == 0;
+  }
+  Vectors largest_of(Var panel) {
+    Vectors largest;
+    for (int v = 0; v < (finds_largest() ? t_.vectors : 0); ++v)
+      largest.push_back(b.load(largest_, w_.at(panel * t_.columns(), v), t_.lanes));
+    return largest;
+  }
+  void note_largest(const Vectors& largest) {
+    for (int v = 0; v < static_cast<int>(largest.size()); ++v)
+      b.store(highest_, b.i64(v * t_.lanes), largest[static_cast<std::size_t>(v)]);
   }
 
   // Scores as the softmax sees them, in place; returns the largest. A NaN does not count: it
@@ -127,7 +162,7 @@ class ForwardKernel {
                                                                         .mask_base = base,
                                                                         .in_sight = in_sight});
       b.store(scores_, at, score);
-      return Vectors{b.select(lt(largest[0], score), score, largest[0])};
+      return Vectors{w_.larger(largest[0], score)};
     });
   }
 
@@ -165,7 +200,7 @@ class ForwardKernel {
   const AttentionTiling t_;
   AttentionWriter w_;
   const AttentionArguments& args_;
-  kir::BufferId packed_, out_sums_, scores_, stage_, largest_, totals_, factors_;
+  kir::BufferId packed_, out_sums_, scores_, stage_, rows_, largest_, totals_, factors_, highest_;
   HeadView q_, k_, v_, out_;
   Var batch_, head_, first_, panels_, valid_keys_, offset_;
 };

@@ -141,9 +141,11 @@ class GradKernel {
 
   void block(Var panel, const AttentionWriter::Lanes& positions, Var row, Var end) {
     const Var count = end - row;
+    // q k, scaled; and dout v.
     w_.each(b.i64(2), [&](Var which) {
+      const Var factor = b.select(eq(which, 0), args_.scale, b.constant({spec_.dtype, 1}, 1.0));
       w_.score_block(w_.staged(stage_, which * w_.stage_size()), count,
-                     {packed_, panel_at(panel, which)}, {scores_, which * w_.score_size()});
+                     {packed_, panel_at(panel, which)}, {scores_, which * w_.score_size()}, factor);
     });
     const auto gradients = [&](bool in_sight) {
       score_gradients(positions.first, row, count, in_sight);

@@ -96,6 +96,9 @@ struct AttentionTiling {
   int dims = 6;               // of the register tile that sums over rows, along head_dim
   bool whole_dims = false;    // the kernel may rely on head_dim being a multiple of `dims`
   std::int64_t head_dim = 0;  // the largest that scratch has room for
+  // Forward only: a block of keys and values is copied first, so that its rows are neighbours for
+  // all panels of the item. (Gradients always do.)
+  bool copy_rows = false;
   // Positions in the lanes per item (all_grads: per walk over the rows); a multiple of a panel's.
   std::int64_t block = 0;
   int columns() const { return lanes * vectors; }

@@ -220,33 +220,41 @@ void AttentionWriter::from_panel(BufferId panel, Var panel_at, BufferId stage, V
 
 // --- register tiles
 
-void AttentionWriter::score_block(const Rows& rows, Var count, const Place& panel,
-                                  const Place& scores) {
+Vectors AttentionWriter::score_block(const Rows& rows, Var count, const Place& panel,
+                                     const Place& scores, Var factor, const Vectors& largest) {
   const Vectors zeros(static_cast<std::size_t>(t_.rows * t_.vectors), number(0));
-  b.loop(b.i64(0), count, b.i64(t_.rows), [&](Var tile) {
-    Vectors row_at;  // rows past the end: their scores are never read
-    for (int r = 0; r < t_.rows; ++r)
-      row_at.push_back(rows.last.valid() ? rows.base + min(tile + r, rows.last) * rows.ld
-                                         : rows.base + tile * rows.ld + r * row_size());
-    const Vectors sums =
-        b.loop(b.i64(0), args_.head_dim, b.i64(1), zeros, [&](Var d, std::span<const Var> carried) {
-          Vectors next(carried.begin(), carried.end()), lanes;
-          for (int v = 0; v < t_.vectors; ++v)
-            lanes.push_back(b.load(panel.buffer, at(panel.at + d * t_.columns(), v), t_.lanes));
-          for (int r = 0; r < t_.rows; ++r) {
-            const Var x =
-                b.splat(b.load(rows.buffer, row_at[static_cast<std::size_t>(r)] + d), t_.lanes);
-            for (int v = 0; v < t_.vectors; ++v) {
-              Var& sum = next[static_cast<std::size_t>(r * t_.vectors + v)];
-              sum = b.fma(x, lanes[static_cast<std::size_t>(v)], sum);
-            }
-          }
-          return next;
-        });
-    for (int i = 0; i < t_.rows * t_.vectors; ++i)
-      b.store(scores.buffer, scores.at + tile * t_.columns() + i * t_.lanes,
-              sums[static_cast<std::size_t>(i)]);
-  });
+  return b.loop(
+      b.i64(0), count, b.i64(t_.rows), largest, [&](Var tile, std::span<const Var> so_far) {
+        // Rows past the end repeat the last one: their scores are never read, and no larger.
+        Vectors row_at, next_largest(so_far.begin(), so_far.end());
+        for (int r = 0; r < t_.rows; ++r)
+          row_at.push_back(rows.last.valid() ? rows.base + min(tile + r, rows.last) * rows.ld
+                                             : rows.base + tile * rows.ld + r * row_size());
+        const Vectors sums = b.loop(
+            b.i64(0), args_.head_dim, b.i64(1), zeros, [&](Var d, std::span<const Var> carried) {
+              Vectors next(carried.begin(), carried.end()), lanes;
+              for (int v = 0; v < t_.vectors; ++v)
+                lanes.push_back(b.load(panel.buffer, at(panel.at + d * t_.columns(), v), t_.lanes));
+              for (int r = 0; r < t_.rows; ++r) {
+                const Var x =
+                    b.splat(b.load(rows.buffer, row_at[static_cast<std::size_t>(r)] + d), t_.lanes);
+                for (int v = 0; v < t_.vectors; ++v) {
+                  Var& sum = next[static_cast<std::size_t>(r * t_.vectors + v)];
+                  sum = b.fma(x, lanes[static_cast<std::size_t>(v)], sum);
+                }
+              }
+              return next;
+            });
+        for (int i = 0; i < t_.rows * t_.vectors; ++i) {
+          const Var sum = sums[static_cast<std::size_t>(i)],
+                    score = factor.valid() ? sum * factor : sum;
+          b.store(scores.buffer, scores.at + tile * t_.columns() + i * t_.lanes, score);
+          if (largest.empty()) continue;
+          Var& most = next_largest[static_cast<std::size_t>(i % t_.vectors)];
+          most = larger(most, score);
+        }
+        return next_largest;
+      });
 }
 
 void AttentionWriter::accumulate_block(const Rows& rows, Var count, const Place& weights,
@@ -353,8 +361,7 @@ Var AttentionWriter::seen(const Row& row) {
   return b.binary(kir::Op::bit_and, behind, lt(distance, narrow(args_.window)));
 }
 
-Var AttentionWriter::finish_score(Var product, const Row& row) {
-  Var score = product * args_.scale;
+Var AttentionWriter::finish_score(Var score, const Row& row) {
   const Var hidden = number(-INFINITY);
   if (spec_.mask == AttentionMask::additive) score = score + load_mask(row);
   if (spec_.mask == AttentionMask::boolean) score = b.select(load_mask(row), score, hidden);

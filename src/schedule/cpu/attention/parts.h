@@ -106,12 +106,18 @@ class AttentionWriter {
   Rows staged(kir::BufferId stage, kir::Var stage_at) {
     return {stage, stage_at, b.i64(row_size()), {}};
   }
-  // scores[row][lane] = the products of the first `count` rows with a panel.
+  // scores[row][lane] = the products of the first `count` rows with a panel, times `factor` if
+  // there is one. Returns for each vector of the panel the largest of `largest` and its scores,
+  // none if none is given; a NaN does not count.
   struct Place {
     kir::BufferId buffer;
     kir::Var at;
   };
-  void score_block(const Rows& rows, kir::Var count, const Place& panel, const Place& scores);
+  Vectors score_block(const Rows& rows, kir::Var count, const Place& panel, const Place& scores,
+                      kir::Var factor = {}, const Vectors& largest = {});
+  kir::Var larger(kir::Var largest, kir::Var score) {
+    return b.select(lt(largest, score), score, largest);
+  }
   // sums[d][lane], times factors[lane] if there are any, plus the chain over the first `count` rows
   // of rows[row][d] * weights[row][lane].
   void accumulate_block(const Rows& rows, kir::Var count, const Place& weights, const Place& sums,
@@ -122,7 +128,7 @@ class AttentionWriter {
   void accumulate_rows(const Place& weights, kir::Var count, const Rows& rows, kir::Var lanes,
                        const Place& target);
 
-  // The scores of one row as the softmax sees them: scaled, masked, -inf where a key is not seen.
+  // The scaled scores of one row as the softmax sees them: masked, -inf where a key is not seen.
   // `lane` is the position of the first lane; `offset` is a query's position less its index.
   struct Row {
     bool lanes_are_queries = true;
@@ -130,7 +136,7 @@ class AttentionWriter {
     kir::Var mask_base;    // of the head, if there is a mask
     bool in_sight = true;  // every lane sees the row
   };
-  kir::Var finish_score(kir::Var product, const Row& row);
+  kir::Var finish_score(kir::Var score, const Row& row);
   kir::Var mask_base(kir::Var batch, kir::Var head) const;
 
   // Positions [first, last] of the side in the lanes.

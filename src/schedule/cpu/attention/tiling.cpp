@@ -136,6 +136,9 @@ AttentionTiling choose_tiling(AttentionPart part, const AttentionSpec& spec,
                                  ? panels
                                  : ceil_div(panels * std::max<std::int64_t>(heads, 1), 4 * workers);
   t.block = std::clamp<std::int64_t>(share, 1, std::min<std::int64_t>(panels, 4)) * t.columns();
+  // Rows of several heads lie far apart, and share few sets of the first cache; for a single panel
+  // a copy would cost more than it spares.
+  t.copy_rows = part == AttentionPart::forward && t.block > t.columns();
   return t;
 }
 

@@ -12,13 +12,12 @@ using kir::Var;
 
 namespace {
 
-constexpr int kUnroll = 4;   // of the loop over k
-constexpr int kVectors = 2;  // columns of the register tile, in vectors
+constexpr int kUnroll = 4;  // of the loop over k
 
 std::int64_t round_up_to(std::int64_t a, std::int64_t b) { return (a + b - 1) / b * b; }
 
 // Writes the kernel of one tiling. Names: a *tile* is `rows` neighbours of the rows operand, a
-// *panel* two vectors of neighbours of the lanes operand.
+// *panel* a few vectors of neighbours of the lanes operand.
 class TileKernel {
  public:
   TileKernel(std::string name, const ContractSpec& spec, const ContractOrder& order,
@@ -41,9 +40,10 @@ class TileKernel {
   }
 
  private:
-  int columns() const { return kVectors * t_.lanes; }
+  int columns() const { return t_.vectors * t_.lanes; }
   Panel tile_panel() const {
-    return {t_.rows, static_cast<int>(round_up_to(t_.rows, t_.lanes)), t_.lanes};
+    const auto padded = static_cast<int>(round_up_to(t_.rows, t_.lanes));
+    return {t_.rows, t_.rows <= t_.lanes ? t_.rows : padded, t_.lanes};
   }
   Panel lane_panel() const { return {columns(), columns(), t_.lanes}; }
 
@@ -155,9 +155,9 @@ class TileKernel {
     if (!t_.pack_rows)
       for (int r = 0; r < t_.rows; ++r)
         row_at.push_back(rows_.index(min(row0_ + tile * t_.rows + r, rows_.size - 1), k0_));
-    std::vector<Var> masks(kVectors);
+    std::vector<Var> masks(static_cast<std::size_t>(t_.vectors));
     if (!whole && !t_.pack_lanes)
-      for (int v = 0; v < kVectors; ++v)
+      for (int v = 0; v < t_.vectors; ++v)
         masks[static_cast<std::size_t>(v)] =
             first_lanes(b, lanes_.size - lane - v * t_.lanes, t_.lanes);
     const Var lanes_at = t_.pack_lanes ? panel_at : lanes_.index(lane, k0_);
@@ -165,19 +165,20 @@ class TileKernel {
     const int rows_step = tile_panel().padded;
 
     const auto step = [&](Var k, int u, std::vector<Var>& sums) {
-      Var vectors[kVectors];
-      for (int v = 0; v < kVectors; ++v)
-        vectors[v] = b.load(t_.pack_lanes ? packed_lanes_ : lanes_.buffer,
-                            lanes_at + (k + u) * lanes_step + v * t_.lanes, t_.lanes,
-                            masks[static_cast<std::size_t>(v)]);
+      std::vector<Var> vectors(static_cast<std::size_t>(t_.vectors));
+      for (int v = 0; v < t_.vectors; ++v)
+        vectors[static_cast<std::size_t>(v)] =
+            b.load(t_.pack_lanes ? packed_lanes_ : lanes_.buffer,
+                   lanes_at + (k + u) * lanes_step + v * t_.lanes, t_.lanes,
+                   masks[static_cast<std::size_t>(v)]);
       for (int r = 0; r < t_.rows; ++r) {
         const Var x = t_.pack_rows
                           ? b.load(packed_rows_, tile_at + k * rows_step + (u * rows_step + r))
                           : b.load(rows_.buffer, row_at[static_cast<std::size_t>(r)] + k + u);
         const Var many = b.splat(x, t_.lanes);
-        for (int v = 0; v < kVectors; ++v) {
-          Var& sum = sums[static_cast<std::size_t>(r * kVectors + v)];
-          sum = b.fma(many, vectors[v], sum);
+        for (int v = 0; v < t_.vectors; ++v) {
+          Var& sum = sums[static_cast<std::size_t>(r * t_.vectors + v)];
+          sum = b.fma(many, vectors[static_cast<std::size_t>(v)], sum);
         }
       }
     };
@@ -188,7 +189,7 @@ class TileKernel {
         return sums;
       };
     };
-    const std::vector<Var> zeros(static_cast<std::size_t>(t_.rows * kVectors),
+    const std::vector<Var> zeros(static_cast<std::size_t>(t_.rows * t_.vectors),
                                  b.constant({spec_.dtype, t_.lanes}, 0.0));
     const Var unrolled = depth_ / kUnroll * kUnroll;
     const std::vector<Var> sums = b.loop(b.i64(0), unrolled, b.i64(kUnroll), zeros, body(kUnroll));
@@ -201,7 +202,7 @@ class TileKernel {
   void keep(const std::vector<Var>& sums, Var tile, Var panel) {
     const Var at = sums_at(panel, tile * t_.rows);
     const auto write = [&](bool add) {
-      for (int i = 0; i < t_.rows * kVectors; ++i) {
+      for (int i = 0; i < t_.rows * t_.vectors; ++i) {
         const Var to = at + i * t_.lanes;
         const Var sum = sums[static_cast<std::size_t>(i)];
         b.store(sums_, to, add ? b.load(sums_, to, t_.lanes) + sum : sum);
@@ -222,15 +223,16 @@ class TileKernel {
   }
 
   void store_direct(const std::vector<Var>& sums, Var row, Var lane, bool whole) {
-    Var masks[kVectors];
+    std::vector<Var> masks(static_cast<std::size_t>(t_.vectors));
     if (!whole)
-      for (int v = 0; v < kVectors; ++v)
-        masks[v] = first_lanes(b, lanes_.size - lane - v * t_.lanes, t_.lanes);
+      for (int v = 0; v < t_.vectors; ++v)
+        masks[static_cast<std::size_t>(v)] =
+            first_lanes(b, lanes_.size - lane - v * t_.lanes, t_.lanes);
     for (int r = 0; r < t_.rows; ++r)
       b.branch(lt(row + r, rows_.size), [&] {
-        for (int v = 0; v < kVectors; ++v)
-          store(sums[static_cast<std::size_t>(r * kVectors + v)], row + r, lane + v * t_.lanes,
-                masks[v]);
+        for (int v = 0; v < t_.vectors; ++v)
+          store(sums[static_cast<std::size_t>(r * t_.vectors + v)], row + r, lane + v * t_.lanes,
+                masks[static_cast<std::size_t>(v)]);
       });
   }
 
@@ -313,7 +315,7 @@ std::string broken_rule(const ContractSpec& spec, const ContractSizes& sizes,
     return fmt::format("{} is not a type of computation", dtype_name(spec.dtype));
   if (order.k_block < 1 || order.slices != 1)
     return fmt::format("no kernel has k_block {} and {} slices", order.k_block, order.slices);
-  if (tiling.rows < 1 || tiling.row_block < 1 || tiling.lane_block < 1)
+  if (tiling.rows < 1 || tiling.vectors < 1 || tiling.row_block < 1 || tiling.lane_block < 1)
     return "a tile or block is empty";
   if (!kir::valid_lanes(tiling.lanes) || tiling.lanes < 2)
     return fmt::format("{} lanes are no vector", tiling.lanes);

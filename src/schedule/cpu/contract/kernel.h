@@ -13,7 +13,7 @@
 //    p[l] += p[l + L/2], ...
 //  - c[i][j] = block 0; then c[i][j] = c[i][j] + block 1, ... in order. k == 0 gives +0.
 //
-// How: a register tile of `rows` x 2 vectors. The *rows* operand is broadcast element by element,
+// How: a register tile of `rows` x `vectors`. The *rows* operand is broadcast element by element,
 // the *lanes* operand is read in vectors; either of m and n may be the lanes (then the tile is
 // transposed on its way to c). An operand is read in place where its layout allows it, or packed
 // into the worker's scratch: the outer one of the two a panel at a time (it then comes from L1),
@@ -76,8 +76,9 @@ struct ContractTiling {
   bool single_block = false;  // the kernel may rely on k <= k_block
   // Registers go straight to c: needs single_block and lanes along c's contiguous axis.
   bool direct = false;
-  int rows = 6;   // of the register tile
-  int lanes = 8;  // of a vector
+  int rows = 6;     // of the register tile
+  int vectors = 2;  // and of its columns
+  int lanes = 8;    // of a vector
   // Of c per item, in elements of the rows and the lanes axis.
   std::int64_t row_block = 0, lane_block = 0;
   friend bool operator==(const ContractTiling&, const ContractTiling&) = default;

@@ -1,5 +1,6 @@
 #include "schedule/cpu/contract/parts.h"
 
+#include <algorithm>
 #include <bit>
 #include <vector>
 
@@ -122,17 +123,22 @@ void pack(Builder& b, const Operand& operand, Panel panel, const PackRange& rang
     });
     return;
   }
-  // Panels inside: every line of the operand is then read once, and in order.
+  // Panels inside: every line of the operand is then read once, and in order. Up to the last ones,
+  // what is read past a panel's end is the next one's.
+  const int reach = std::max(panel.padded, panel.lanes);
+  const Var whole =
+      max(min((operand.size - range.first - (reach - panel.width)) / panel.width, range.panels), 0);
+  const auto copy = [&](Var k, Var p, bool is_whole) {
+    const Var first = range.first + p * panel.width;
+    for (int group = 0; group < panel.padded; group += panel.lanes) {
+      const Var mask = is_whole ? Var() : first_lanes(b, operand.size - first - group, panel.lanes);
+      b.store(scratch, p * panel_size + k * panel.padded + group,
+              operand.load(b, first + group, range.k0 + k, panel.lanes, false, mask));
+    }
+  };
   b.loop(b.i64(0), range.depth, b.i64(1), [&](Var k) {
-    b.loop(b.i64(0), range.panels, b.i64(1), [&](Var p) {
-      const Var first = range.first + p * panel.width;
-      const Var there = min(operand.size - first, panel.width);
-      for (int group = 0; group < panel.padded; group += panel.lanes) {
-        const Var mask = first_lanes(b, there - group, panel.lanes);
-        b.store(scratch, p * panel_size + k * panel.padded + group,
-                operand.load(b, first + group, range.k0 + k, panel.lanes, false, mask));
-      }
-    });
+    b.loop(b.i64(0), whole, b.i64(1), [&](Var p) { copy(k, p, true); });
+    b.loop(whole, range.panels, b.i64(1), [&](Var p) { copy(k, p, false); });
   });
 }
 

@@ -61,7 +61,9 @@ kir::Var round_up(kir::Var a, std::int64_t b);
 // The first `count` of `lanes`; any count is fine.
 kir::Var first_lanes(kir::Builder& b, kir::Var count, int lanes);
 
-// `width` neighbours of an operand, padded to `padded` (a multiple of the vector's lanes).
+// `width` neighbours of an operand, padded to `padded`: a multiple of the vector's lanes, or the
+// width of a panel that is narrower than a vector. Of such a one every vector is written over the
+// end of the one before it, and the last over the room of another vector behind the panel.
 struct Panel {
   int width = 0, padded = 0, lanes = 0;
 };

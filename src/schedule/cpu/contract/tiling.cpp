@@ -23,6 +23,12 @@ std::int64_t even_block(std::int64_t size, std::int64_t most, std::int64_t multi
 // Rows that stay in registers beside two vectors of the lanes operand and two of broadcasts.
 int most_rows(const Target& target) { return (target.vector_registers - 4) / 2; }
 
+// With many registers a tile of 6 rows and 4 vectors needs fewer loads and addresses than one of 12
+// rows for as many products, and nothing of it is spilled. It pays where registers go straight to
+// c.
+constexpr int kWideVectors = 4, kWideRows = 6;
+bool has_wide_tiles(const Target& target) { return target.vector_registers >= 32; }
+
 // The problem from the point of view of a tiling.
 struct View {
   std::int64_t rows, lanes;
@@ -42,7 +48,7 @@ View view(const ContractSpec& spec, const ContractSizes& sizes, const ContractSt
 // Cycles per vector, measured on cores with two fma units.
 constexpr double kCopy = 2.0, kTranspose = 9.0, kFinish = 2.5, kFinishTransposed = 10.0,
                  kTileOverhead = 40.0, kPanelFromL2 = 0.5, kJump = 5.0, kShortestStep = 4.8,
-                 kFarBytes = 16.0;
+                 kFarBytes = 16.0, kWide = 0.97;
 
 // Rows at this distance share a set of the L1 cache.
 bool rows_collide(std::int64_t ld, int rows, DType dtype, const Target& target) {
@@ -54,7 +60,8 @@ bool rows_collide(std::int64_t ld, int rows, DType dtype, const Target& target) 
 std::int64_t footprint(const ContractTiling& t, const ContractOrder& order, std::int64_t k,
                        DType dtype) {
   const std::int64_t depth = std::min(order.k_block, k);
-  const std::int64_t padded_rows = t.pack_rows ? ceil_div(t.rows, t.lanes) * t.lanes : t.rows;
+  const std::int64_t padded_rows =
+      t.pack_rows && t.rows > t.lanes ? ceil_div(t.rows, t.lanes) * t.lanes : t.rows;
   const std::int64_t inner =
       (t.rows_outer ? t.lane_block : ceil_div(t.row_block, t.rows) * padded_rows) * depth;
   return (inner + (t.direct ? 0 : t.row_block * t.lane_block)) * dtype_bytes(dtype);
@@ -80,7 +87,9 @@ ContractOrder reduction_order(const ContractSizes& sizes, bool a_k_last, bool b_
   // Few enough outputs per element of the larger operand that transposing it would dominate.
   if (a_k_last && b_k_last && std::min(sizes.m, sizes.n) <= 4 && sizes.k >= 2 * lanes)
     return {.k_block = 256 * lanes, .lanes = lanes};
-  const std::int64_t most = 2560 / dtype_bytes(dtype);
+  // Where both operands must be packed, blocks of half the depth leave room in the second cache for
+  // all lanes of an item: neither is packed twice.
+  const std::int64_t most = (a_k_last || b_k_last ? 2560 : 1280) / dtype_bytes(dtype);
   return {.k_block = even_block(sizes.k, most, 16), .lanes = 1};
 }
 
@@ -88,14 +97,14 @@ double estimate(const ContractSpec& spec, const ContractSizes& sizes,
                 const ContractStrides& strides, const ContractOrder& order, const ContractTiling& t,
                 const Target& target, int workers) {
   const View v = view(spec, sizes, strides, t.lanes_along_m);
-  const std::int64_t columns = 2 * t.lanes;
+  const std::int64_t columns = std::int64_t{t.vectors} * t.lanes;
   const double k = static_cast<double>(sizes.k);
   const double row_block = static_cast<double>(std::min(t.row_block, v.rows)),
                lane_block = static_cast<double>(std::min(t.lane_block, v.lanes));
   const double tiles = static_cast<double>(ceil_div(std::min(t.row_block, v.rows), t.rows));
   const double panels = static_cast<double>(ceil_div(std::min(t.lane_block, v.lanes), columns));
   // Two fmas and two loads a cycle; few rows do not hide the latency of an fma.
-  double step = std::max({static_cast<double>(t.rows), 0.5 * (t.rows + 2), kShortestStep});
+  double step = std::max({0.5 * t.rows * t.vectors, 0.5 * (t.rows + t.vectors), kShortestStep});
   if (!t.pack_rows) step *= rows_collide(v.rows_ld, t.rows, spec.dtype, target) ? 2.0 : 1.03;
   const bool lanes_far = v.lanes * sizes.k * dtype_bytes(spec.dtype) > target.l2_bytes * 3 / 4;
   if (!t.pack_lanes)
@@ -108,14 +117,15 @@ double estimate(const ContractSpec& spec, const ContractSizes& sizes,
   const double blocks =
       static_cast<double>(std::max<std::int64_t>(ceil_div(sizes.k, order.k_block), 1));
   double cycles =
-      tiles * panels * (k * step + blocks * (kTileOverhead + (t.direct ? 1.0 : 2.0) * t.rows));
+      tiles * panels *
+      (k * step + blocks * (kTileOverhead + (t.direct ? 0.5 : 1.0) * t.rows * t.vectors));
   const double lanes = t.lanes;
   const double row_vectors = static_cast<double>(ceil_div(t.rows, t.lanes));
   if (t.pack_rows)
     cycles += tiles * k *
               (v.rows_k_inner ? row_vectors * kTranspose
                               : row_vectors * kCopy + (t.rows_outer ? kJump : 0.0));
-  if (t.pack_lanes) cycles += panels * k * 2 * (v.lanes_k_inner ? kTranspose : kCopy);
+  if (t.pack_lanes) cycles += panels * k * t.vectors * (v.lanes_k_inner ? kTranspose : kCopy);
   if (lanes_far && !v.lanes_k_inner && (!t.rows_outer || !t.pack_lanes))
     cycles += panels * k * kJump;
   if (!t.direct)
@@ -144,17 +154,20 @@ std::vector<std::int64_t> block_sizes(std::int64_t size, std::int64_t unit) {
   return list;
 }
 
+bool is_direct(const View& v, const ContractNeeds& needs, const ContractTiling& t) {
+  return needs.small_epilogue && t.single_block && !v.transposed;
+}
+
 // Calls `offer` with every structure that the needs allow, blocks still open.
 void each_structure(const View& v, const ContractNeeds& needs, ContractTiling t,
                     const std::function<void(const ContractTiling&)>& offer) {
   const bool pack_rows = (t.lanes_along_m ? needs.pack_b : needs.pack_a) || !v.rows_k_inner;
   const bool pack_lanes = (t.lanes_along_m ? needs.pack_a : needs.pack_b) || v.lanes_k_inner;
-  const bool direct = needs.small_epilogue && t.single_block && !v.transposed;
   for (unsigned bits = 0; bits < 8; ++bits) {
     t.rows_outer = (bits & 1) != 0;
     t.pack_rows = (bits & 2) != 0;
     t.pack_lanes = (bits & 4) != 0;
-    t.direct = direct;
+    t.direct = is_direct(v, needs, t);
     if ((pack_rows && !t.pack_rows) || (pack_lanes && !t.pack_lanes)) continue;
     offer(t);
   }
@@ -173,20 +186,26 @@ ContractTiling choose_tiling(const ContractSpec& spec, const ContractSizes& size
   for (const bool lanes_along_m : {false, true}) {
     t.lanes_along_m = lanes_along_m;
     const View v = view(spec, sizes, strides, lanes_along_m);
-    const std::vector<std::int64_t> lane_blocks = block_sizes(v.lanes, 2 * t.lanes);
-    for (t.rows = std::min(4, most_rows(target)); t.rows <= most_rows(target); ++t.rows) {
-      const std::vector<std::int64_t> row_blocks = block_sizes(v.rows, t.rows);
-      each_structure(v, needs, t, [&](ContractTiling candidate) {
-        for (const std::int64_t row_block : row_blocks)
-          for (const std::int64_t lane_block : lane_blocks) {
-            candidate.row_block = row_block;
-            candidate.lane_block = lane_block;
-            const double cycles =
-                estimate(spec, sizes, strides, order, candidate, target, needs.workers);
-            if (cycles < least) least = cycles, best = candidate;
-          }
-      });
-    }
+    const auto try_tiles = [&](int vectors, int most) {
+      t.vectors = vectors;
+      const std::vector<std::int64_t> lane_blocks =
+          block_sizes(v.lanes, std::int64_t{vectors} * t.lanes);
+      for (t.rows = std::min(4, most); t.rows <= most; ++t.rows) {
+        const std::vector<std::int64_t> row_blocks = block_sizes(v.rows, t.rows);
+        each_structure(v, needs, t, [&](ContractTiling candidate) {
+          for (const std::int64_t row_block : row_blocks)
+            for (const std::int64_t lane_block : lane_blocks) {
+              candidate.row_block = row_block;
+              candidate.lane_block = lane_block;
+              const double cycles =
+                  estimate(spec, sizes, strides, order, candidate, target, needs.workers);
+              if (cycles < least) least = cycles, best = candidate;
+            }
+        });
+      }
+    };
+    try_tiles(2, most_rows(target));
+    if (has_wide_tiles(target) && is_direct(v, needs, t)) try_tiles(kWideVectors, kWideRows);
   }
   return best;
 }

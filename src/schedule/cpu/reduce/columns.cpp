@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 
 #include "schedule/cpu/reduce/parts.h"
 
@@ -12,103 +14,191 @@ using kir::Var;
 
 namespace {
 
-std::vector<kir::BufferId> make_partials(kir::Builder& b, const TracedReduce& traced, int lanes) {
-  std::vector<kir::BufferId> partials;
-  for (std::size_t k = 0; k < traced.reductions.size(); ++k)
-    partials.push_back(b.scratch(fmt::format("partials{}", k), traced.reductions[k].dtype,
-                                 std::int64_t{lanes} * lanes));
-  return partials;
-}
-
-}  // namespace
-
-ColumnReducer::ColumnReducer(kir::Builder& b, const Context& context, const TracedReduce& traced,
-                             Arguments& arguments)
-    : b_(b),
-      traced_(traced),
-      lanes_(context.target.lanes(DType::f32)),
-      partials_(make_partials(b, traced, lanes_)),
-      count_(arguments.integer(b, "count", traced.count)),
-      emitter_(make_emitter(b, context, traced.domain, traced.footprint, arguments)) {
-  for (std::size_t k = 1; k < traced.elements.size(); ++k)
-    extents_.push_back(arguments.integer(b, "extent", traced.elements[k].extent));
-}
-
-std::vector<Var> ColumnReducer::reduce_range(const Site& lanes, Var begin, Var end) {
-  const Var width = b_.i64(lanes_);
-  b_.loop(b_.i64(0), width, b_.i64(1), [&](Var p) {
-    for (std::size_t k = 0; k < partials_.size(); ++k)
-      b_.store(partials_[k], p * lanes_, start_of(b_, traced_.reductions[k], lanes_));
-  });
-  b_.loop(begin, end, b_.i64(1), [&](Var r) {
-    Site site = lanes;
-    place(b_, site, r, traced_.elements, extents_);
-    emitter_.enter(site);
-    const Var p = (r % lanes_) * lanes_;
-    for (std::size_t k = 0; k < partials_.size(); ++k) {
-      const Reduction& reduction = traced_.reductions[k];
-      const Var x = emitter_.value(reduction.operand, traced_.reduced);
-      b_.store(partials_[k], p, combine(b_, reduction, b_.load(partials_[k], p, lanes_), x));
-    }
-  });
-  std::vector<Var> results;
-  for (std::size_t k = 0; k < partials_.size(); ++k) {
-    std::vector<Var> all;
-    for (int p = 0; p < lanes_; ++p)
-      all.push_back(b_.load(partials_[k], b_.i64(std::int64_t{p} * lanes_), lanes_));
-    for (std::size_t half = all.size() / 2; half > 0; half /= 2)
-      for (std::size_t p = 0; p < half; ++p)
-        all[p] = combine(b_, traced_.reductions[k], all[p], all[p + half]);
-    results.push_back(all[0]);
-  }
-  return results;
-}
-
-std::vector<Var> ColumnReducer::reduce_rows(const Site& lanes) {
-  if (traced_.count <= kSumBlock) return reduce_range(lanes, b_.i64(0), count_);
-  std::vector<Var> totals;
-  for (const Reduction& r : traced_.reductions) totals.push_back(start_of(b_, r, lanes_));
-  return b_.loop(
-      b_.i64(0), count_, b_.i64(kSumBlock), totals, [&](Var begin, std::span<const Var> sums) {
-        std::vector<Var> next = reduce_range(lanes, begin, min(begin + kSumBlock, count_));
-        for (std::size_t k = 0; k < next.size(); ++k)
-          next[k] = combine(b_, traced_.reductions[k], sums[k], next[k]);
-        return next;
-      });
-}
-
-namespace {
-
-// Rows as a kernel walks them with lanes: (outer rows) x (vectors along one kept loop).
+// Rows as a kernel walks them with lanes: (outer rows) x (vectors along one kept loop), of which an
+// item has several neighbours: whole lines of memory, and fewer jumps between them.
 struct LaneRows {
   std::vector<Loop> outer;
   Loop along;
   std::vector<Var> extents;
-  Var length, vectors;
+  Var length, vectors, groups;
   int lanes = 1;
+  int width = 1;  // vectors of an item
 
+  // A multiple of `blocks` items will share the work.
   LaneRows(kir::Builder& b, const Context& context, const TracedReduce& traced,
-           std::size_t lane_row, Arguments& arguments)
+           std::size_t lane_row, Arguments& arguments, std::int64_t blocks = 1)
       : outer(traced.rows), along(traced.rows[lane_row]) {
     outer.erase(outer.begin() + static_cast<std::ptrdiff_t>(lane_row));
     lanes = context.target.lanes(DType::f32);
+    const std::int64_t partials = std::ssize(traced.reductions) * lanes * lanes * 4;
+    width = choose_width(total(outer) * blocks, context.options.workers,
+                         std::max<std::int64_t>(context.target.l1_bytes / 2 / partials, 1));
     length = arguments.integer(b, "length", along.extent);
     vectors = (length + (lanes - 1)) / lanes;
+    groups = (vectors + (width - 1)) / width;
     for (std::size_t k = 1; k < outer.size(); ++k)
       extents.push_back(arguments.integer(b, "extent", outer[k].extent));
   }
-  std::int64_t count() const { return total(outer) * ((along.extent + lanes - 1) / lanes); }
-  // The site of one vector of rows; always masked: the last vector of a row may be short.
-  Site site(kir::Builder& b, Var number) const {
-    Site at;
-    const Var row = number / vectors, begin = (number - row * vectors) * lanes;
-    place(b, at, row, outer, extents);
-    at.loops[along.dim.index()] = begin;
-    at.lane_loop = along.dim;
-    at.lanes = lanes;
-    at.mask = lt(b.iota({DType::i64, lanes}), b.splat(length - begin, lanes));
+  std::int64_t count() const { return total(outer) * group_count(width); }
+
+  // The vectors of an item: where the first one begins, and how many there are.
+  struct Span {
+    Site site;
+    Var row, begin, count;
+  };
+  Span span(kir::Builder& b, Var number) const {
+    Span at;
+    at.row = number / groups;
+    const Var first = (number - at.row * groups) * width;
+    at.begin = first * lanes;
+    at.count = min(vectors - first, width);
+    place(b, at.site, at.row, outer, extents);
+    at.site.loops[along.dim.index()] = at.begin;
+    at.site.lane_loop = along.dim;
+    at.site.lanes = lanes;
     return at;
   }
+  // Every vector of a span in turn; a last one that is short has a mask.
+  void each(kir::Builder& b, const Site& site, const Span& span,
+            const std::function<void(const Site&, Var)>& body) const {
+    const auto vector = [&](Var number) {
+      Site at = site;
+      const Var begin = span.begin + number * lanes;
+      at.loops[along.dim.index()] = begin;
+      if (along.extent % lanes != 0)
+        at.mask = lt(b.iota({DType::i64, lanes}), b.splat(length - begin, lanes));
+      body(at, number);
+    };
+    if (width == 1) return vector(b.i64(0));
+    b.loop(b.i64(0), span.count, b.i64(1), vector);
+  }
+
+ private:
+  std::int64_t vector_count() const { return (along.extent + lanes - 1) / lanes; }
+  std::int64_t group_count(std::int64_t of) const { return (vector_count() + of - 1) / of; }
+  // What the slowest worker has to do: to come to a line takes about as long as one vector or two.
+  int choose_width(std::int64_t others, int workers, std::int64_t most) const {
+    constexpr int kMost = 8;
+    constexpr double kJump = 1.5;
+    int best = 1;
+    double least = INFINITY;
+    for (int of = 1; of <= std::min<std::int64_t>(kMost, most); ++of) {
+      const std::int64_t items = group_count(of) * others;
+      const double time = static_cast<double>((items + workers - 1) / workers) * (kJump + of);
+      if (time < least) least = time, best = of;
+    }
+    return best;
+  }
+};
+
+// Reduces the rows of a span at once; the partial sums lie in scratch.
+class ColumnReducer {
+ public:
+  // Scratch comes after the buffers.
+  ColumnReducer(kir::Builder& b, const Context& context, const TracedReduce& traced,
+                const LaneRows& rows, Arguments& arguments)
+      : b_(b),
+        traced_(traced),
+        rows_(rows),
+        lanes_(rows.lanes),
+        partials_(make_scratch("partials", lanes_)),
+        totals_(traced.count > kSumBlock ? make_scratch("totals", 1)
+                                         : std::vector<kir::BufferId>{}),
+        count_(arguments.integer(b, "count", traced.count)),
+        emitter_(make_emitter(b, context, traced.domain, traced.footprint, arguments)) {
+    for (std::size_t k = 1; k < traced.elements.size(); ++k)
+      extents_.push_back(arguments.integer(b, "extent", traced.elements[k].extent));
+  }
+  Emitter& emitter() { return emitter_; }
+
+  using Finish = std::function<void(const Site&, const std::vector<Var>&)>;
+  // The results over the elements [begin, end) of one block, vector by vector.
+  void reduce_range(const LaneRows::Span& span, Var begin, Var end, const Finish& finish) {
+    clear(partials_, span.count * (lanes_ * lanes_));
+    b_.loop(begin, end, b_.i64(1), [&](Var r) {
+      Site site = span.site;
+      place(b_, site, r, traced_.elements, extents_);
+      emitter_.hoist_addresses(site);
+      const Var p = (r % lanes_) * lanes_;
+      rows_.each(b_, site, span, [&](const Site& at, Var vector) { add(at, partial(vector) + p); });
+    });
+    rows_.each(b_, span.site, span,
+               [&](const Site& at, Var vector) { finish(at, combined(partial(vector))); });
+  }
+
+  // The same over whole rows, block by block.
+  void reduce_rows(const LaneRows::Span& span, const Finish& finish) {
+    if (traced_.count <= kSumBlock) return reduce_range(span, b_.i64(0), count_, finish);
+    clear(totals_, span.count * lanes_);
+    b_.loop(b_.i64(0), count_, b_.i64(kSumBlock), [&](Var begin) {
+      reduce_range(span, begin, min(begin + kSumBlock, count_),
+                   [&](const Site& at, const std::vector<Var>& results) {
+                     const Var to = total_of(at, span);
+                     for (std::size_t k = 0; k < results.size(); ++k)
+                       b_.store(totals_[k], to,
+                                combine(b_, traced_.reductions[k], b_.load(totals_[k], to, lanes_),
+                                        results[k]));
+                   });
+    });
+    rows_.each(b_, span.site, span, [&](const Site& at, Var) {
+      std::vector<Var> totals;
+      for (const kir::BufferId total : totals_)
+        totals.push_back(b_.load(total, total_of(at, span), lanes_));
+      finish(at, totals);
+    });
+  }
+
+ private:
+  std::vector<kir::BufferId> make_scratch(const char* name, std::int64_t per_vector) {
+    std::vector<kir::BufferId> made;
+    for (std::size_t k = 0; k < traced_.reductions.size(); ++k)
+      made.push_back(b_.scratch(fmt::format("{}{}", name, k), traced_.reductions[k].dtype,
+                                rows_.width * per_vector * lanes_));
+    return made;
+  }
+  Var partial(Var vector) { return vector * (lanes_ * lanes_); }
+  Var total_of(const Site& at, const LaneRows::Span& span) {
+    return at.loops[at.lane_loop.index()] - span.begin;
+  }
+
+  void clear(const std::vector<kir::BufferId>& scratch, Var size) {
+    b_.loop(b_.i64(0), size, b_.i64(lanes_), [&](Var at) {
+      for (std::size_t k = 0; k < scratch.size(); ++k)
+        b_.store(scratch[k], at, start_of(b_, traced_.reductions[k], lanes_));
+    });
+  }
+
+  void add(const Site& at, Var to) {
+    emitter_.enter(at);
+    for (std::size_t k = 0; k < partials_.size(); ++k) {
+      const Reduction& reduction = traced_.reductions[k];
+      const Var x = emitter_.value(reduction.operand, traced_.reduced);
+      b_.store(partials_[k], to, combine(b_, reduction, b_.load(partials_[k], to, lanes_), x));
+    }
+  }
+
+  std::vector<Var> combined(Var from) {
+    std::vector<Var> results;
+    for (std::size_t k = 0; k < partials_.size(); ++k) {
+      std::vector<Var> all;
+      for (int p = 0; p < lanes_; ++p)
+        all.push_back(b_.load(partials_[k], from + std::int64_t{p} * lanes_, lanes_));
+      for (std::size_t half = all.size() / 2; half > 0; half /= 2)
+        for (std::size_t p = 0; p < half; ++p)
+          all[p] = combine(b_, traced_.reductions[k], all[p], all[p + half]);
+      results.push_back(all[0]);
+    }
+    return results;
+  }
+
+  kir::Builder& b_;
+  const TracedReduce& traced_;
+  const LaneRows& rows_;
+  int lanes_;
+  std::vector<kir::BufferId> partials_, totals_;
+  Var count_;
+  std::vector<Var> extents_;
+  Emitter emitter_;
 };
 
 double element_cost(const TracedReduce& traced) { return traced.footprint.cost + 4; }
@@ -127,16 +217,18 @@ KernelDraft build_columns(Building& building, const TracedReduce& traced, std::s
   for (const ReduceOutput& o : traced.outputs)
     writes.push_back(arguments.access(b, o.to.buffer, o.write));
   const LaneRows rows(b, context, traced, lane_row, arguments);
-  ColumnReducer reducer(b, context, traced, arguments);
-  const Site site = rows.site(b, b.item());
-  const std::vector<Var> results = reducer.reduce_rows(site);
-  for (std::size_t k = 0; k < results.size(); ++k)
-    provide_result(reducer.emitter(), traced.reductions[k], results[k]);
-  reducer.emitter().enter(site);
-  std::vector<Var> values;
-  for (const ReduceOutput& o : traced.outputs)
-    values.push_back(reducer.emitter().value(o.to.value, o.at));
-  for (std::size_t k = 0; k < values.size(); ++k) store_output(b, writes[k], site, values[k]);
+  ColumnReducer reducer(b, context, traced, rows, arguments);
+  reducer.reduce_rows(rows.span(b, b.item()),
+                      [&](const Site& site, const std::vector<Var>& results) {
+                        for (std::size_t k = 0; k < results.size(); ++k)
+                          provide_result(reducer.emitter(), traced.reductions[k], results[k]);
+                        reducer.emitter().enter(site);
+                        std::vector<Var> values;
+                        for (const ReduceOutput& o : traced.outputs)
+                          values.push_back(reducer.emitter().value(o.to.value, o.at));
+                        for (std::size_t k = 0; k < values.size(); ++k)
+                          store_output(b, writes[k], site, values[k]);
+                      });
 
   KernelDraft draft;
   draft.name = fmt::format("columns.{}", context.node(traced.reductions[0].value.node).op->name);
@@ -182,15 +274,16 @@ KernelDraft build_blocks(Building& building, const TracedReduce& traced,
       b.store(arguments.id(partials[k]), block * rows + group, results[k]);
     draft.set.items = row_count * blocks;
   } else {
-    const LaneRows lane_rows(b, context, traced, *lane_row, arguments);
-    ColumnReducer reducer(b, context, traced, arguments);
-    const Site site = lane_rows.site(b, group);
-    const std::vector<Var> results = reducer.reduce_range(site, begin, end);
+    const LaneRows lane_rows(b, context, traced, *lane_row, arguments, blocks);
+    ColumnReducer reducer(b, context, traced, lane_rows, arguments);
+    const LaneRows::Span span = lane_rows.span(b, group);
     // Rows are numbered with the lanes' loop last.
-    const Var outer = group / lane_rows.vectors;
-    const Var at = block * rows + outer * lane_rows.length + site.loops[site.lane_loop.index()];
-    for (std::size_t k = 0; k < results.size(); ++k)
-      b.store(arguments.id(partials[k]), at, results[k], site.mask);
+    const Var first = block * rows + span.row * lane_rows.length;
+    reducer.reduce_range(span, begin, end, [&](const Site& site, const std::vector<Var>& results) {
+      for (std::size_t k = 0; k < results.size(); ++k)
+        b.store(arguments.id(partials[k]), first + site.loops[site.lane_loop.index()], results[k],
+                site.mask);
+    });
     draft.set.items = lane_rows.count() * blocks;
   }
   draft.name = fmt::format("blocks.{}", context.node(traced.reductions[0].value.node).op->name);

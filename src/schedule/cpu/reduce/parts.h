@@ -104,26 +104,6 @@ class RowReducer {
   Emitter emitter_;
 };
 
-// Reduces several rows at once, with lanes along a kept axis; the partial sums lie in scratch.
-class ColumnReducer {
- public:
-  // Scratch comes after the buffers.
-  ColumnReducer(kir::Builder& b, const Context& context, const TracedReduce& traced,
-                Arguments& arguments);
-  Emitter& emitter() { return emitter_; }
-  std::vector<kir::Var> reduce_range(const Site& lanes, kir::Var begin, kir::Var end);
-  std::vector<kir::Var> reduce_rows(const Site& lanes);
-
- private:
-  kir::Builder& b_;
-  const TracedReduce& traced_;
-  int lanes_;
-  std::vector<kir::BufferId> partials_;
-  kir::Var count_;
-  std::vector<kir::Var> extents_;
-  Emitter emitter_;
-};
-
 // The kernels.
 KernelDraft build_rows(Building& building, const ReduceGroup& group, const TracedReduce& traced);
 KernelDraft build_columns(Building& building, const TracedReduce& traced, std::size_t lane_row);

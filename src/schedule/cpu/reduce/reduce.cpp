@@ -75,6 +75,25 @@ class Reading {
   const std::optional<ReduceLoops> loops_;
 };
 
+// How many elements an access comes to.
+double reached(const TracedReduce& traced, const Access& access) {
+  double elements = 1;
+  for (std::size_t d = 0; d < traced.domain.sizes.size(); ++d)
+    if (access.flat.coef[d] != 0) elements *= static_cast<double>(traced.domain.sizes[d]);
+  return elements;
+}
+
+// Whether memory is walked element by element along a loop: by one of the accesses that come to
+// the most elements. A number per row beside a whole tensor does not count.
+bool reads_along(const TracedReduce& traced, const Loop& loop) {
+  double most = 0;
+  for (const Access& access : traced.footprint.accesses)
+    most = std::max(most, reached(traced, access));
+  return std::ranges::any_of(traced.footprint.accesses, [&](const Access& access) {
+    return access.flat.coef[loop.dim.index()] == 1 && reached(traced, access) == most;
+  });
+}
+
 // Several passes over few long rows would leave workers idle.
 bool are_few_long_rows(const ReduceGroup& group) {
   const std::int64_t rows = group.full.numel() / std::max<std::int64_t>(reduced_elements(group), 1);
@@ -108,27 +127,10 @@ bool can_join_reduce(const Company& company) {
   if (are_few_long_rows(group)) return false;
   const MakingScope making(context, group.outputs);
   // Passes that reduce have lanes along one loop: tensors may come to lie otherwise than row by
-  // row, but not so that it pays.
-  return trace_group(context, group).elements.size() <= 1;
-}
-
-// How many elements an access comes to.
-double reached(const TracedReduce& traced, const Access& access) {
-  double elements = 1;
-  for (std::size_t d = 0; d < traced.domain.sizes.size(); ++d)
-    if (access.flat.coef[d] != 0) elements *= static_cast<double>(traced.domain.sizes[d]);
-  return elements;
-}
-
-// Whether memory is walked element by element along a loop: by one of the accesses that come to
-// the most elements. A number per row beside a whole tensor does not count.
-bool reads_along(const TracedReduce& traced, const Loop& loop) {
-  double most = 0;
-  for (const Access& access : traced.footprint.accesses)
-    most = std::max(most, reached(traced, access));
-  return std::ranges::any_of(traced.footprint.accesses, [&](const Access& access) {
-    return access.flat.coef[loop.dim.index()] == 1 && reached(traced, access) == most;
-  });
+  // row, but not so that it pays. Nor does it where rows lie across memory.
+  const TracedReduce traced = trace_group(context, group);
+  return traced.elements.empty() ||
+         (traced.elements.size() == 1 && reads_along(traced, traced.elements[0]));
 }
 
 // The kept loop along which memory is walked element by element, or none.
