@@ -1,11 +1,11 @@
 # The commands of a user and of CI. On a fresh Debian machine each installs what it needs first.
-BUILD_PACKAGES := g++ pkgconf cmake ninja-build ccache libfmt-dev libspdlog-dev libcli11-dev libtomlplusplus-dev nlohmann-json3-dev zlib1g-dev libssl-dev libpng-dev libjpeg-dev libprotobuf-dev protobuf-compiler libonnx-dev llvm-19-dev
+BUILD_PACKAGES := g++ pkgconf cmake ninja-build ccache libfmt-dev libspdlog-dev libcli11-dev libtomlplusplus-dev nlohmann-json3-dev zlib1g-dev libssl-dev libpng-dev libjpeg-dev libprotobuf-dev protobuf-compiler libonnx-dev llvm-19-dev libvulkan-dev spirv-headers spirv-tools
 DATA_PACKAGES := dataset-fashion-mnist
-TEST_PACKAGES := $(DATA_PACKAGES) patch libonnx-testdata libgtest-dev libgmock-dev clang-format-19
+TEST_PACKAGES := $(DATA_PACKAGES) patch libonnx-testdata libgtest-dev libgmock-dev clang-format-19 mesa-vulkan-drivers vulkan-validationlayers
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 
-.PHONY: build install test demo bench test-exchange test-pages test-asan test-tsan deps format clean
+.PHONY: build install test demo bench test-exchange test-pages test-vulkan test-asan test-tsan deps format clean
 
 # The command and the library alone; tests and examples are built by `make test`.
 build:
@@ -41,6 +41,14 @@ test-asan: deps
 	cmake --preset asan -DPANTALA_TESTS=ON
 	cmake --build --preset asan -j $(JOBS)
 	ctest --preset asan -j $(JOBS)
+
+# Everything that there is on the first Vulkan device of this machine, software or not (`make test` runs a part of it), and once more with the
+# validation layers, which must have nothing to say.
+test-vulkan: deps
+	cmake --preset release -DPANTALA_TESTS=ON
+	cmake --build --preset release -j $(JOBS) --target pantala test_vulkan
+	PANTALA_VULKAN_TESTS=all build/release/bin/test_vulkan
+	cmake -DTEST=build/release/bin/test_vulkan -P tests/vulkan/validate.cmake
 
 # What runs on several threads: pool, devices, code and plan caches, sessions. Generated code and LLVM are
 # not instrumented.

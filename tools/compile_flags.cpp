@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "base/text.h"
+#include "device/device.h"
 #include "tools/config_flags.h"
 
 namespace pantala::tools {
@@ -16,7 +17,16 @@ const std::string& usual(const std::vector<std::string>& names, auto value) {
 
 }  // namespace
 
+void add_device_flag(VerbOptions& verb, std::string& device, std::string_view otherwise) {
+  verb.add_option(
+      "--device", device,
+      fmt::format("What computes: {}; vulkan:1 is a GPU by its number, vulkan:radeon by "
+                  "a part of its name, auto the first GPU or the cpu (without it: {})",
+                  fmt::join(device::device_names(), ", "), otherwise));
+}
+
 void add_compile_flags(VerbOptions& verb, CompileChoice& choice) {
+  add_device_flag(verb, choice.device, "cpu");
   verb.add_option("--rewrite", choice.rewrite,
                   fmt::format("How a graph that takes less time is looked for: {} (without it: {})",
                               fmt::join(rewrite_names(), ", "),

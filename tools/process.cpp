@@ -6,10 +6,10 @@
 #include <cstdlib>
 #include <fstream>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "base/log.h"
+#include "base/user_folder.h"
 #include "pantala/error.h"
 
 namespace pantala::tools {
@@ -17,15 +17,6 @@ namespace pantala::tools {
 namespace {
 
 namespace fs = std::filesystem;
-
-// The folder that the variable names, or this one in the user's home; "": there is neither.
-fs::path user_folder(const char* variable, const char* in_home) {
-  if (const char* folder = std::getenv(variable); folder && fs::path(folder).is_absolute())
-    return folder;
-  if (const char* home = std::getenv("HOME"); home && fs::path(home).is_absolute())
-    return fs::path(home) / in_home;
-  return {};
-}
 
 // Empty where the system does not tell.
 std::vector<std::string> command_words() {
@@ -46,18 +37,13 @@ void open_standard_descriptors() noexcept {
 }
 
 fs::path cache_folder() {
+  fs::path folder = user_cache_folder();
+  if (!folder.empty()) return folder;
   const fs::path user = user_folder("XDG_CACHE_HOME", ".cache");
-  if (user.empty()) {
+  if (user.empty())
     logging::warning("neither XDG_CACHE_HOME nor HOME names a folder: compiled plans are not kept");
-    return {};
-  }
-  const fs::path folder = user / "pantala";
-  std::error_code error;
-  fs::create_directories(user, error);
-  if (fs::create_directory(folder, error))
-    fs::permissions(folder, fs::perms::owner_all, fs::perm_options::replace, error);
-  if (fs::is_directory(folder, error)) return folder;
-  logging::warning("{} cannot be made: compiled plans are not kept", folder.string());
+  else
+    logging::warning("{} cannot be made: compiled plans are not kept", (user / "pantala").string());
   return {};
 }
 

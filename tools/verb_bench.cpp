@@ -160,7 +160,9 @@ void print_text(const std::string& name, const BenchOptions& options, const Meas
                     : fmt::format("loss {:.4f} to {:.4f}", m.first, m.last),
       m.compile_ms, m.ready_ms, m.first_step_ms, report.kernels_after, report.units.size(),
       static_cast<double>(report.peak_bytes) / 1024);
-  if (options.kernels) fmt::print("{}", session.profile().text(probed_limits(options.threads)));
+  if (options.kernels)
+    fmt::print("{}",
+               session.profile().text(probed_limits(options.threads, options.compile.device)));
 }
 
 // The launches as the profile has them: those that took longest first.
@@ -180,9 +182,12 @@ void print_json(const std::string& name, const BenchOptions& options, const Meas
                 const Session& session) {
   const Report& report = session.report();
   nlohmann::ordered_json line{
-      {"workload", name},          {"mode", options.infer ? "infer" : "train"},
-      {"device", "cpu"},           {"threads", options.threads},
-      {"ms_min", m.steps.front()}, {"ms_median", m.median()},
+      {"workload", name},
+      {"mode", options.infer ? "infer" : "train"},
+      {"device", options.compile.device.empty() ? "cpu" : options.compile.device},
+      {"threads", options.threads},
+      {"ms_min", m.steps.front()},
+      {"ms_median", m.median()},
       {"steps", m.steps.size()}};
   if (options.infer) {
     line["output_rms"] = m.last;
@@ -205,8 +210,8 @@ void print_json(const std::string& name, const BenchOptions& options, const Meas
   line["resident_idle_bytes"] = m.idle_bytes;
   line["resident_peak_bytes"] = resident_peak();
   if (options.kernels) {
-    const auto profile =
-        nlohmann::ordered_json::parse(session.profile().json(probed_limits(options.threads)));
+    const auto profile = nlohmann::ordered_json::parse(
+        session.profile().json(probed_limits(options.threads, options.compile.device)));
     line["limits"] = profile.at("limits");
     line["launches"] = launches_json(m, session, profile.at("kernels"));
     line["kinds"] = profile.at("kinds");

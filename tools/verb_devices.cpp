@@ -8,6 +8,7 @@
 
 #include "device/describe.h"
 #include "device/device.h"
+#include "runtime/qualification.h"
 #include "tools/command.h"
 #include "tools/options.h"
 
@@ -30,13 +31,14 @@ Json row_of(const std::string& name, bool probe) {
   Json row{{"name", name}, {"description", device.text}};
   row.update(values_of(device.facts));
   if (!device.probed.empty()) row["probe"] = values_of(device.probed);
+  if (const auto tested = runtime::remembered_qualification(name)) row["tested"] = tested->text();
   return row;
 }
 
 // The devices that plans are made for, and the interpreter of graphs.
 std::vector<Json> rows(bool probe) {
   std::vector<Json> rows;
-  for (const std::string& name : device::device_names()) rows.push_back(row_of(name, probe));
+  for (const std::string& name : device::devices_here()) rows.push_back(row_of(name, probe));
   rows.push_back(
       {{"name", "ref"},
        {"description", "the reference interpreter: every op in double precision; slow"}});
@@ -57,8 +59,9 @@ Run devices_verb(VerbOptions& verb) {
       if (*json)
         fmt::print("{}\n", row.dump());
       else
-        fmt::print("{:4}  {}\n", row.at("name").get<std::string>(),
-                   row.at("description").get<std::string>());
+        fmt::print("{:8}  {}{}\n", row.at("name").get<std::string>(),
+                   row.at("description").get<std::string>(),
+                   row.contains("tested") ? "; " + row.at("tested").get<std::string>() : "");
     }
     return 0;
   };

@@ -39,8 +39,9 @@ Run doctor_verb(VerbOptions& verb) {
   const auto json = std::make_shared<bool>(false);
   verb.add_flag("--json", *json, "One JSON object");
   verb.footer(
-      "Looks at the processor, threads, memory, disk, cache folder and data, and trains a small\n"
-      "network whose losses are known. A line each: ok, warn or fail; exits with 1 if one fails.\n"
+      "Looks at the processor, threads, memory, disk, cache folder, data and GPUs, and trains a\n"
+      "small network whose losses are known. A line each: ok, warn or fail; exits with 1 if one "
+      "fails.\n"
       "Examples:\n"
       "  pantala doctor\n"
       "  pantala doctor --json");

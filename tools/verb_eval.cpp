@@ -9,6 +9,7 @@
 #include "run/sources/source.h"
 #include "run/trained.h"
 #include "tools/command.h"
+#include "tools/compile_flags.h"
 #include "tools/options.h"
 #include "tools/process.h"
 
@@ -18,6 +19,7 @@ namespace {
 
 struct EvalOptions {
   std::string run, checkpoint = run::kReported, data;
+  std::string device;
   int threads = 0;
   bool json = false;
 };
@@ -39,8 +41,9 @@ data::Dataset open_data(const EvalOptions& options, const run::Trained& trained)
 }
 
 int evaluate(const EvalOptions& options) {
-  run::Trained trained = run::open_trained(run::open_run_folder(options.run),
-                                           {options.checkpoint, options.threads, plan_cache()});
+  run::Trained trained =
+      run::open_trained(run::open_run_folder(options.run),
+                        {options.checkpoint, options.threads, plan_cache(), options.device});
   const data::Dataset set = open_data(options, trained);
   const auto loader = run::open_loader(set, trained.config, trained.facts, run::Use::evaluation);
   io::OrderedJson json = run::evaluation_json(trained.trainer.evaluate(*loader), trained.facts);
@@ -65,6 +68,7 @@ Run eval_verb(VerbOptions& verb) {
   verb.add_option(
       "--data", options->data,
       run::source_rule() + "; a test set if there is one. Not given: the validation of the run");
+  add_device_flag(verb, options->device, "as in the run");
   verb.add_option("--threads", options->threads, "Threads that compute; 0: as in the run")
       ->between(0, 1024)
       ->capture_default_str();

@@ -19,7 +19,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Options {
-  std::string folder, device = "ref", filter;
+  std::string folder, device = "ref", target, filter;
   bool json = false;
 };
 
@@ -89,7 +89,8 @@ bool asked_for(const std::string& name, const std::vector<std::string>& filters)
 }
 
 int run(const Options& options) {
-  const Device device = parse_device(options.device);
+  Device device = parse_device(options.device);
+  device.target = options.target;
   const Fixtures fixtures(options.folder);
   const std::vector<std::string> filters = split(options.filter);
   int passed = 0, failed = 0;
@@ -127,6 +128,9 @@ Run fixtures_verb(VerbOptions& verb) {
   verb.add_option("--device", options->device,
                   fmt::format("Where to run: {}", fmt::join(device_names(), ", ")))
       ->capture_default_str();
+  verb.add_option("--target", options->target,
+                  "The class of processors that kernels are made for, as in the option of compile; "
+                  "kir also takes gpu");
   verb.add_option("--filter", options->filter,
                   "Only cases whose names start with one of these, separated by commas: "
                   "ops/softmax,optimizers/");

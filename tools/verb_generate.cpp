@@ -17,6 +17,7 @@
 #include "run/models/model.h"
 #include "run/trained.h"
 #include "tools/command.h"
+#include "tools/compile_flags.h"
 #include "tools/options.h"
 #include "tools/process.h"
 #include "train/snapshot.h"
@@ -33,6 +34,7 @@ struct TextOptions {
   std::optional<std::int64_t> tokens;
   std::int64_t cache = 0;
   SamplerOptions sampler;
+  std::string device;
   int threads = 0;
   bool json = false;
 };
@@ -62,12 +64,14 @@ struct Writer {
 
 Writer open_run(const TextOptions& options, GeneratorOptions generator) {
   Writer writer;
-  writer.trained.emplace(run::open_trained(run::open_run_folder(options.run),
-                                           {options.checkpoint, options.threads, plan_cache()}));
+  writer.trained.emplace(
+      run::open_trained(run::open_run_folder(options.run),
+                        {options.checkpoint, options.threads, plan_cache(), options.device}));
   zoo::LlamaConfig config = run::llama_of(writer.trained->config);
   config.vocabulary = writer.trained->facts.classes;
   Session& session = writer.trained->trainer.session();
   writer.averages = std::make_unique<train::AveragesInUse>(session, writer.trained->has_averages());
+  generator.device = writer.trained->config.device;
   generator.threads =
       options.threads > 0 ? options.threads : static_cast<int>(writer.trained->config.threads);
   writer.generator.emplace(session, config, generator);
@@ -100,7 +104,8 @@ Writer open_writer(const TextOptions& options) {
     throw TypeError("generate: either RUN or --weights must be given");
   if (!options.run.empty() && !(options.model.empty() && options.config.empty()))
     throw TypeError("generate: --model and --config go with --weights; a run knows its own");
-  const GeneratorOptions generator{.cache = options.cache, .threads = options.threads};
+  GeneratorOptions generator{.cache = options.cache, .threads = options.threads};
+  if (!options.device.empty()) generator.device = options.device;
   return options.run.empty() ? open_weights(options, generator) : open_run(options, generator);
 }
 
@@ -220,6 +225,7 @@ Run generate_verb(VerbOptions& verb) {
       ->capture_default_str();
   verb.add_option("--seed", options->sampler.seed, "Another seed, another text")
       ->capture_default_str();
+  add_device_flag(verb, options->device, "as in the run, or cpu");
   verb.add_option("--threads", options->threads, "Threads that compute; 0: as many as there are")
       ->between(0, 1024)
       ->capture_default_str();

@@ -28,7 +28,7 @@ struct Options {
   bool graph = false, lowered = false, schedule = false, kernels = false, memory = false,
        report = false, profile = false;
   std::string kernel;
-  bool kir = false, llvm = false, assembly = false, json = false;
+  bool kir = false, llvm = false, assembly = false, spirv = false, json = false;
 
   int pictures() const {
     return graph + lowered + schedule + kernels + !kernel.empty() + memory + report + profile;
@@ -79,6 +79,7 @@ std::string picture(const Options& o) {
   if (o.memory) return o.json ? memory_json(steps) : memory_text(steps);
   const KernelForm form = o.llvm       ? KernelForm::llvm
                           : o.assembly ? KernelForm::assembly
+                          : o.spirv    ? KernelForm::spirv
                                        : KernelForm::kir;
   const std::string code = kernel_code(steps, o.kernel, form);
   return o.json ? roles_json({{o.kernel, code}}) : code;
@@ -99,6 +100,7 @@ void add_pictures(VerbOptions& verb, Options& o) {
   form(verb.add_flag("--kir", o.kir, "Kernel IR (the default)"));
   form(verb.add_flag("--llvm", o.llvm, "LLVM IR"));
   form(verb.add_flag("--asm", o.assembly, "Assembly of this machine"));
+  form(verb.add_flag("--spirv", o.spirv, "SPIR-V, as GPUs get it; with --device vulkan for one"));
 }
 
 void check(const Options& o) {
@@ -106,9 +108,10 @@ void check(const Options& o) {
     throw TypeError(
         "one at a time: --graph, --lowered, --schedule, --kernels, --kernel, --memory, --report, "
         "--profile");
-  if (o.kir + o.llvm + o.assembly > 1) throw TypeError("one at a time: --kir, --llvm, --asm");
-  if (o.kernel.empty() && (o.kir || o.llvm || o.assembly))
-    throw TypeError("--kir, --llvm and --asm need --kernel NAME");
+  if (o.kir + o.llvm + o.assembly + o.spirv > 1)
+    throw TypeError("one at a time: --kir, --llvm, --asm, --spirv");
+  if (o.kernel.empty() && (o.kir || o.llvm || o.assembly || o.spirv))
+    throw TypeError("--kir, --llvm, --asm and --spirv need --kernel NAME");
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "run/sources/source.h"
 #include "run/trained.h"
 #include "tools/command.h"
+#include "tools/compile_flags.h"
 #include "tools/options.h"
 #include "tools/predict/lines.h"
 #include "tools/process.h"
@@ -24,6 +25,7 @@ struct PredictOptions {
   std::string run, checkpoint = run::kReported, out;
   std::vector<std::string> data;
   std::int64_t limit = 0;
+  std::string device;
   int threads = 0;
   LineOptions lines;
 };
@@ -98,8 +100,9 @@ class KnownItems {
 };
 
 std::string predict(const PredictOptions& options) {
-  run::Trained trained = run::open_trained(run::open_run_folder(options.run),
-                                           {options.checkpoint, options.threads, plan_cache()});
+  run::Trained trained =
+      run::open_trained(run::open_run_folder(options.run),
+                        {options.checkpoint, options.threads, plan_cache(), options.device});
   const run::DataFacts& facts = trained.facts;
   data::Dataset set = open_items(options, trained);
   if (options.limit > 0 && options.limit < set.size()) set = data::slice(set, 0, options.limit);
@@ -134,6 +137,7 @@ Run predict_verb(VerbOptions& verb) {
   verb.add_option("--limit", options->limit, "How many items, the first ones; 0: all")
       ->between(std::int64_t{0}, std::int64_t{1} << 53)
       ->capture_default_str();
+  add_device_flag(verb, options->device, "as in the run");
   verb.add_option("--threads", options->threads, "Threads that compute; 0: as in the run")
       ->between(0, 1024)
       ->capture_default_str();

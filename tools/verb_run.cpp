@@ -16,6 +16,7 @@
 #include "pantala/onnx.h"
 #include "pantala/session.h"
 #include "tools/command.h"
+#include "tools/compile_flags.h"
 #include "tools/onnx/arguments.h"
 #include "tools/options.h"
 #include "tools/process.h"
@@ -30,6 +31,7 @@ using Json = nlohmann::ordered_json;
 struct RunOptions {
   std::string model, output;
   std::vector<std::string> inputs, binds, sizes;
+  std::string device = "cpu";
   int threads = 0;
   bool json = false;
 };
@@ -146,7 +148,7 @@ std::string report(const RunOptions& options, bool cached, const std::vector<Wri
 // With a plan that an earlier run of the same model has left, if there is one.
 Session open_session(const Graph& graph, const RunOptions& options) {
   const Doing doing("compiling " + options.model);
-  const CompileOptions compile{.threads = options.threads};
+  const CompileOptions compile{.device = options.device, .threads = options.threads};
   const fs::path cache = plan_cache();
   return cache.empty() ? build_inference_session(graph, compile)
                        : build_inference_session_cached(graph, compile, cache / "run-{key}.plan");
@@ -195,6 +197,7 @@ Run run_verb(VerbOptions& verb) {
                   "NAME=FILE.npy: an input whose values decide shapes, as a constant");
   verb.add_option("--size", options->sizes,
                   "NAME=N: a symbolic size of the model; sizes of inputs follow from their files");
+  add_device_flag(verb, options->device, "cpu");
   verb.add_option("--threads", options->threads, "Threads that compute; 0: one per CPU")
       ->between(0, 1024)
       ->capture_default_str();

@@ -47,7 +47,9 @@ void print_result(const run::RunConfig& config, const TrainOptions& options,
                   const run::RunOutcome& outcome) {
   // An interrupted run has no result, and one that was finished before no profile.
   const bool has_profile = options.profile && !outcome.profile.plans.empty();
-  const auto limits = [&] { return probed_limits(static_cast<int>(config.threads)); };
+  const auto limits = [&] {
+    return probed_limits(static_cast<int>(config.threads), config.device);
+  };
   if (options.json) {
     auto document =
         outcome.result.empty() ? io::OrderedJson::object() : io::OrderedJson::parse(outcome.result);

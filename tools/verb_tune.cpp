@@ -116,7 +116,7 @@ double within(std::string_view name, double value) {
 
 // The shipped table with this machine's vectors, caches and threads.
 CostTable starting_table(const compiler::Options& options) {
-  CostTable table = schedule::shipped_cost_table(options.target.vector_bytes);
+  CostTable table = schedule::shipped_cost_table(options.target);
   table.name = "tuned";
   table.target = options.target;
   table.workers = options.threads;

@@ -48,8 +48,11 @@ const std::vector<std::string>& rewrite_names();
 const std::vector<std::string>& numerics_names();
 
 struct CompileOptions {
-  std::string device = "cpu";  // or "kir", the interpreter of kernels: slow, checks everything
-  int threads = 0;             // 0: as many as the process may use
+  // What computes: "cpu"; "vulkan", the first GPU, "vulkan:1" one by its number, "vulkan:radeon" by
+  // a part of its name; "auto", the first GPU or else the CPU; "kir", the interpreter of kernels:
+  // slow, checks everything.
+  std::string device = "cpu";
+  int threads = 0;  // 0: as many as the process may use
   // A class of processors that code is made for: x86-64-v3 (AVX2), x86-64-v4 (AVX-512), ...; "":
   // the one that this is. UnsupportedError for a name that is none.
   std::string target = {};

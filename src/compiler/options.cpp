@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <bit>
 #include <thread>
 
 #include "base/host_caches.h"
@@ -12,6 +13,8 @@
 #include "pantala/error.h"
 #include "rewrite/rules/rules.h"
 #include "schedule/cpu/archetypes.h"
+#include "schedule/gpu/archetypes.h"
+#include "vulkan/instance.h"
 
 namespace pantala::compiler {
 
@@ -20,29 +23,63 @@ namespace {
 codegen::HostTarget processor_named(const std::string& name) {
   return name.empty() ? codegen::detect_host() : codegen::known_target(name);
 }
-schedule::Target target_of(const std::string& processor) {
-  return schedule_target(processor_named(processor));
+schedule::Target target_of(const CodeFor& machine) {
+  return schedule_target(processor_named(machine.processor));
 }
-std::string code_of(const std::string& processor) {
-  return codegen::target_name(processor_named(processor));
+std::string code_of(const CodeFor& machine) {
+  return codegen::target_name(processor_named(machine.processor));
 }
-codegen::CompiledKernels compile_for(const std::string& processor,
-                                     std::span<const kir::Kernel> kernels, int threads,
-                                     const codegen::BeforeEach& before_each) {
-  return codegen::compile_all(kernels, processor_named(processor), threads, before_each);
+codegen::CompiledKernels compile_for(const CodeFor& machine, std::span<const kir::Kernel> kernels,
+                                     int threads, const codegen::BeforeEach& before_each) {
+  return codegen::compile_all(kernels, processor_named(machine.processor), threads, before_each);
 }
 
-// The interpreter runs the kernels of the CPU.
+const schedule::ArchetypeTable& archetypes_of(const CodeFor&) {
+  return schedule::cpu::archetypes();
+}
+
+// The interpreter runs the kernels of the CPU, or those of a GPU that there need not be.
+bool is_gpu(const CodeFor& machine) { return machine.processor == "gpu"; }
+const schedule::ArchetypeTable& interpreted_archetypes(const CodeFor& machine) {
+  return is_gpu(machine) ? schedule::gpu::archetypes() : schedule::cpu::archetypes();
+}
+schedule::Target interpreted_target(const CodeFor& machine) {
+  return is_gpu(machine) ? schedule::gpu::least_target() : target_of(machine);
+}
+std::string interpreted_code(const CodeFor& machine) {
+  return is_gpu(machine) ? "gpu" : code_of(machine);
+}
+
+const schedule::ArchetypeTable& gpu_archetypes(const CodeFor&) {
+  return schedule::gpu::archetypes();
+}
+// Shared memory that sums over a workgroup need beside what kernels ask for.
+constexpr std::int64_t kGroupSums = 4 << 10;
+
+schedule::Target gpu_target(const CodeFor& machine) {
+  const vulkan::DeviceInfo info = vulkan::choose(machine.choice);
+  schedule::Target target = schedule::gpu::least_target();
+  const auto most =
+      static_cast<std::uint64_t>(std::clamp<std::int64_t>(info.max_invocations, 1, 256));
+  target.group_threads = static_cast<int>(std::bit_floor(most));
+  target.subgroup_threads = std::max(info.subgroup, 1);
+  target.group_bytes = info.shared_bytes - kGroupSums;
+  return target;
+}
+// Modules are made when a plan is loaded, since they depend on its sizes.
+std::string gpu_code(const CodeFor& machine) { return vulkan::choose(machine.choice).identity; }
+
 constexpr Backend kBackends[] = {
-    {"cpu", schedule::cpu::archetypes, target_of, code_of, compile_for},
-    {"kir", schedule::cpu::archetypes, target_of, code_of, nullptr},
+    {"cpu", archetypes_of, target_of, code_of, compile_for},
+    {"kir", interpreted_archetypes, interpreted_target, interpreted_code, nullptr},
+    {"vulkan", gpu_archetypes, gpu_target, gpu_code, nullptr},
 };
 
 }  // namespace
 
 const Backend& backend_of(std::string_view device) {
   for (const Backend& backend : kBackends)
-    if (backend.device == device) return backend;
+    if (backend.device == device.substr(0, device.find(':'))) return backend;
   throw UnsupportedError(fmt::format("there is no code for the device '{}'; there are {}", device,
                                      fmt::join(backend_names(), ", ")));
 }
@@ -63,16 +100,23 @@ schedule::Target schedule_target(const codegen::HostTarget& host) {
           .l1_ways = caches.l1_ways};
 }
 
-Options host_options(const std::string& device, int threads, bool fuse,
+Options host_options(const std::string& name, int threads, bool fuse,
                      const std::string& processor) {
+  const std::string device = vulkan::resolved_device(name);
   const Backend& backend = backend_of(device);
   if (threads < 0) throw TypeError(fmt::format("threads must not be negative, got {}", threads));
   const int available = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  return {.device = device,
-          .processor = processor,
-          .target = backend.target(processor),
-          .fuse = fuse,
-          .threads = threads == 0 ? available : threads};
+  Options options{.device = device,
+                  .processor = processor,
+                  .fuse = fuse,
+                  .threads = threads == 0 ? available : threads};
+  options.target = backend.target(options.code_for());
+  return options;
+}
+
+CodeFor Options::code_for() const {
+  const std::size_t colon = device.find(':');
+  return {colon == std::string::npos ? "" : device.substr(colon + 1), processor};
 }
 
 namespace {
@@ -133,7 +177,7 @@ Options host_options(const CompileOptions& options) {
 }
 
 const schedule::CostTable& cost_table(const Options& options) {
-  return options.table ? *options.table : schedule::shipped_cost_table(options.target.vector_bytes);
+  return options.table ? *options.table : schedule::shipped_cost_table(options.target);
 }
 
 }  // namespace pantala::compiler

@@ -24,21 +24,26 @@ struct HostTarget;
 
 namespace pantala::compiler {
 
+// What code is for: which of several devices, as their names say it behind a colon ("vulkan:1"),
+// and a class of processors by its name; none: this machine's.
+struct CodeFor {
+  std::string choice, processor;
+};
+
 // What the compiler does for a device: one row of a table.
 struct Backend {
   std::string_view device;
-  const schedule::ArchetypeTable& (*archetypes)();
-  // What kernels are made for, by the name of a class of processors, or none for this machine's:
-  // numbers for the scheduler, and a text that names what objects are compiled for. Both are parts
-  // of the plan's key.
-  schedule::Target (*target)(const std::string& processor);
-  std::string (*code_target)(const std::string& processor);
+  // How kernels are made, what for: numbers for the scheduler, and a text that names what objects
+  // are compiled for. The latter two are parts of the plan's key.
+  const schedule::ArchetypeTable& (*archetypes)(const CodeFor& machine);
+  schedule::Target (*target)(const CodeFor& machine);
+  std::string (*code_target)(const CodeFor& machine);
   // The kernels' code; null: the device takes kernels as they are.
-  codegen::CompiledKernels (*generate)(const std::string& processor,
-                                       std::span<const kir::Kernel> kernels, int threads,
-                                       const codegen::BeforeEach& before_each);
+  codegen::CompiledKernels (*generate)(const CodeFor& machine, std::span<const kir::Kernel> kernels,
+                                       int threads, const codegen::BeforeEach& before_each);
 };
-// UnsupportedError with the list for a device that there is none for.
+// By the device's name, with a choice or without. UnsupportedError with the list for a device that
+// there is none for.
 const Backend& backend_of(std::string_view device);
 // Those of the devices (device/device.h), in the same order.
 std::vector<std::string> backend_names();
@@ -58,6 +63,8 @@ struct Options {
   int threads = 1;  // that generate code, and that will share the launches
   trace::Recorder* trace = nullptr;
   std::function<bool()> cancelled = {};
+
+  CodeFor code_for() const;
 };
 
 // For the processor that this process runs on. 0 threads: as many as the process may use.

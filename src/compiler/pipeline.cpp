@@ -86,7 +86,8 @@ void report_search(const search::Outcome& found, Report& report) {
 }  // namespace
 
 search::Outcome search_step(const StepGraph& step, const Options& options) {
-  const schedule::ArchetypeTable& archetypes = backend_of(options.device).archetypes();
+  const schedule::ArchetypeTable& archetypes =
+      backend_of(options.device).archetypes(options.code_for());
   return search::search(schedule::lower(step.graph, archetypes),
                         {.level = options.level,
                          .promise = options.promise,
@@ -100,14 +101,14 @@ search::Outcome search_step(const StepGraph& step, const Options& options) {
 
 Graph choose_graph(const StepGraph& step, const Options& options, Report& report) {
   if (options.level == search::Level::none && options.memory_limit == 0)
-    return schedule::lower(step.graph, backend_of(options.device).archetypes());
+    return schedule::lower(step.graph, backend_of(options.device).archetypes(options.code_for()));
   search::Outcome found = search_step(step, options);
   report_search(found, report);
   return std::move(found.graph);
 }
 
 ScheduleSetting schedule_setting(const Options& options) {
-  return {{backend_of(options.device).archetypes(), options.target},
+  return {{backend_of(options.device).archetypes(options.code_for()), options.target},
           {.fuse = options.fuse, .workers = options.threads, .check = [&options] {
              check_not_cancelled(options.cancelled);
            }}};
@@ -137,12 +138,12 @@ ProgramCode generate_code(const Program& program, const Options& options, Report
   const Backend& backend = backend_of(options.device);
   if (backend.generate == nullptr || !options.code) return {};
   codegen::CompiledKernels compiled =
-      backend.generate(options.processor, program.kernels, options.threads,
+      backend.generate(options.code_for(), program.kernels, options.threads,
                        [&] { check_not_cancelled(options.cancelled); });
   if (compiled.units.size() != program.kernels.size())
     throw InternalError(fmt::format("code generation: {} kernels are {} different ones",
                                     program.kernels.size(), compiled.units.size()));
-  ProgramCode code{.target = backend.code_target(options.processor), .objects = {}};
+  ProgramCode code{.target = backend.code_target(options.code_for()), .objects = {}};
   for (codegen::CompiledUnit& unit : compiled.units) {
     report.units.push_back({unit.name, unit.milliseconds, std::ssize(unit.object)});
     code.objects.push_back(std::move(unit.object));
@@ -159,7 +160,7 @@ CompiledPlan::Data describe_plan(const std::vector<StepGraph>& steps, const Comp
         outputs, [](const auto& output) { return output.first == plan::kLossOutput; });
   };
   CompiledPlan::Data data;
-  data.device = options.device;
+  data.device = lower.device;
   data.threads = lower.threads;
   data.non_finite = steps.at(0).guard;
   data.accumulation_steps = options.accumulation_steps;

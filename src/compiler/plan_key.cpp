@@ -20,7 +20,7 @@ std::string value_text(const Tensor& value) {
 }
 
 std::string target_text(const Options& options) {
-  return fmt::format("code {}\n{}\n", backend_of(options.device).code_target(options.processor),
+  return fmt::format("code {}\n{}\n", backend_of(options.device).code_target(options.code_for()),
                      schedule::target_text(options.target));
 }
 

@@ -37,7 +37,8 @@ std::vector<KernelCost> launch_costs(const schedule::Estimate& estimate,
 }
 
 Predictions::Predictions(const Compilation& given)
-    : archetypes_(backend_of(given.options.device).archetypes()) {
+    : archetypes_(
+          backend_of(given.options.device).archetypes(host_options(given.options).code_for())) {
   if (given.options.rewrite != Rewrite::none)
     throw TypeError("predictions are of a graph as it is given: rewrite must be none");
   Report report;

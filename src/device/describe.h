@@ -29,4 +29,7 @@ struct Description {
 // moment. UnsupportedError with the list for a name that is none of device_names().
 Description describe(std::string_view name, bool probe = false);
 
+// "32 KiB", "8 MiB".
+std::string bytes_text(std::int64_t bytes);
+
 }  // namespace pantala::device

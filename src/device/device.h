@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
@@ -138,11 +139,20 @@ struct DeviceOptions {
   // For tests: memory is surrounded by bytes that must not change, and so are the buffers of the
   // arena where there is room between them.
   bool sentinels = false;
+  // Where a driver's work on kernels is kept; "": nowhere.
+  std::filesystem::path cache_file = {};
 };
 
-// "cpu", or "kir": the interpreter of kernels, which checks bounds and races. UnsupportedError with
-// the list for other names.
+// "cpu"; "kir": the interpreter of kernels, which checks bounds and races; "vulkan": the first GPU,
+// "vulkan:1" one by its number, "vulkan:radeon" by a part of its name; "auto": the first GPU if
+// there is one, otherwise the CPU. UnsupportedError with the list for other names, DeviceError if
+// there is no such GPU.
 std::unique_ptr<Device> make_device(std::string_view name, const DeviceOptions& options = {});
+// Those that there are code and tables for.
 std::vector<std::string> device_names();
+// Whether it is one of these, with a choice behind it or not.
+bool is_device_name(std::string_view name);
+// As device_names(), with each of the GPUs of this machine.
+std::vector<std::string> devices_here();
 
 }  // namespace pantala::device

@@ -135,14 +135,16 @@ void HostMemory::copy(const Slice& from, const Slice& to) {
   if (from.bytes > 0) std::memmove(target, source, static_cast<std::size_t>(from.bytes));
 }
 
-Binder::Binder(const plan::Plan& plan)
-    : constants_(std::ssize(plan.constants)),
-      gaps_(plan),
-      bases_(2 + plan.regions.size()),
-      regions_(plan.regions.size()) {
+Binder::Binder(const plan::Plan& plan) : Binder(plan, nullptr) {
+  constants_ = HostBlock(std::ssize(plan.constants));
   if (!plan.constants.empty())
     std::memcpy(constants_.data(), plan.constants.data(), plan.constants.size());
   bases_[1] = constants_.data();
+}
+
+Binder::Binder(const plan::Plan& plan, std::byte* constants)
+    : gaps_(plan), bases_(2 + plan.regions.size()), regions_(plan.regions.size()) {
+  bases_[1] = constants;
   extents_.reserve(bases_.size());
 }
 
@@ -151,7 +153,8 @@ std::size_t Binder::base_of(const plan::Buffer& buffer) {
   return buffer.storage == plan::Storage::constant ? 1 : 0;
 }
 
-bool Binder::bind(const plan::Plan& plan, const RunArguments& arguments, const HostMemory& memory) {
+bool Binder::bind(const plan::Plan& plan, const RunArguments& arguments,
+                  const AddressSpace& memory) {
   if (arguments.uniforms.size() != plan.uniforms.size())
     throw TypeError(fmt::format("plan '{}': {} uniforms are given, it has {}", plan.name,
                                 arguments.uniforms.size(), plan.uniforms.size()));
@@ -169,7 +172,7 @@ bool Binder::bind(const plan::Plan& plan, const RunArguments& arguments, const H
 }
 
 void Binder::check(const plan::Plan& plan, const RunArguments& arguments,
-                   const HostMemory& memory) {
+                   const AddressSpace& memory) {
   const auto fail = [&](const std::string& what) {
     throw TypeError(fmt::format("plan '{}': {}", plan.name, what));
   };

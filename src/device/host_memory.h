@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "device/address_space.h"
 #include "device/device.h"
 #include "device/guards.h"
 
@@ -40,20 +41,18 @@ class HostBlock {
 };
 
 // The blocks of a device by number. Not locked: the device does that.
-class HostMemory {
+class HostMemory : public AddressSpace {
  public:
   explicit HostMemory(bool sentinels = false) : sentinels_(sentinels) {}
   MemoryId allocate(std::int64_t bytes);
   void free(MemoryId memory);
   std::byte* view(MemoryId memory) const;
-  // The address of a slice that lies within its memory; `what` starts the message if it does not.
-  std::byte* at(const Slice& slice, std::string_view what) const;
+  std::byte* at(const Slice& slice, std::string_view what) const override;
   void write(const Slice& to, std::span<const std::byte> from);
   void read(const Slice& from, std::span<std::byte> to) const;
   void copy(const Slice& from, const Slice& to);
   void check_sentinels() const;
-  // Changes with every free(): addresses that were looked up before may be stale.
-  std::uint64_t generation() const { return generation_; }
+  std::uint64_t generation() const override { return generation_; }
   std::int64_t allocated() const { return allocated_; }
   std::int64_t peak_allocated() const { return peak_allocated_; }
 
@@ -70,15 +69,17 @@ class HostMemory {
 class Binder {
  public:
   explicit Binder(const plan::Plan& plan);
+  // The constants lie somewhere else.
+  Binder(const plan::Plan& plan, std::byte* constants);
   // Returns whether an address has changed. TypeError if something does not fit the plan.
-  bool bind(const plan::Plan& plan, const RunArguments& arguments, const HostMemory& memory);
+  bool bind(const plan::Plan& plan, const RunArguments& arguments, const AddressSpace& memory);
   const std::vector<std::byte*>& bases() const { return bases_; }
   const ArenaGaps& gaps() const { return gaps_; }
   // The index of a buffer's memory in bases().
   static std::size_t base_of(const plan::Buffer& buffer);
 
  private:
-  void check(const plan::Plan& plan, const RunArguments& arguments, const HostMemory& memory);
+  void check(const plan::Plan& plan, const RunArguments& arguments, const AddressSpace& memory);
   void check_overlaps(const plan::Plan& plan);
 
   struct Extent {

@@ -238,7 +238,7 @@ bool bool_op(Op op, const Operands& o) {
 
 template <class T>
 void reduce(Op op, const std::byte* x, int lanes, std::byte* out) {
-  std::array<T, 32> v{};
+  std::array<T, kMaxThreads> v{};  // lanes, or threads of an item
   std::memcpy(v.data(), x, static_cast<std::size_t>(lanes) * sizeof(T));
   for (int half = lanes / 2; half >= 1; half /= 2) {
     for (int k = 0; k < half; ++k) {

@@ -16,11 +16,15 @@ VType Var::type() const {
   return builder_->type(value_);
 }
 
-Builder::Builder(std::string name) {
+Builder::Builder(std::string name, int threads) {
   kernel_.name = std::move(name);
+  kernel_.threads = threads;
   open_ = {&kernel_.body};
   item_ = {this, fresh({DType::i64, 1})};
   kernel_.body.params = {item_.value()};
+  if (threads == 1) return;
+  thread_ = {this, fresh({DType::i64, 1})};
+  kernel_.body.params.push_back(thread_.value());
 }
 
 void Builder::fail(Op op, std::string_view what) const {
@@ -222,6 +226,10 @@ void Builder::report(Var condition, Var code) {
   emit({.op = Op::report, .args = usable(Op::report, {condition, code})}, std::vector<VType>{});
 }
 void Builder::barrier() { emit({.op = Op::barrier}, std::vector<VType>{}); }
+Var Builder::group(Op op, Var x) {
+  Inst inst{.op = op, .args = usable(op, {x})};
+  return emit(std::move(inst), x.type());
+}
 
 Block Builder::nested(Op op, const std::vector<VType>& params,
                       const std::function<std::vector<Var>(std::span<const Var>)>& body) {
@@ -241,8 +249,8 @@ Block Builder::nested(Op op, const std::vector<VType>& params,
 }
 
 std::vector<Var> Builder::loop(Var begin, Var end, Var step, const std::vector<Var>& carried,
-                               const LoopBody& body, LoopKind kind) {
-  Inst inst{.op = Op::loop, .args = usable(Op::loop, {begin, end, step}), .kind = kind};
+                               const LoopBody& body) {
+  Inst inst{.op = Op::loop, .args = usable(Op::loop, {begin, end, step})};
   for (const Value v : usable(Op::loop, carried)) inst.args.push_back(v);
   std::vector<VType> types;
   for (const Var& v : carried) types.push_back(v.type());
@@ -253,12 +261,11 @@ std::vector<Var> Builder::loop(Var begin, Var end, Var step, const std::vector<V
   return emit(std::move(inst), types);
 }
 
-void Builder::loop(Var begin, Var end, Var step, const std::function<void(Var index)>& body,
-                   LoopKind kind) {
+void Builder::loop(Var begin, Var end, Var step, const std::function<void(Var index)>& body) {
   const LoopBody without_carried = [&](Var index, std::span<const Var>) {
     return body(index), std::vector<Var>{};
   };
-  loop(begin, end, step, {}, without_carried, kind);
+  loop(begin, end, step, {}, without_carried);
 }
 
 std::vector<Var> Builder::branch(Var condition, const Branch& then, const Branch& otherwise) {

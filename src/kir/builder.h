@@ -43,7 +43,8 @@ class BufferId : public Id<BufferId> {
 
 class Builder {
  public:
-  explicit Builder(std::string name);
+  // A kernel whose items are worked on by `threads` threads each.
+  explicit Builder(std::string name, int threads = 1);
   Builder(const Builder&) = delete;
   Builder& operator=(const Builder&) = delete;
 
@@ -53,6 +54,9 @@ class Builder {
   BufferId scratch(std::string name, DType dtype, std::int64_t size);
   Var param(std::string name, DType dtype = DType::i64);
   Var item() const { return item_; }
+  // The thread's number; only in a kernel of several threads.
+  Var thread() const { return thread_; }
+  int threads() const { return kernel_.threads; }
 
   // Values.
   // A float constant is rounded to the type; a constant of an integer type must be a number of that
@@ -86,13 +90,14 @@ class Builder {
   // Structure. The body gets the index and the carried values and returns their next ones.
   using LoopBody = std::function<std::vector<Var>(Var index, std::span<const Var> carried)>;
   std::vector<Var> loop(Var begin, Var end, Var step, const std::vector<Var>& carried,
-                        const LoopBody& body, LoopKind kind = LoopKind::serial);
-  void loop(Var begin, Var end, Var step, const std::function<void(Var index)>& body,
-            LoopKind kind = LoopKind::serial);
+                        const LoopBody& body);
+  void loop(Var begin, Var end, Var step, const std::function<void(Var index)>& body);
   using Branch = std::function<std::vector<Var>()>;
   std::vector<Var> branch(Var condition, const Branch& then, const Branch& otherwise);
   void branch(Var condition, const std::function<void()>& then);
+  // All threads of an item meet. `group`: group_add, group_max or group_min.
   void barrier();
+  Var group(Op op, Var x);
 
   // The dtype that a buffer's elements have once loaded.
   DType loaded_dtype(BufferId buffer) const;
@@ -118,7 +123,7 @@ class Builder {
   Kernel kernel_;
   std::vector<Block*> open_;   // innermost last
   std::vector<bool> visible_;  // by value: false once its block is closed
-  Var item_;
+  Var item_, thread_;
 };
 
 // Operators; one side may be a plain number, and a scalar beside a vector is splat.

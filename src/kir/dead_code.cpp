@@ -9,7 +9,7 @@ namespace {
 
 bool has_effect(const Inst& inst) {
   return inst.op == Op::store || inst.op == Op::store_strided || inst.op == Op::prefetch ||
-         inst.op == Op::report || inst.op == Op::barrier;
+         inst.op == Op::report || is_meeting(inst.op);
 }
 
 // Finds the live values and instructions, from the effects backwards.
@@ -129,9 +129,10 @@ Kernel remove_dead_code(const Kernel& kernel) {
              .buffers = kernel.buffers,
              .params = kernel.params,
              .types = {},
-             .body = {}};
+             .body = {},
+             .threads = kernel.threads};
   Copier copier(kernel, liveness, out);
-  out.body.params = {copier.define(kernel.body.params[0])};
+  for (const Value v : kernel.body.params) out.body.params.push_back(copier.define(v));
   copier.copy(kernel.body, out.body);
   return out;
 }

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
+#include <unordered_set>
 
 #include "kir/arithmetic.h"
 #include "kir/shadow.h"
@@ -15,11 +18,32 @@ namespace pantala::kir {
 
 namespace {
 
+// The instructions with a barrier or group_* inside, and these themselves.
+std::unordered_set<const Inst*> meetings(const Kernel& kernel) {
+  std::unordered_set<const Inst*> found;
+  const auto visit = [&](const auto& self, const Block& block) -> bool {
+    bool any = false;
+    for (const Inst& inst : block.body) {
+      bool meets = is_meeting(inst.op);
+      for (const Block& inner : inst.blocks) meets = self(self, inner) || meets;
+      if (meets) found.insert(&inst);
+      any = any || meets;
+    }
+    return any;
+  };
+  visit(visit, kernel.body);
+  return found;
+}
+
+// Threads of an item run one after the other up to the next meeting, each with its own frame of
+// registers. Loops and branches with a meeting inside are entered by all together, so nothing has
+// to be suspended: what the threads do between two meetings is a run of whole instructions.
 class Machine {
  public:
-  Machine(const Kernel& kernel, const Arguments& arguments, const InterpretOptions& options)
+  Machine(const Kernel& kernel, const Arguments& arguments)
       : kernel_(kernel),
-        shadow_((check_arguments(kernel, arguments), kernel), arguments, options.workgroups),
+        shadow_((check_arguments(kernel, arguments), kernel), arguments),
+        meetings_(meetings(kernel)),
         buffers_(arguments.buffers),
         params_(arguments.params) {
     for (std::size_t k = buffers_.size(); k < kernel.buffers.size(); ++k) {
@@ -33,13 +57,17 @@ class Machine {
       offsets_.push_back(bytes);
       bytes += (register_bytes(type) + 31) / 32 * 32;
     }
-    frame_.resize(bytes / sizeof(std::max_align_t) + 1);
+    frame_size_ = bytes / sizeof(std::max_align_t) + 1;
+    frames_.resize(frame_size_ * static_cast<std::size_t>(kernel.threads));
   }
 
   void run_item(std::int64_t item) {
     agent_ = {item, Agent::kAllThreads, 0};
-    set_scalar(kernel_.body.params[0], item);
-    run(kernel_.body);
+    each_thread([&](int thread) {
+      set_scalar(kernel_.body.params[0], item);
+      if (kernel_.threads != 1) set_scalar(kernel_.body.params[1], thread);
+    });
+    run_together(kernel_.body);
   }
   std::int64_t status() const { return status_; }
 
@@ -80,7 +108,7 @@ class Machine {
                                     what, print(kernel_, inst)));
   }
 
-  std::byte* reg(Value v) { return reinterpret_cast<std::byte*>(frame_.data()) + offsets_[v.id]; }
+  std::byte* reg(Value v) { return reinterpret_cast<std::byte*>(frame_) + offsets_[v.id]; }
   std::int64_t scalar(Value v) {
     std::int64_t value;
     std::memcpy(&value, reg(v), sizeof(value));
@@ -88,6 +116,91 @@ class Machine {
   }
   void set_scalar(Value v, std::int64_t value) { std::memcpy(reg(v), &value, sizeof(value)); }
   bool flag(Value v, int lane = 0) { return reg(v)[lane] != std::byte{0}; }
+
+  // From here on the registers are those of this thread.
+  void become(int thread) {
+    frame_ = frames_.data() + frame_size_ * static_cast<std::size_t>(thread);
+    if (kernel_.threads != 1) agent_.thread = thread;
+  }
+  template <class F>
+  void each_thread(const F& f) {
+    for (int thread = 0; thread < kernel_.threads; ++thread) become(thread), f(thread);
+  }
+
+  void run_together(const Block& block) {
+    for (auto first = block.body.begin(); first != block.body.end();) {
+      if (meetings_.contains(&*first)) {
+        meet(*first++);
+        continue;
+      }
+      const auto last = std::find_if(first, block.body.end(),
+                                     [&](const Inst& inst) { return meetings_.contains(&inst); });
+      each_thread([&](int) { std::for_each(first, last, [&](const Inst& i) { step(i); }); });
+      first = last;
+    }
+  }
+
+  // What all threads must agree on.
+  std::int64_t common(const Inst& inst, Value v, bool boolean) {
+    std::optional<std::int64_t> agreed;
+    each_thread([&](int) {
+      const std::int64_t mine = boolean ? flag(v) : scalar(v);
+      if (agreed && *agreed != mine)
+        fail(inst,
+             fmt::format("threads part before they meet: %{} is {} and {}", v.id, *agreed, mine));
+      agreed = mine;
+    });
+    return *agreed;
+  }
+
+  void meet(const Inst& inst) {
+    if (inst.op == Op::loop) return loop_together(inst);
+    if (inst.op == Op::if_) {
+      const Block& chosen = inst.blocks[common(inst, inst.args[0], true) != 0 ? 0 : 1];
+      run_together(chosen);
+      return each_thread([&](int) { move(chosen.yields, inst.results); });
+    }
+    if (inst.op != Op::barrier) combine(inst);
+    ++agent_.phase;
+  }
+
+  void loop_together(const Inst& inst) {
+    const Block& body = inst.blocks[0];
+    const std::int64_t begin = common(inst, inst.args[0], false),
+                       end = common(inst, inst.args[1], false),
+                       step = common(inst, inst.args[2], false);
+    if (step <= 0) fail(inst, fmt::format("the step is {}", step));
+    const std::vector<Value> initial(inst.args.begin() + 3, inst.args.end());
+    const std::span carried = std::span(body.params).subspan(1);
+    each_thread([&](int) { move(initial, carried); });
+    for (std::int64_t i = begin; i < end;) {
+      each_thread([&](int) { set_scalar(body.params[0], i); });
+      run_together(body);
+      each_thread([&](int) { move(body.yields, carried); });
+      if (__builtin_add_overflow(i, step, &i)) fail(inst, "the index overflows");
+    }
+    each_thread([&](int) { move({carried.begin(), carried.end()}, inst.results); });
+  }
+
+  // group_*: as reduce_* of a vector with a lane per thread.
+  void combine(const Inst& inst) {
+    const VType type = kernel_.type(inst.args[0]);
+    const std::size_t size = register_bytes(type);
+    std::vector<std::max_align_t> lanes(
+        size * static_cast<std::size_t>(kernel_.threads) / sizeof(std::max_align_t) + 1);
+    std::byte* all = reinterpret_cast<std::byte*>(lanes.data());
+    each_thread([&](int thread) {
+      std::memcpy(all + size * static_cast<std::size_t>(thread), reg(inst.args[0]), size);
+    });
+    const Inst reduce{.op = inst.op == Op::group_add   ? Op::reduce_add
+                            : inst.op == Op::group_max ? Op::reduce_max
+                                                       : Op::reduce_min};
+    alignas(std::max_align_t) std::array<std::byte, 16> result{};
+    const std::byte* arg = all;
+    std::byte* out = result.data();
+    compute(reduce, type.with_lanes(kernel_.threads), type, {&arg, 1}, {&out, 1});
+    each_thread([&](int) { std::memcpy(reg(inst.results[0]), out, size); });
+  }
 
   void run(const Block& block) {
     for (const Inst& inst : block.body) step(inst);
@@ -125,9 +238,6 @@ class Machine {
         run(chosen);
         return move(chosen.yields, inst.results);
       }
-      case Op::barrier:
-        ++agent_.phase;
-        return;
       default:
         return pure(inst);
     }
@@ -162,16 +272,12 @@ class Machine {
     const std::vector<Value> initial(inst.args.begin() + 3, inst.args.end());
     const std::span carried = std::span(body.params).subspan(1);
     move(initial, carried);
-    const std::int64_t outer = agent_.thread;
-    std::int64_t iteration = 0;
-    for (std::int64_t i = begin; i < end; ++iteration) {
+    for (std::int64_t i = begin; i < end;) {
       set_scalar(body.params[0], i);
-      if (inst.kind == LoopKind::threads) agent_.thread = iteration;
       run(body);
       move(body.yields, carried);
       if (__builtin_add_overflow(i, step, &i)) fail(inst, "the index overflows");
     }
-    agent_.thread = outer;
     move({carried.begin(), carried.end()}, inst.results);
   }
 
@@ -194,6 +300,14 @@ class Machine {
     return at;
   }
 
+  // Vectors of what threads share lie at multiples of their lanes.
+  bool is_aligned(const Inst& inst, std::int64_t at) const {
+    if (kernel_.threads == 1 || inst.op != Op::load ||
+        kernel_.buffers[static_cast<std::size_t>(inst.index)].space == Space::global)
+      return true;
+    return at % kernel_.type(inst.results[0]).lanes == 0;
+  }
+
   // Checks an access and gives its address.
   std::byte* access(const Inst& inst, int lane, bool writes) {
     const auto index = static_cast<std::size_t>(inst.index);
@@ -204,6 +318,7 @@ class Machine {
                              kernel_.buffers[index].name, at, b.elements, what));
     };
     if (at < 0 || at >= b.elements) describe("out of bounds");
+    if (lane == 0 && !is_aligned(inst, at)) describe("not at a multiple of its lanes");
     const std::string wrong =
         writes ? shadow_.write(index, at, agent_) : shadow_.read(index, at, agent_);
     if (!wrong.empty()) describe(wrong);
@@ -236,11 +351,14 @@ class Machine {
 
   const Kernel& kernel_;
   Shadow shadow_;
+  std::unordered_set<const Inst*> meetings_;
   std::vector<BoundBuffer> buffers_;  // global ones, then scratch
   std::vector<ir::Number> params_;
   std::vector<std::vector<std::byte>> scratch_;
   std::vector<std::size_t> offsets_;  // of registers, by value
-  std::vector<std::max_align_t> frame_;
+  std::size_t frame_size_ = 0;
+  std::vector<std::max_align_t> frames_;  // one per thread
+  std::max_align_t* frame_ = nullptr;     // of the thread that runs
   Agent agent_;
   std::int64_t status_ = 0;
 };
@@ -248,11 +366,11 @@ class Machine {
 }  // namespace
 
 std::int64_t interpret(const Kernel& kernel, const Arguments& arguments, std::int64_t begin,
-                       std::int64_t end, const InterpretOptions& options) {
+                       std::int64_t end) {
   if (begin < 0)
     throw InternalError(
         fmt::format("kernel '{}': items start at 0, not at {}", kernel.name, begin));
-  Machine machine(kernel, arguments, options);
+  Machine machine(kernel, arguments);
   for (std::int64_t item = begin; item < end; ++item) machine.run_item(item);
   return machine.status();
 }

@@ -4,7 +4,8 @@
 //
 // Checked at every access: bounds; reads of scratch that the item has not written; data races (an
 // element of a global buffer that two items write, or that one writes and another reads, in
-// whatever order the items run). Buffers that overlap in memory are seen as such. Any violation is
+// whatever order the items run; of any buffer the same between two threads of an item, if no
+// barrier stands between them). Buffers that overlap in memory are seen as such. Any violation is
 // an InternalError that names kernel, item, buffer, index and instruction.
 #pragma once
 
@@ -28,15 +29,9 @@ struct Arguments {
   std::vector<ir::Number> params;    // integral for integer and bool parameters
 };
 
-struct InterpretOptions {
-  // Iterations of a loop over threads run at once, and everything else once per thread: two threads
-  // must not touch one element, unless both read or a barrier stands between them.
-  bool workgroups = false;
-};
-
 // Runs the items begin, begin + 1, ..., end - 1. Returns the status word: 0, or the code of the
 // last report whose condition held.
 std::int64_t interpret(const Kernel& kernel, const Arguments& arguments, std::int64_t begin,
-                       std::int64_t end, const InterpretOptions& options = {});
+                       std::int64_t end);
 
 }  // namespace pantala::kir

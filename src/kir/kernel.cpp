@@ -12,7 +12,7 @@ namespace pantala::kir {
 
 namespace {
 
-enum class Kind : std::uint8_t { pure, memory, effect };
+enum class Kind : std::uint8_t { pure, memory, effect, meeting };
 struct Row {
   Op op;
   std::string_view name;
@@ -64,12 +64,15 @@ constexpr Row kRows[] = {
     {Op::report, "report", Kind::effect},
     {Op::loop, "for", Kind::effect},
     {Op::if_, "if", Kind::effect},
-    {Op::barrier, "barrier", Kind::effect},
+    {Op::barrier, "barrier", Kind::meeting},
+    {Op::group_add, "group_add", Kind::meeting},
+    {Op::group_max, "group_max", Kind::meeting},
+    {Op::group_min, "group_min", Kind::meeting},
 };
 constexpr bool rows_in_order() {
   for (std::size_t k = 0; k < std::size(kRows); ++k)
     if (static_cast<std::size_t>(kRows[k].op) != k) return false;
-  return std::size(kRows) == static_cast<std::size_t>(Op::barrier) + 1;
+  return std::size(kRows) == static_cast<std::size_t>(Op::group_min) + 1;
 }
 static_assert(rows_in_order());
 
@@ -79,7 +82,7 @@ bool same_block(const Block& a, const Block& b);
 bool same_inst(const Inst& a, const Inst& b) {
   return a.op == b.op && a.args == b.args && a.results == b.results &&
          std::bit_cast<std::uint64_t>(a.imm) == std::bit_cast<std::uint64_t>(b.imm) &&
-         a.index == b.index && a.masked == b.masked && a.stream == b.stream && a.kind == b.kind &&
+         a.index == b.index && a.masked == b.masked && a.stream == b.stream &&
          std::ranges::equal(a.blocks, b.blocks, same_block);
 }
 bool same_block(const Block& a, const Block& b) {
@@ -102,8 +105,7 @@ struct Hasher {
     add(block.body.size());
     for (const Inst& inst : block.body) {
       add(inst.op), add(inst.args), add(inst.results);
-      add(hash_double(inst.imm)), add(inst.index), add(inst.masked), add(inst.stream),
-          add(inst.kind);
+      add(hash_double(inst.imm)), add(inst.index), add(inst.masked), add(inst.stream);
       add(inst.blocks.size());
       for (const Block& inner : inst.blocks) add(inner);
     }
@@ -126,6 +128,7 @@ std::optional<Op> parse_op(std::string_view name) {
   return std::nullopt;
 }
 
+bool is_meeting(Op op) { return row(op).kind == Kind::meeting; }
 bool touches_memory(Op op) { return row(op).kind == Kind::memory; }
 bool is_pure(Op op) { return row(op).kind == Kind::pure; }
 
@@ -167,7 +170,7 @@ bool same_code(const Kernel& a, const Kernel& b) {
   const auto same_param = [](const Param& x, const Param& y) { return x.dtype == y.dtype; };
   return std::ranges::equal(a.buffers, b.buffers, same_buffer) &&
          std::ranges::equal(a.params, b.params, same_param) && a.types == b.types &&
-         same_block(a.body, b.body);
+         a.threads == b.threads && same_block(a.body, b.body);
 }
 
 std::uint64_t hash_code(const Kernel& kernel) {
@@ -179,6 +182,7 @@ std::uint64_t hash_code(const Kernel& kernel) {
   for (const Param& p : kernel.params) h.add(p.dtype);
   h.add(kernel.types.size());
   for (const VType& t : kernel.types) h.add(t.dtype), h.add(t.lanes);
+  h.add(kernel.threads);
   h.add(kernel.body);
   return h.hash;
 }

@@ -4,7 +4,9 @@
 // kir/math.h, so that every target computes the same bits.
 //
 // A kernel runs over `items`: independent pieces of work, numbered from 0, that any worker may take
-// (a CPU worker takes a range, a GPU workgroup one). The body sees its item's number. Sizes,
+// (a CPU worker takes a range, a GPU workgroup one). The body sees its item's number. A kernel for
+// targets with workgroups says how many `threads` work on an item: each of them runs the whole body
+// with a number of its own; they meet at barriers and in group_*. Sizes,
 // strides and trip counts are run-time parameters; only tile constants are baked, so layers of a
 // network share code. Vectors are explicit: every arithmetic instruction works on 1 or more lanes.
 // A register tile is a set of SSA values that a loop carries. Scratch belongs to a worker (or
@@ -28,8 +30,14 @@
 //    to nearest even, u8 wraps). A bool is one byte; any nonzero one reads as true.
 //  - reduce_*: halve: lane k becomes op(lane k, lane k + n/2) until one is left. On bools
 //    reduce_max is "any" and reduce_min "all".
-//  - loop: for (i = begin; i < end; i += step). step must be positive, and end + step an i64. A
-//    `threads` loop carries nothing.
+//  - loop: for (i = begin; i < end; i += step). step must be positive, and end + step an i64.
+//
+// Threads of an item: what one wrote others may read only after a barrier, and two that touch one
+// element between barriers must both read (checked by the interpreter). Barriers and group_* stand
+// only where all threads come together: no loop or branch around them may depend on a value that
+// differs between threads (kir/uniform.h). group_* combine one number per thread, in some order
+// that is fixed for a target (the interpreter halves as reduce_* do), and are barriers as well. A
+// vector that is loaded from scratch begins at a multiple of its lanes.
 #pragma once
 
 #include <cstdint>
@@ -115,12 +123,18 @@ enum class Op : std::uint8_t {
   // holds; any of several reports may win. Or [condition, code], an i64 scalar: then index is 0.
   report,
   // structure
-  loop,     // [begin, end, step, carried...] -> final carried; block params: [index, carried...]
-  if_,      // [condition] -> yields of the chosen block; two blocks without params
-  barrier,  // all threads of a workgroup; only for targets that have workgroups
+  loop,  // [begin, end, step, carried...] -> final carried; block params: [index, carried...]
+  if_,   // [condition] -> yields of the chosen block; two blocks without params
+  // threads of an item
+  barrier,
+  group_add,  // [x] -> the sum over all threads, in each of them; max and min as reduce_*
+  group_max,
+  group_min,
 };
 std::string_view op_name(Op op);
 std::optional<Op> parse_op(std::string_view name);
+// Barriers and group_*: instructions at which all threads of an item meet.
+bool is_meeting(Op op);
 // Loads, stores and prefetches: instructions whose index is a buffer.
 bool touches_memory(Op op);
 // Instructions that compute their results from their arguments alone, so that equal ones are
@@ -129,13 +143,6 @@ bool is_pure(Op op);
 // The dtype that values of a memory dtype have in registers.
 DType register_dtype(DType memory);
 bool valid_lanes(std::int64_t lanes);
-
-enum class LoopKind : std::uint8_t {
-  serial,
-  // Iterations are shared out over the threads of a workgroup (targets without workgroups run them
-  // in order).
-  threads,
-};
 
 struct Inst;
 struct Block {
@@ -154,7 +161,6 @@ struct Inst {
   std::int64_t index = 0;
   bool masked = false;  // memory: the last argument is a mask
   bool stream = false;  // store: the value will not be read soon
-  LoopKind kind = LoopKind::serial;
 };
 
 enum class Access : std::uint8_t { read, write, read_write };
@@ -178,13 +184,15 @@ struct Param {
 };
 
 constexpr std::int64_t kScratchAlignment = 64;
+constexpr int kMaxThreads = 1024;
 
 struct Kernel {
   std::string name;
   std::vector<Buffer> buffers;  // global ones first, in the order of the arguments
   std::vector<Param> params;
   std::vector<VType> types;  // of every value
-  Block body;                // params: [item], an i64
+  Block body;                // params: [item], of several threads [item, thread]; i64
+  int threads = 1;           // that work on an item; a power of two
 
   const VType& type(Value v) const { return types[v.id]; }
   int global_buffers() const;

@@ -26,8 +26,9 @@ class Parser {
     kernel_.name = lexer_.expect(Token::Kind::string, "the kernel's name in quotes").text;
     lexer_.expect("{");
     arguments();
+    if (accept_word("threads")) threads();
     word("item");
-    kernel_.body.params = {define({DType::i64, 1})};
+    do { kernel_.body.params.push_back(define({DType::i64, 1})); } while (lexer_.accept(","));
     block(kernel_.body, 0);
     if (lexer_.peek().kind != Token::Kind::end) lexer_.fail_expected("the end of the text");
     // Numbers are given to values as written: they must count 0, 1, 2, ... without holes.
@@ -143,6 +144,11 @@ class Parser {
     }
   }
 
+  void threads() {
+    const Token token = lexer_.expect(Token::Kind::number, "a number of threads");
+    kernel_.threads = number<int>(token, "a number of threads");
+  }
+
   // Up to and with the closing brace.
   void block(Block& block, int depth) {
     if (depth > kMaxDepth) lexer_.fail(lexer_.peek(), "the blocks are nested too deeply");
@@ -235,7 +241,6 @@ class Parser {
     Block& body = inst.blocks.emplace_back();
     body.params = {define({DType::i64, 1})};
     for (const std::string_view w : {"in", "to", "step"}) word(w), inst.args.push_back(value());
-    if (accept_word("threads")) inst.kind = LoopKind::threads;
     if (accept_word("carry")) {
       lexer_.expect("(");
       do {

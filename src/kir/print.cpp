@@ -27,6 +27,7 @@ class Printer {
     }
     for (const Param& p : kernel_.params)
       out += fmt::format("  param {}: {}\n", p.name, dtype_name(p.dtype));
+    if (kernel_.threads != 1) out += fmt::format("  threads {}\n", kernel_.threads);
     out += fmt::format("  item {}\n", list(kernel_.body.params));
     append(out, kernel_.body, 1);
     return out + "}\n";
@@ -106,7 +107,6 @@ class Printer {
     std::string out =
         fmt::format(" {} in {} to {} step {}", params.empty() ? "%none" : name_of(params[0]),
                     arg(inst, 0), arg(inst, 1), arg(inst, 2));
-    if (inst.kind == LoopKind::threads) out += " threads";
     if (params.size() > 1) out += " carry (";
     for (std::size_t k = 1; k < params.size(); ++k)
       out += fmt::format("{}{} = {}", k == 1 ? "" : ", ", name_of(params[k]), arg(inst, k + 2));

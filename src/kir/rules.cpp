@@ -94,7 +94,12 @@ class Rules {
       case Op::if_:
         return branch();
       case Op::barrier:
-        return arity(0, 0);
+        return meeting(0);
+      case Op::group_add:
+        return meeting(1, number());
+      case Op::group_max:
+      case Op::group_min:
+        return meeting(1);
     }
     return "an unknown op";
   }
@@ -118,7 +123,6 @@ class Rules {
       return "it has a float constant";
     if (inst_.masked && (!touches_memory(op) || op == Op::prefetch)) return "it cannot have a mask";
     if (inst_.stream && op != Op::store) return "only a store can stream";
-    if (inst_.kind != LoopKind::serial && op != Op::loop) return "only a loop has a kind";
     const std::size_t blocks = op == Op::loop ? 1 : op == Op::if_ ? 2 : 0;
     if (inst_.blocks.size() != blocks)
       return fmt::format("it has {} blocks, not {}", inst_.blocks.size(), blocks);
@@ -329,8 +333,6 @@ class Rules {
                                                   : "step");
           !wrong.empty())
         return wrong;
-    if (inst_.kind == LoopKind::threads && carried != 0)
-      return "a loop over threads carries nothing";
     const Block& body = inst_.blocks[0];
     if (body.params.size() != carried + 1)
       return fmt::format("its block has {} parameters, not {}", body.params.size(), carried + 1);
@@ -342,6 +344,14 @@ class Rules {
                            result(k).str());
     }
     return yields(body);
+  }
+  // `numbers`: how many each thread brings, and gets.
+  std::string meeting(std::size_t numbers, bool allowed = true) const {
+    if (std::string wrong = arity(numbers, numbers); !wrong.empty()) return wrong;
+    if (kernel_.threads == 1) return "one thread has nobody to meet";
+    if (numbers == 0) return "";
+    if (!allowed || arg(0).lanes != 1) return fmt::format("it does not work on {}", arg(0).str());
+    return expect_result(arg(0));
   }
   std::string branch() const {
     if (std::string wrong = arity(1, inst_.results.size()); !wrong.empty()) return wrong;

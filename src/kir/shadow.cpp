@@ -16,8 +16,7 @@ std::string agent_name(const Agent& a) {
 }
 }  // namespace
 
-Shadow::Shadow(const Kernel& kernel, const Arguments& arguments, bool workgroups)
-    : workgroups_(workgroups), views_(kernel.buffers.size()) {
+Shadow::Shadow(const Kernel& kernel, const Arguments& arguments) : views_(kernel.buffers.size()) {
   bind_globals(arguments);
   for (std::size_t k = arguments.buffers.size(); k < kernel.buffers.size(); ++k) {
     views_[k] = {regions_.size(), 0, 1, true};
@@ -55,10 +54,10 @@ void Shadow::bind_globals(const Arguments& arguments) {
   }
 }
 
-bool Shadow::concurrent(const Agent& other, const Agent& agent) const {
+bool Shadow::concurrent(const Agent& other, const Agent& agent) {
   if (other.item == Agent::kNone) return false;
   if (other.item != agent.item) return true;
-  return workgroups_ && other.phase == agent.phase && other.thread != agent.thread;
+  return other.phase == agent.phase && other.thread != agent.thread;
 }
 
 std::string Shadow::read(std::size_t buffer, std::int64_t element, const Agent& agent) {

@@ -10,8 +10,8 @@
 
 namespace pantala::kir {
 
-// Who touches memory: an item, within it a thread (an iteration of a loop over threads; kAllThreads
-// elsewhere), and the number of barriers before.
+// Who touches memory: an item, within it a thread (kAllThreads if a kernel has one alone), and the
+// number of meetings before.
 struct Agent {
   static constexpr std::int64_t kNone = -1, kSeveral = -2, kAllThreads = -3;
   std::int64_t item = kNone;
@@ -21,7 +21,7 @@ struct Agent {
 
 class Shadow {
  public:
-  Shadow(const Kernel& kernel, const Arguments& arguments, bool workgroups);
+  Shadow(const Kernel& kernel, const Arguments& arguments);
   // Notes an access in bounds. Returns what is wrong with it ("item 3 has written it"), or "".
   std::string read(std::size_t buffer, std::int64_t element, const Agent& agent);
   std::string write(std::size_t buffer, std::int64_t element, const Agent& agent);
@@ -39,9 +39,8 @@ class Shadow {
   };
   void bind_globals(const Arguments& arguments);
   // Whether another agent's access may happen at the same time as this one.
-  bool concurrent(const Agent& other, const Agent& agent) const;
+  static bool concurrent(const Agent& other, const Agent& agent);
 
-  bool workgroups_;
   std::vector<View> views_;
   std::vector<std::vector<Cell>> regions_;
 };

@@ -28,11 +28,12 @@ class Rewriter {
             .buffers = kernel.buffers,
             .params = kernel.params,
             .types = {},
-            .body = {}};
+            .body = {},
+            .threads = kernel.threads};
   }
 
   Kernel run() {
-    out_.body.params = {map_to_fresh(in_.body.params[0])};
+    for (const Value v : in_.body.params) out_.body.params.push_back(map_to_fresh(v));
     known_.emplace_back();
     rewrite(in_.body, out_.body);
     return std::move(out_);
@@ -135,14 +136,13 @@ class Rewriter {
     const std::vector<Value> args = mapped(inst.args);
     const auto count = trips(inst);
     if (count == 0) return map_results(inst, {args.begin() + 3, args.end()});
-    // The one iteration of a loop over threads belongs to one thread: it cannot be run by all.
-    if (count == 1 && inst.kind == LoopKind::serial) {
+    if (count == 1) {
       map_[body.params[0].id] = args[0];
       for (std::size_t k = 1; k < body.params.size(); ++k) map_[body.params[k].id] = args[k + 2];
       rewrite(body, to);
       return map_results(inst, mapped(body.yields));
     }
-    Inst out{.op = Op::loop, .args = {args[0], args[1], args[2]}, .kind = inst.kind};
+    Inst out{.op = Op::loop, .args = {args[0], args[1], args[2]}};
     Block inner;
     inner.params = {map_to_fresh(body.params[0])};
     std::vector<std::size_t> carried;

@@ -1,5 +1,6 @@
 // The text form of kernels: `parse` gives back exactly the code that `print` wrote, numbers of
-// values included. A constant's NaN is "nan"; an empty else is left out.
+// values included. A constant's NaN is "nan"; an empty else is left out. A kernel of several
+// threads says `threads 64` before `item %0, %1`, whose second value is the thread.
 //
 //   kernel "scale_rows" {
 //     buffer x: f32 read

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <set>
 
 #include "kir/rules.h"
 #include "kir/text.h"
+#include "kir/uniform.h"
 #include "pantala/error.h"
 
 namespace pantala::kir {
@@ -34,12 +36,15 @@ class Verifier {
       if (const std::string wrong = broken_rule(kernel_.types[v]); !wrong.empty())
         fail(fmt::format("%{}: {}", v, wrong));
     const Block& body = kernel_.body;
-    if (body.params.size() != 1) fail("the body has one parameter, the item");
+    threads();
     if (!body.yields.empty()) fail("the body yields nothing");
-    block(body, nullptr, true);
+    block(body, nullptr);
     for (std::size_t v = 0; v < state_.size(); ++v)
       if (state_[v] == State::undefined) fail(fmt::format("%{} is never defined", v));
-    if (kernel_.type(body.params[0]) != VType{DType::i64, 1}) fail("the item is not an i64");
+    for (const Value v : body.params)
+      if (kernel_.type(v) != VType{DType::i64, 1}) fail("the item or the thread is not an i64");
+    if (const Inst* inst = divergent_meeting(kernel_))
+      fail(inst, "threads meet where not all of them come");
   }
 
  private:
@@ -50,6 +55,15 @@ class Verifier {
   }
   [[noreturn]] void fail(const Inst* inst, const std::string& what) const {
     fail(inst ? fmt::format("{}, in: {}", what, print(kernel_, *inst)) : what);
+  }
+
+  void threads() const {
+    const int n = kernel_.threads;
+    if (n < 1 || n > kMaxThreads || !std::has_single_bit(static_cast<unsigned>(n)))
+      fail(fmt::format("{} threads are no power of two up to {}", n, kMaxThreads));
+    if (kernel_.body.params.size() != (n == 1 ? 1 : 2))
+      fail(n == 1 ? "the body has one parameter, the item"
+                  : "the body has two parameters, the item and the thread");
   }
 
   void arguments() const {
@@ -84,10 +98,9 @@ class Verifier {
       fail(inst, fmt::format("%{} is used outside of its block", v.id));
   }
 
-  // `uniform`: all threads of a workgroup pass here together.
-  void block(const Block& block, const Inst* owner, bool uniform) {
+  void block(const Block& block, const Inst* owner) {
     for (const Value v : block.params) define(v, owner);
-    for (const Inst& i : block.body) inst(i, uniform);
+    for (const Inst& i : block.body) inst(i);
     for (const Value v : block.yields) use(v, owner);
     close(block);
   }
@@ -97,12 +110,9 @@ class Verifier {
       for (const Value v : i.results) state_[v.id] = State::closed;
   }
 
-  void inst(const Inst& inst, bool uniform) {
+  void inst(const Inst& inst) {
     for (const Value v : inst.args) use(v, &inst);
-    if (inst.op == Op::barrier && !uniform) fail(&inst, "a barrier inside of a loop over threads");
-    if (inst.op == Op::loop && inst.kind == LoopKind::threads && !uniform)
-      fail(&inst, "a loop over threads inside of another one");
-    for (const Block& b : inst.blocks) block(b, &inst, uniform && inst.kind == LoopKind::serial);
+    for (const Block& b : inst.blocks) block(b, &inst);
     for (const Value v : inst.results) define(v, &inst);
     if (const std::string wrong = broken_rule(kernel_, inst); !wrong.empty()) fail(&inst, wrong);
     if (inst.op == Op::constant && !is_float(kernel_.type(inst.results[0]).dtype))

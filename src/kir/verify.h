@@ -8,7 +8,7 @@ namespace pantala::kir {
 // Throws InternalError naming the kernel, the broken rule and the instruction as printed. Checks
 // arguments, types, each instruction's rules (kir/rules.h), that every value is defined once,
 // before its uses and in a block that encloses them, that steps that are constants are positive,
-// and that barriers stand where all threads of a workgroup pass.
+// and that threads meet only where all of them come.
 void verify(const Kernel& kernel);
 
 }  // namespace pantala::kir

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "compiler/build_id.h"
 #include "device/cpu/host.h"
+#include "device/describe.h"
 #include "device/device.h"
 #include "io/file.h"
 #include "io/file_changes.h"
@@ -21,6 +22,7 @@
 #include "pantala/error.h"
 #include "pantala/session.h"
 #include "pantala/zoo.h"
+#include "runtime/qualification.h"
 
 namespace pantala::run {
 
@@ -147,6 +149,34 @@ Finding check_training() {
   } catch (const Error& error) { return {"training", Health::fail, error.what()}; }
 }
 
+// GPUs, by their drivers' words. One that computes something else than the processor is a warning:
+// its kernels are refused, and everything else works. Software is not compared unasked.
+std::vector<Finding> check_gpus() {
+  std::vector<Finding> findings;
+  for (const std::string& name : device::devices_here()) {
+    if (!name.starts_with("vulkan")) continue;
+    const device::Description device = device::describe(name);
+    if (device.facts.empty()) {
+      findings.push_back({"gpu", Health::ok, fmt::format("none: {}", device.text)});
+      continue;
+    }
+    try {
+      const bool software = std::ranges::any_of(device.facts, [](const device::Fact& fact) {
+        return fact.name == "software" && std::get<bool>(fact.value);
+      });
+      const auto tested = software ? runtime::remembered_qualification(name)
+                                   : std::optional(runtime::qualification_of(name));
+      const bool right = !tested || tested->refused().empty();
+      findings.push_back({"gpu", right ? Health::ok : Health::warn,
+                          fmt::format("{}: {}; {}", name, device.text,
+                                      tested ? tested->text() : "not compared with the CPU yet")});
+    } catch (const Error& error) {
+      findings.push_back({"gpu", Health::warn, fmt::format("{}: {}", name, error.what())});
+    }
+  }
+  return findings;
+}
+
 }  // namespace
 
 std::string_view health_name(Health health) {
@@ -162,8 +192,11 @@ std::string_view health_name(Health health) {
 }
 
 std::vector<Finding> check_machine(const fs::path& cache) {
-  return {check_build(), check_cpu(),        check_threads(), check_memory(),
-          check_disk(),  check_cache(cache), check_data(),    check_training()};
+  std::vector<Finding> findings{check_build(), check_cpu(),        check_threads(), check_memory(),
+                                check_disk(),  check_cache(cache), check_data()};
+  for (Finding& gpu : check_gpus()) findings.push_back(std::move(gpu));
+  findings.push_back(check_training());
+  return findings;
 }
 
 }  // namespace pantala::run

@@ -112,6 +112,20 @@ Key number_to(std::string name, auto field, double most, std::string help) {
                    });
 }
 
+// One of the devices, or which of several: vulkan:1.
+Key device_key() {
+  const std::vector<std::string> names = device::device_names();
+  return field_key("device", RUN_FIELD(device), one_of(names),
+                   "What computes; vulkan is the first GPU, vulkan:1 one by its number, "
+                   "vulkan:radeon by a part of its name; auto the first GPU or, without one, the "
+                   "cpu; kir is the slow interpreter of kernels that checks everything",
+                   Effect::running, [names](const Given& given) {
+                     const auto* named = std::get_if<std::string>(&given.value);
+                     return named && device::is_device_name(*named) ? *named
+                                                                    : read_choice(given, names);
+                   });
+}
+
 std::vector<Key> top_keys() {
   return {
       whole("seed", RUN_FIELD(seed), 0, kMany,
@@ -124,9 +138,7 @@ std::vector<Key> top_keys() {
             "Batches whose gradients make one update of the weights"),
       yes_no("accumulate_normalize", RUN_FIELD(accumulate_normalize),
              "An update takes the mean of the gradients over all items; false: their sum"),
-      choice("device", RUN_FIELD(device), device::device_names(),
-             "What computes; kir is the slow interpreter of kernels that checks everything",
-             Effect::running),
+      device_key(),
       whole("threads", RUN_FIELD(threads), 0, 1024,
             "Threads that compute; 0: one per CPU. The numbers do not depend on it",
             Effect::running),

@@ -113,13 +113,8 @@ int compute_threads(const RunConfig& config) {
 std::string device_line(const RunConfig& config) {
   const device::Description device = device::describe(config.device);
   if (device.checks) return fmt::format("device {}: {}", config.device, device.brief);
-  const auto others = [&](const std::string& name) {
-    return name != config.device && !device::describe(name).checks;
-  };
-  return fmt::format(
-      "device {}: {}, {}{}", config.device, device.brief,
-      counted(static_cast<std::size_t>(compute_threads(config)), "thread"),
-      std::ranges::any_of(device::device_names(), others) ? "" : "; no other device is built in");
+  return fmt::format("device {}: {}, {}", config.device, device.brief,
+                     counted(static_cast<std::size_t>(compute_threads(config)), "thread"));
 }
 
 }  // namespace pantala::run

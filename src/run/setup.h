@@ -32,7 +32,7 @@ Trainer make_trainer(const RunConfig& config, const ModelShape& shape, std::int6
 
 // How many threads compute if the config says so.
 int compute_threads(const RunConfig& config);
-// "device cpu: Intel(R) Xeon(R), 2 threads; no other device is built in"
+// "device cpu: Intel(R) Xeon(R), 2 threads"
 std::string device_line(const RunConfig& config);
 
 }  // namespace pantala::run

@@ -162,6 +162,7 @@ Trained open_trained(const RunFolder& folder, const OpenOptions& options) {
   const Doing doing(fmt::format("loading the model of {}", folder.root().string()));
   RunConfig config = with_recorded_table(folder, folder.config());
   if (options.threads > 0) config.threads = options.threads;
+  if (!options.device.empty()) config.device = options.device;
   DataFacts facts = read_facts(folder.data_file());
   // The length of the run only matters for its schedule, which nothing here asks.
   Trainer trainer = make_trainer(config, model_shape(config, facts), 1, options.plan_cache);

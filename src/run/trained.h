@@ -39,6 +39,7 @@ struct OpenOptions {
   std::string checkpoint = kReported;     // or kLast, kBest, or the name of a checkpoint
   int threads = 0;                        // that compute; 0: as the run
   std::filesystem::path plan_cache = {};  // a folder for compiled plans; "": they are not kept
+  std::string device = {};                // that computes; "": as the run
 };
 // IoError if there is no checkpoint, TypeError listing what there is if it is not among them.
 Trained open_trained(const RunFolder& folder, const OpenOptions& options);

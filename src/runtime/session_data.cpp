@@ -8,11 +8,13 @@
 #include <new>
 
 #include "base/text.h"
+#include "base/user_folder.h"
 #include "io/file.h"
 #include "pantala/error.h"
 #include "pantala/optim.h"
 #include "plan/step_names.h"
 #include "runtime/placement.h"
+#include "runtime/qualification.h"
 #include "runtime/step_differences.h"
 
 namespace pantala::runtime {
@@ -26,18 +28,26 @@ int threads_of(const CompiledPlan::Data& data, const SessionOptions& options) {
   return options.threads > 0 ? options.threads : data.threads;
 }
 
-std::unique_ptr<device::Device> open_device(const CompiledPlan::Data& data,
+// What a driver has made of kernels is kept beside compiled plans.
+std::filesystem::path driver_cache(const std::string& device) {
+  if (!device.starts_with("vulkan")) return {};
+  const std::filesystem::path folder = user_cache_folder();
+  return folder.empty() ? folder : folder / "vulkan-pipelines";
+}
+
+std::unique_ptr<device::Device> open_device(const std::string& name, const CompiledPlan::Data& data,
                                             const SessionOptions& options) {
-  return device::make_device(
-      options.device.empty() ? data.device : options.device,
-      {.workers = threads_of(data, options), .sentinels = options.sentinels});
+  return device::make_device(name, {.workers = threads_of(data, options),
+                                    .sentinels = options.sentinels,
+                                    .cache_file = driver_cache(name)});
 }
 
 }  // namespace
 
 SessionData::SessionData(const CompileResult& compiled, const SessionOptions& options)
     : main_data_(compiled.plan.data()),
-      device_(open_device(*main_data_, options)),
+      device_name_(options.device.empty() ? main_data_->device : options.device),
+      device_(open_device(device_name_, *main_data_, options)),
       store_(*device_, options.seed, threads_of(*main_data_, options)),
       report_(compiled.report),
       accumulation_steps_(main_data_->accumulation_steps) {
@@ -102,6 +112,7 @@ SessionData::~SessionData() {
 
 // What can fail comes first: the session has the plan or is as it was.
 void SessionData::add(std::string name, std::shared_ptr<const plan::CompiledStep> step, Part part) {
+  check_qualified(device_name_, step->plan);
   auto plan = std::make_unique<BoundPlan>(std::move(name), std::move(step), *device_, store_);
   fit_arena(plan->arena_bytes());
   parts_.push_back(part);

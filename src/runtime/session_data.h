@@ -101,6 +101,7 @@ class SessionData {
   std::vector<const Store::Entry*> saved_entries(Saved what) const;
 
   PlanData main_data_;
+  std::string device_name_;  // as it was asked for: "vulkan:1"
   std::unique_ptr<device::Device> device_;
   Store store_;
   std::vector<std::unique_ptr<BoundPlan>> plans_;

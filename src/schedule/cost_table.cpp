@@ -77,6 +77,73 @@ const CostTable& shipped_cost_table(int vector_bytes) {
 
 namespace {
 
+// Workers are 16 lanes of a processor that has 2048 of them; what is counted is one lane's.
+const CostTable& gpu_table() {
+  static const CostTable table{
+      .name = "gpu",
+      .target = {.vector_bytes = 4,
+                 .vector_registers = 32,
+                 .l2_bytes = 64 << 10,
+                 .l3_bytes = 4 << 20,
+                 .group_threads = 256,
+                 .subgroup_threads = 32,
+                 .group_bytes = 32 << 10},
+      .workers = 128,
+      .cycles_us = 1500,
+      .vector_op = 0.0625,
+      .vector_access = 0.25,
+      .strided = 1,
+      .gathered = 1.5,
+      .row = 20,
+      .item = 100,
+      .contract = 2.5,
+      .conv = 4,
+      .attention = 4,
+      .l2_byte = 0.02,
+      .l3_byte = 0.02,
+      .memory_byte = 0.05,
+      .shared_memory_byte = 0.005,
+      .launch = 4,
+      .barrier = 1,
+  };
+  return table;
+}
+
+// The threads of two cores: launches are dear, and memory is that of the CPU.
+const CostTable& software_gpu_table() {
+  static const CostTable table = [] {
+    CostTable t = gpu_table();
+    t.name = "software_gpu";
+    t.target.subgroup_threads = 8;
+    t.target.l2_bytes = 1 << 20;
+    t.target.l3_bytes = 32 << 20;
+    t.workers = 2;
+    t.cycles_us = 3000;
+    t.vector_op = 0.25;
+    t.vector_access = 0.5;
+    t.row = 100;
+    t.item = 300;
+    t.l2_byte = 0.02;
+    t.l3_byte = 0.027;
+    t.memory_byte = 0.066;
+    t.shared_memory_byte = 0.077;
+    t.launch = 25;
+    t.barrier = 13;
+    return t;
+  }();
+  return table;
+}
+
+}  // namespace
+
+const CostTable& shipped_cost_table(const Target& target) {
+  if (!target.has_groups()) return shipped_cost_table(target.vector_bytes);
+  constexpr int kLeastSubgroup = 16;  // of a GPU; smaller ones are the lanes of a CPU
+  return target.subgroup_threads < kLeastSubgroup ? software_gpu_table() : gpu_table();
+}
+
+namespace {
+
 struct TargetField {
   std::string_view name;
   std::int64_t least, most;
@@ -94,18 +161,25 @@ constexpr TargetField target_field(std::string_view name, std::int64_t least, st
 }
 constexpr std::int64_t kKiB = 1 << 10, kMiB = kKiB << 10;
 constexpr TargetField kTargetFields[] = {
-    target_field<&Target::vector_bytes>("vector_bytes", 16, 64),
+    target_field<&Target::vector_bytes>("vector_bytes", 4, 64),
     target_field<&Target::vector_registers>("vector_registers", 8, 64),
     target_field<&Target::l1_bytes>("l1_bytes", 4 * kKiB, 4 * kMiB),
     target_field<&Target::l1_ways>("l1_ways", 1, 64),
     target_field<&Target::l2_bytes>("l2_bytes", 32 * kKiB, 1024 * kMiB),
     target_field<&Target::l3_bytes>("l3_bytes", 64 * kKiB, 65536 * kMiB),
 };
+// Of a device with workgroups; others leave them out.
+constexpr TargetField kGroupFields[] = {
+    target_field<&Target::group_threads>("group_threads", 0, 1024),
+    target_field<&Target::subgroup_threads>("subgroup_threads", 0, 1024),
+    target_field<&Target::group_bytes>("group_bytes", 0, kMiB),
+};
 constexpr std::size_t kLongestName = 64;
 
 std::vector<std::string> all_names() {
   std::vector<std::string> names = {"name"};
   for (const TargetField& field : kTargetFields) names.emplace_back(field.name);
+  for (const TargetField& field : kGroupFields) names.emplace_back(field.name);
   for (const CostField& field : cost_fields()) names.emplace_back(field.name);
   return names;
 }
@@ -139,11 +213,17 @@ class TableReader {
       refuse("name", fmt::format("a word of at most {} characters", kLongestName));
     for (const TargetField& field : kTargetFields)
       field.set(table.target, whole(field.name, field.least, field.most));
+    for (const TargetField& field : kGroupFields)
+      if (values_.contains(field.name))
+        field.set(table.target, whole(field.name, field.least, field.most));
     for (const CostField& field : cost_fields())
       table.*field.value = number(field.name, field.least, field.most);
     table.workers = static_cast<double>(whole("workers", 1, 1024));
     if (!std::has_single_bit(static_cast<unsigned>(table.target.vector_bytes)))
       refuse("vector_bytes", "a power of two");
+    if (table.target.has_groups() &&
+        !std::has_single_bit(static_cast<unsigned>(table.target.group_threads)))
+      refuse("group_threads", "a power of two");
     return table;
   }
 
@@ -210,6 +290,9 @@ std::string to_text(const CostTable& table) {
   std::string text = fmt::format("name = {}\n", table.name);
   for (const TargetField& field : kTargetFields)
     text += fmt::format("{} = {}\n", field.name, field.get(table.target));
+  for (const TargetField& field : kGroupFields)
+    if (table.target.has_groups())
+      text += fmt::format("{} = {}\n", field.name, field.get(table.target));
   for (const CostField& field : cost_fields())
     text += fmt::format("{} = {}\n", field.name, exact(table.*field.value));
   return text;

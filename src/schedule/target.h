@@ -3,6 +3,7 @@
 // them in.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -18,7 +19,15 @@ struct Target {
   std::int64_t l3_bytes = 8 << 20;  // shared by the cores
   int l1_ways = 8;
 
-  int lanes(DType dtype) const { return vector_bytes / static_cast<int>(dtype_bytes(dtype)); }
+  // A device with workgroups: an item is worked on by up to so many threads (a power of two), which
+  // share scratch of so many bytes; subgroups of them run in step. None: an item is one worker's.
+  int group_threads = 0, subgroup_threads = 0;
+  std::int64_t group_bytes = 0;
+
+  bool has_groups() const { return group_threads > 0; }
+  int lanes(DType dtype) const {
+    return std::max(1, vector_bytes / static_cast<int>(dtype_bytes(dtype)));
+  }
   friend bool operator==(const Target&, const Target&) = default;
 };
 

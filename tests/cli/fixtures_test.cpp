@@ -97,7 +97,7 @@ TEST(FixturesVerb, a_filter_without_a_case_is_a_mistake) {
 TEST(FixturesVerb, unknown_device_lists_the_devices) {
   const Outcome outcome = run_pantala({"fixtures", PANTALA_FIXTURES_DIR, "--device", "gpu"});
   EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_EQ(outcome.err, "pantala: there is no device 'gpu'; devices: ref, cpu, kir\n");
+  EXPECT_EQ(outcome.err, "pantala: there is no device 'gpu'; devices: ref, cpu, kir, vulkan\n");
 }
 
 TEST(FixturesVerb, a_folder_without_cases_is_a_mistake) {

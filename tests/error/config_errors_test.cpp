@@ -89,7 +89,7 @@ const BadConfig kBadConfigs[] = {
     {"epochs = \"five\"\n", "run.toml:1:1: epochs must be a whole number from 1, got \"five\""},
     {"epochs = 2.5\n", "run.toml:1:1: epochs must be a whole number from 1, got 2.5"},
     {"seed = true\n", "run.toml:1:1: seed must be a whole number from 0, got true"},
-    {"device = 3\n", "run.toml:1:1: device must be cpu or kir, got 3"},
+    {"device = 3\n", "run.toml:1:1: device must be cpu, kir or vulkan, got 3"},
     {"[data]\nflip = \"yes\"\n", "run.toml:2:1: data.flip must be true or false, got \"yes\""},
     {"[data]\nsource = [1, 2]\n",
      "run.toml:2:1: data.source must be fashion-mnist, idx:DIR, csv:FILE, npz:FILE, "
@@ -125,7 +125,7 @@ const BadConfig kBadConfigs[] = {
      "1.5"},
     // --- names that do not exist
     {"device = \"cup\"\n",
-     "run.toml:1:1: device must be cpu or kir, got \"cup\"; did you mean 'cpu'?"},
+     "run.toml:1:1: device must be cpu, kir or vulkan, got \"cup\"; did you mean 'cpu'?"},
     {"[model]\ntask = \"regresion\"\n",
      "run.toml:2:1: model.task must be auto, classification or regression, got \"regresion\"; did "
      "you mean 'regression'?"},
@@ -256,7 +256,7 @@ const BadLine kBadLines[] = {
     {{"train", "--threads", "-2"},
      "--threads: threads must be a whole number from 0 to 1024, got -2"},
     {{"train", "--device", "gpu"},
-     "--device: device must be cpu or kir, got \"gpu\"; did you mean "
+     "--device: device must be cpu, kir or vulkan, got \"gpu\"; did you mean "
      "'cpu'?"},
     {{"train", "--progress", "loud"},
      "--progress: output.progress must be auto, plain, json or none, got \"loud\""},

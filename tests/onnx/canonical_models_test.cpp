@@ -68,7 +68,8 @@ void expect_alike(const Counterpart& model, const plan::CompiledStep& written,
   EXPECT_EQ(scores_of(found, model), std::vector<std::string>());
   EXPECT_EQ(scores_of(expected, model), std::vector<std::string>());
   const auto launches = [](const plan::CompiledStep& step) { return step.report.kernels_after; };
-  EXPECT_LE(10 * launches(found), 11 * launches(expected))
+  // Of few launches a tenth is less than one: then it may be one more.
+  EXPECT_LE(launches(found), (11 * launches(expected) + 9) / 10)
       << launches(written) << " launches as it is written";
   EXPECT_NEAR(found.report.flops, expected.report.flops, 0.05 * expected.report.flops)
       << "the counterpart is another model";

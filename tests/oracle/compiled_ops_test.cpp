@@ -1,5 +1,5 @@
 // Every sample of every op through the compiler: forward and backward, fused and op by op, on the
-// kernel-IR interpreter and on the CPU, against the interpreter in double.
+// kernel-IR interpreter and on the CPU, and by kernels of a GPU, against the interpreter in double.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -62,6 +62,9 @@ TEST_P(CompiledOps, agree_with_the_interpreter) {
     EXPECT_EQ(tests::differing_bits(checked, alone), "") << "fused and unfused";
     const auto fast = tests::run_compiled(graph, bindings, {"cpu", true, 1});
     EXPECT_EQ(tests::differing_bits(checked, fast), "") << "kernel IR and CPU";
+    const auto threads = tests::run_compiled(graph, bindings, {.device = "kir", .target = "gpu"});
+    EXPECT_EQ(tests::differing(expected, threads, 2e-5 * largest_input(bindings)), "")
+        << "kernels of a GPU";
   }
 }
 

@@ -5,6 +5,7 @@
 //  - f32: real numbers are within kMultiple times the interpreter's own error in float
 //    (support/float_error.h), result by result.
 //  - bits: the same from interpreted kernels, from machine code, op by op and for any threads.
+//  - gpu: the kernels of a GPU agree with the interpreter as well.
 //  - plans: no temporary is written over while it is needed (support/plan_overlap.h).
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -104,6 +105,17 @@ TEST_P(CompiledGraphs, agree_in_f64_to_1e_11) {
   for (std::uint64_t seed = seeds.begin; seed < seeds.end; ++seed) {
     const Case c = make_case(seed, f64, false);
     expect_right(seed, c, [&] { return differing(c.exact, run_checked(c, kChosen), 1e-11); });
+  }
+}
+
+// The kernels of a GPU, interpreted: races between threads are errors, too.
+TEST_P(CompiledGraphs, agree_in_f64_with_kernels_of_a_gpu) {
+  const Seeds seeds(GetParam(), 150);
+  for (std::uint64_t seed = seeds.begin; seed < seeds.end; ++seed) {
+    const Case c = make_case(seed, f64, false);
+    expect_right(seed, c, [&] {
+      return differing(c.exact, run_checked(c, {.device = "kir", .target = "gpu"}), 1e-11);
+    });
   }
 }
 

@@ -78,7 +78,7 @@ std::vector<std::string> winograd_rules() {
 }
 
 plan::CompiledStep compile_graph(const Graph& graph, const CompiledRun& how) {
-  compiler::Options options = compiler::host_options(how.device, how.threads, how.fuse);
+  compiler::Options options = compiler::host_options(how.device, how.threads, how.fuse, how.target);
   options.level = how.level;
   options.rules_off = how.rules_off;
   return compiler::compile_step({.graph = graph}, options);

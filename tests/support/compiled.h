@@ -17,6 +17,7 @@ struct CompiledRun {
   int threads = 1;
   search::Level level = search::Level::none;  // with rules that are equal over the real numbers
   std::vector<std::string> rules_off = {};
+  std::string target = {};  // a class of processors; none: this one
 };
 
 // Those that have convolutions computed by Winograd's algorithms, which round more than others.

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <iterator>
 #include <map>
+#include <regex>
 #include <set>
 
 namespace pantala::tests {
@@ -145,7 +146,8 @@ class Declarations {
       const bool alias = std::ranges::find(all, "=") != all.end();
       (unnamed ? own : brought).insert(alias ? all[1] : all.back());
     } else if (unnamed || all[0] == "static") {
-      own.insert(declared(all));
+      const Names names = declared(all);
+      own.insert(names.begin(), names.end());
     }
   }
   static Tokens without_templates(Tokens all) {
@@ -161,24 +163,32 @@ class Declarations {
     }
     return all;
   }
-  // The name that a statement declares: behind struct and its like, or the first one outside of
-  // brackets behind which a declarator goes on or ends.
-  static std::string declared(const Tokens& all) {
+  // The names that a statement declares: behind struct and its like, or those outside of brackets
+  // behind which a declarator goes on or ends: one, and one behind each comma.
+  static Names declared(const Tokens& all) {
     static const Names kinds{"struct", "class", "enum", "union", "concept"};
-    static const Names ends{"(", "=", "{", "[", ";"};
+    static const Names ends{"(", "=", "{", "[", ";", ","};
     static const Names no_names{"alignas", "decltype", "noexcept", "requires", "const", "operator"};
-    if (kinds.contains(all[0])) return all[kinds.contains(all[1]) ? 2 : 1];
-    int angles = 0;
+    if (kinds.contains(all[0])) return {all[kinds.contains(all[1]) ? 2 : 1]};
+    Names names;
     std::size_t last = 0;  // of a specialisation: f<int> = 3
+    bool expects = true;   // a name
+    int depth = 0;
     for (std::size_t k = 0; k < all.size(); ++k) {
-      if (all[k] == "<") ++angles;
-      if (all[k] == ">") angles = std::max(0, angles - 1);
-      if (angles == 0 && is_name(all[k])) last = k;
+      static const Names opens{"<", "(", "["}, closes{">", ")", "]"};
+      if (opens.contains(all[k])) ++depth;
+      if (closes.contains(all[k])) depth = std::max(0, depth - 1);
+      if (depth > 0) continue;
+      if (all[k] == ",") expects = true;
+      if (!expects || !is_name(all[k])) continue;
+      last = k;
       const std::string& next = k + 1 < all.size() ? all[k + 1] : *ends.find(";");
-      if (angles == 0 && is_name(all[k]) && ends.contains(next) && !no_names.contains(all[k]))
-        return all[k];
+      if (!ends.contains(next) || no_names.contains(all[k])) continue;
+      names.insert(all[k]);
+      expects = false;
     }
-    return all[last];
+    if (names.empty()) names.insert(all[last]);
+    return names;
   }
 
   const Tokens tokens_;
@@ -199,17 +209,76 @@ Names said_names(const Tokens& tokens) {
 
 std::vector<std::string> sorted(const Names& names) { return {names.begin(), names.end()}; }
 
-void compare(const std::string& path, const SpokenNames& names, const std::string& other,
-             const SpokenNames& others, std::vector<std::string>& violations) {
-  Names heard;
-  std::ranges::set_intersection(names.said, others.own, std::inserter(heard, heard.end()));
+// Files by path, what they say, and which headers they read.
+class Sources {
+ public:
+  explicit Sources(const std::vector<SourceFile>& files) {
+    for (const SourceFile& file : files) texts_.emplace(file.path, &file.text);
+  }
+  bool contains(const std::string& path) const { return texts_.contains(path); }
+  const SpokenNames& names(const std::string& path) {
+    const auto found = names_.find(path);
+    return found != names_.end()
+               ? found->second
+               : names_.emplace(path, spoken_names(*texts_.at(path))).first->second;
+  }
+  // All headers of the project that it reads, directly or through others.
+  const Names& headers(const std::string& path) {
+    const auto found = headers_.find(path);
+    if (found != headers_.end()) return found->second;
+    Names seen;
+    std::vector<std::string> open{path};
+    while (!open.empty()) {
+      const std::string at = open.back();
+      open.pop_back();
+      for (const std::string& header : included(at))
+        if (seen.insert(header).second) open.push_back(header);
+    }
+    return headers_.emplace(path, std::move(seen)).first->second;
+  }
+
+ private:
+  std::vector<std::string> included(const std::string& path) const {
+    static const std::regex pattern("#\\s*include\\s*\"([^\"]+)\"");
+    const std::string& text = *texts_.at(path);
+    std::vector<std::string> found;
+    for (std::sregex_iterator at(text.begin(), text.end(), pattern), end; at != end; ++at)
+      for (const char* root : {"src/", "include/", ""})
+        if (contains(root + (*at)[1].str())) found.push_back(root + (*at)[1].str());
+    return found;
+  }
+
+  std::map<std::string, const std::string*> texts_;
+  std::map<std::string, SpokenNames> names_;
+  std::map<std::string, Names> headers_;
+};
+
+// What is said of another file's names; what both files bring into a namespace is the same.
+Names heard(const SpokenNames& names, const SpokenNames& others) {
+  Names all;
+  std::ranges::set_intersection(names.said, others.own, std::inserter(all, all.end()));
   for (const std::string& name : others.brought)
     if (std::ranges::binary_search(names.said, name) &&
         !std::ranges::binary_search(names.brought, name))
-      heard.insert(name);
-  for (const std::string& name : heard)
-    violations.push_back(
-        fmt::format("{} says '{}', which {} declares for itself", path, name, other));
+      all.insert(name);
+  return all;
+}
+
+// Of a file behind another one.
+std::vector<std::string> violations_of(const std::string& path, const std::string& before,
+                                       Sources& sources) {
+  std::vector<std::string> lines;
+  const auto add = [&](const std::string& who, const Names& names, const std::string& whose) {
+    for (const std::string& name : names)
+      lines.push_back(fmt::format("{} says '{}', which {} declares for itself", who, name, whose));
+  };
+  add(path, heard(sources.names(path), sources.names(before)), before);
+  add(before, heard(sources.names(before), {.own = sources.names(path).own}), path);
+  for (const std::string& header : sources.headers(path))
+    if (!sources.headers(before).contains(header))
+      add(fmt::format("{}, which {} includes,", header, path),
+          heard(sources.names(header), sources.names(before)), before);
+  return lines;
 }
 
 }  // namespace
@@ -222,17 +291,21 @@ SpokenNames spoken_names(const std::string& text) {
 
 std::vector<std::string> joining_violations(const std::vector<std::vector<std::string>>& groups,
                                             const std::vector<SourceFile>& files) {
-  std::map<std::string, SpokenNames> names;
-  for (const SourceFile& file : files) names.emplace(file.path, spoken_names(file.text));
+  Sources sources(files);
   std::vector<std::string> violations;
   Names grouped;
   for (const std::vector<std::string>& group : groups)
-    for (const std::string& path : group) {
-      if (!names.contains(path)) violations.push_back(path + " is no file");
-      if (!grouped.insert(path).second) violations.push_back(path + " stands twice");
-      for (const std::string& other : group)
-        if (other != path && names.contains(path) && names.contains(other))
-          compare(path, names.at(path), other, names.at(other), violations);
+    for (std::size_t k = 0; k < group.size(); ++k) {
+      if (!grouped.insert(group[k]).second) violations.push_back(group[k] + " stands twice");
+      if (!sources.contains(group[k])) {
+        violations.push_back(group[k] + " is no file");
+        continue;
+      }
+      for (std::size_t before = 0; before < k; ++before)
+        if (sources.contains(group[before])) {
+          const std::vector<std::string> found = violations_of(group[k], group[before], sources);
+          violations.insert(violations.end(), found.begin(), found.end());
+        }
     }
   return violations;
 }

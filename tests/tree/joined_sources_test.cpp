@@ -32,7 +32,7 @@ TEST(JoinedSources, do_not_hear_each_others_names) {
   const auto groups = joined_sources();
   ASSERT_GE(groups.size(), 10u);
   const std::vector<std::string> violations =
-      joining_violations(groups, project_files({"src", "tools"}));
+      joining_violations(groups, project_files({"src", "tools", "include"}));
   EXPECT_THAT(violations, IsEmpty()) << fmt::format(
       "{}\nMove one of the two to another line of cmake/joined_sources.txt, or out "
       "of it: a file that is not there is compiled alone.",
@@ -47,7 +47,8 @@ using std::string;
 namespace fs = std::filesystem;
 // not_this
 namespace {
-constexpr int kMost = 3;
+constexpr int kMost = 3, kLeast = f(1, two);
+const Pattern w{1}, v{2};
 const std::map<int, Other> table{{1, {}}};
 template <class T> struct Box : Base { int inside; };
 enum class Kind { first };
@@ -59,8 +60,8 @@ static int counter = 0;
 int shown(int x) { return x + std::abs(counter); }
 }
 )");
-  EXPECT_THAT(names.own, ElementsAre("Box", "Kind", "LOUD", "Pair", "counter", "kMost", "kZero",
-                                     "read", "table"));
+  EXPECT_THAT(names.own, ElementsAre("Box", "Kind", "LOUD", "Pair", "counter", "kLeast", "kMost",
+                                     "kZero", "read", "table", "v", "w"));
   EXPECT_THAT(names.brought, ElementsAre("fs", "string"));
   for (const char* said : {"Other", "Base", "kFew", "path", "limit", "x"})
     EXPECT_TRUE(std::ranges::binary_search(names.said, said)) << said;
@@ -76,15 +77,23 @@ TEST(JoinedSourcesCheck, names_who_says_whose_name) {
       {"d.cpp", "namespace { int g(long) { return 2; } }\nint h() { return g(2.0); }\n"},
       {"e.cpp", "using Json = one::Json;\n"},
       {"f.cpp", "using Json = one::Json;\nJson x;\n"},
-      {"g.cpp", "Json y;\n"}};
+      {"g.cpp", "Json y;\n"},
+      {"h.cpp", "#include \"deep.h\"\n"},
+      {"i.cpp", "#include \"deep.h\"\nusing Json = one::Json;\n"},
+      {"src/deep.h", "#include \"deeper.h\"\n"},
+      {"include/deeper.h", "struct Json {};\n"}};
   EXPECT_THAT(joining_violations({{"a.cpp", "b.cpp"}}, files),
               ElementsAre("b.cpp says 'kMaxHeader', which a.cpp declares for itself"));
   EXPECT_THAT(joining_violations({{"c.cpp", "d.cpp"}}, files),
-              ElementsAre("c.cpp says 'g', which d.cpp declares for itself",
-                          "d.cpp says 'g', which c.cpp declares for itself"));
+              ElementsAre("d.cpp says 'g', which c.cpp declares for itself",
+                          "c.cpp says 'g', which d.cpp declares for itself"));
   EXPECT_THAT(joining_violations({{"a.cpp", "c.cpp", "e.cpp", "f.cpp"}}, files), IsEmpty());
   EXPECT_THAT(joining_violations({{"e.cpp", "g.cpp"}}, files),
               ElementsAre("g.cpp says 'Json', which e.cpp declares for itself"));
+  EXPECT_THAT(joining_violations({{"e.cpp", "h.cpp"}}, files),
+              ElementsAre("include/deeper.h, which h.cpp includes, says 'Json', which e.cpp "
+                          "declares for itself"));
+  EXPECT_THAT(joining_violations({{"h.cpp", "e.cpp"}, {"i.cpp"}}, files), IsEmpty());
   EXPECT_THAT(joining_violations({{"a.cpp"}, {"a.cpp", "x.cpp"}}, files),
               ElementsAre("a.cpp stands twice", "x.cpp is no file"));
 }

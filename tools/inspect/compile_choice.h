@@ -1,4 +1,4 @@
-// How a graph is rewritten, as it is said on the command line.
+// How a graph is compiled and for what, as it is said on the command line.
 #pragma once
 
 #include <string>
@@ -13,6 +13,7 @@ struct CompileChoice {
   std::vector<std::string> rules_off = {};
   std::string memory_limit = "";  // "500M"; none: no limit
   std::string cost_table = "";    // a file; none: the shipped one
+  std::string device = "";        // none: the processor
 
   // What is said counts; the rest stays as it is. TypeError for a name or a size that is none,
   // and what cost_table_text() throws.
@@ -22,6 +23,7 @@ struct CompileChoice {
     options.rules_off.insert(options.rules_off.end(), rules_off.begin(), rules_off.end());
     if (!memory_limit.empty()) options.memory_limit = memory_limit_named(memory_limit);
     if (!cost_table.empty()) options.cost_table = cost_table_text(cost_table);
+    if (!device.empty()) options.device = device;
   }
 };
 

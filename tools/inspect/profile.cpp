@@ -57,7 +57,7 @@ std::string profile_picture(const Inspected& inspected, bool json) {
   for (int steps = 0; steps < kLeastSteps || std::chrono::steady_clock::now() - begin < kTime;
        ++steps)
     session.step();
-  const MachineLimits limits = probed_limits(inspected.options.threads);
+  const MachineLimits limits = probed_limits(inspected.options.threads, inspected.options.device);
   return json ? session.profile().json(limits) : session.profile().text(limits);
 }
 

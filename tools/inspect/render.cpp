@@ -9,6 +9,8 @@
 
 #include "base/text.h"
 #include "codegen/llvm/llvm.h"
+#include "codegen/spirv/spirv.h"
+#include "device/vulkan/facts.h"
 #include "kir/text.h"
 #include "pantala/error.h"
 
@@ -198,6 +200,25 @@ std::string memory_json(const std::vector<CompiledStep>& steps) {
   return document.dump(2) + "\n";
 }
 
+namespace {
+
+// As a device would get it that has all that there is, with the sizes of this plan.
+std::string spirv_of(const plan::Plan& plan, const plan::Unit& unit) {
+  const codegen::spirv::Target target{.storage8 = true,
+                                      .storage16 = true,
+                                      .float64 = true,
+                                      .keeps_special = true,
+                                      .rounds_to_even = true,
+                                      .shared_bytes = 32 << 10,
+                                      .max_invocations = 1024};
+  const auto number = static_cast<std::size_t>(&unit - plan.units.data());
+  const codegen::spirv::Code code =
+      codegen::spirv::emit(*unit.kernel, target, device::vulkan::facts_of(plan)[number]);
+  return codegen::spirv::disassembly(code.words);
+}
+
+}  // namespace
+
 std::string kernel_code(const std::vector<CompiledStep>& steps, std::string_view name,
                         KernelForm form) {
   std::vector<std::string> names;
@@ -206,6 +227,7 @@ std::string kernel_code(const std::vector<CompiledStep>& steps, std::string_view
       names.push_back(unit.entry);
       if (unit.entry != name) continue;
       if (form == KernelForm::kir) return kir::print(*unit.kernel);
+      if (form == KernelForm::spirv) return spirv_of(step.plan, unit);
       const codegen::HostTarget host = codegen::detect_host();
       return form == KernelForm::llvm ? codegen::llvm_ir(*unit.kernel, host)
                                       : codegen::assembly(*unit.kernel, host);

@@ -21,7 +21,7 @@ std::string kernels_json(const std::vector<plan::CompiledStep>& steps);
 std::string memory_text(const std::vector<plan::CompiledStep>& steps);
 std::string memory_json(const std::vector<plan::CompiledStep>& steps);
 
-enum class KernelForm { kir, llvm, assembly };
+enum class KernelForm { kir, llvm, assembly, spirv };
 // One kernel by name. TypeError with the nearest name.
 std::string kernel_code(const std::vector<plan::CompiledStep>& steps, std::string_view name,
                         KernelForm form);

@@ -17,7 +17,8 @@ constexpr std::string_view kUnknown = "what the machine can do at most is not kn
 
 }  // namespace
 
-MachineLimits probed_limits(int threads) {
+MachineLimits probed_limits(int threads, std::string_view device) {
+  if (device.starts_with("vulkan")) return {};
   const Doing doing("measuring what the machine can do");
   try {
     const device::cpu::Probe probe = device::cpu::probe_host({.workers = threads});

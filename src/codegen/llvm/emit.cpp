@@ -40,6 +40,9 @@ class Emitter {
         values_(kernel.types.size()) {}
 
   std::unique_ptr<llvm::Module> run() {
+    if (kernel_.threads != 1)
+      throw InternalError("kernel '" + kernel_.name +
+                          "' is worked on by several threads per item, which a CPU has not");
     auto module = std::make_unique<llvm::Module>(kernel_.name, context_);
     create_function(*module);
     read_arguments();
@@ -200,8 +203,6 @@ class Emitter {
         return loop(inst);
       case Op::if_:
         return branch(inst);
-      case Op::barrier:
-        return;  // the iterations of a `threads` loop have run in order
       default:
         return operation(inst);
     }

@@ -10,11 +10,6 @@ namespace pantala::device::cpu {
 
 namespace {
 
-std::string bytes_text(std::int64_t bytes) {
-  return bytes % (1 << 20) == 0 ? fmt::format("{} MiB", bytes >> 20)
-                                : fmt::format("{} KiB", bytes >> 10);
-}
-
 std::vector<Fact> facts_of(const HostDescription& host, int workers) {
   return {{"processor", host.processor},
           {"architecture", host.architecture},

@@ -1,12 +1,12 @@
 #include "schedule/cpu/archetypes.h"
 
+#include "schedule/common/recurrent/recurrent.h"
+#include "schedule/common/serial/serial.h"
 #include "schedule/cpu/attention/attention.h"
 #include "schedule/cpu/contract/contract.h"
 #include "schedule/cpu/conv/conv.h"
 #include "schedule/cpu/map/map.h"
-#include "schedule/cpu/recurrent/recurrent.h"
 #include "schedule/cpu/reduce/reduce.h"
-#include "schedule/cpu/serial/serial.h"
 
 namespace pantala::schedule::cpu {
 

@@ -1,4 +1,8 @@
 // Loops, branches, parameters, reports and items as machine code against the kernel-IR interpreter.
+#include <gmock/gmock.h>
+
+#include "pantala/error.h"
+#include "support/errors.h"
 #include "unit/codegen/llvm_case.h"
 
 namespace pantala::codegen::llvm_structure_test {
@@ -122,18 +126,13 @@ TEST(LlvmStructure, a_report_may_have_a_code_that_is_computed) {
     expect_same_on_all_targets(kernel, buffers, {ir::Number::of(limit_of), ir::Number::of(17)}, 3);
 }
 
-TEST(LlvmStructure, loops_over_threads_run_in_order_between_barriers) {
-  Builder b("threads");
-  const BufferId to = b.buffer("to", DType::i64, Access::write);
-  const BufferId shared = b.scratch("shared", DType::i64, 8);
-  b.loop(
-      b.i64(0), b.i64(8), b.i64(1), [&](Var t) { b.store(shared, t, t * t + b.item()); },
-      kir::LoopKind::threads);
+TEST(LlvmStructure, a_kernel_of_several_threads_is_refused) {
+  Builder b("threads", 8);
   b.barrier();
-  b.loop(
-      b.i64(0), b.i64(8), b.i64(1),
-      [&](Var t) { b.store(to, b.item() * 8 + t, b.load(shared, 7 - t)); }, kir::LoopKind::threads);
-  expect_same_on_all_targets(b.finish(), {zeros(DType::i64, 24)}, {}, 3);
+  const kir::Kernel kernel = b.finish();
+  CodeLibrary library;
+  EXPECT_THAT(tests::message_of<InternalError>([&] { library.add({&kernel, 1}); }),
+              testing::HasSubstr("kernel 'threads' is worked on by several threads per item"));
 }
 
 TEST(LlvmStructure, items_are_the_range_that_is_asked_for) {

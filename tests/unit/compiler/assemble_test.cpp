@@ -92,10 +92,11 @@ TEST(Assemble, regions_ports_and_edges) {
   plan::check_dependencies(plan);
 }
 
+// Those that every machine has; tests/vulkan runs plans on the others.
 TEST(Assemble, a_plan_runs_on_every_device) {
   const SmallProgram small;
   const codegen::HostTarget host = codegen::detect_host();
-  for (const std::string& name : device::device_names()) {
+  for (const std::string name : {"cpu", "kir"}) {
     ProgramCode code;
     if (name == "cpu") {
       code.target = codegen::target_name(host);

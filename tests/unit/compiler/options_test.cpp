@@ -27,7 +27,7 @@ TEST(Backends, an_unknown_device_is_refused_with_the_list) {
     backend_of("gpu");
     FAIL();
   } catch (const UnsupportedError& error) {
-    EXPECT_STREQ(error.what(), "there is no code for the device 'gpu'; there are cpu, kir");
+    EXPECT_STREQ(error.what(), "there is no code for the device 'gpu'; there are cpu, kir, vulkan");
   }
   EXPECT_THROW(device::describe("gpu"), UnsupportedError);
 }

@@ -356,7 +356,7 @@ TEST(KirDevice, finds_what_a_fast_device_takes_on_trust) {
 }
 
 TEST(MakeDevice, names_what_there_is) {
-  EXPECT_THAT(device_names(), testing::ElementsAre("cpu", "kir"));
+  EXPECT_THAT(device_names(), testing::ElementsAre("cpu", "kir", "vulkan"));
   EXPECT_EQ(make_device("kir")->name(), "kir");
   EXPECT_THAT(make_device("cpu", {.workers = 3})->description(),
               testing::StartsWith("cpu, 3 workers"));

@@ -102,11 +102,6 @@ TEST_F(KirBuilder, rejects_loops_and_branches_that_do_not_fit) {
   EXPECT_INTERNAL_ERROR(
       b.loop(n, n, n, {x}, [&](Var, std::span<const Var>) { return std::vector<Var>{v}; }),
       "for: yield 0 is f32x8, the result is f32");
-  const Builder::LoopBody same = [](Var, std::span<const Var> c) {
-    return std::vector<Var>(c.begin(), c.end());
-  };
-  EXPECT_INTERNAL_ERROR(b.loop(n, n, n, {x}, same, LoopKind::threads),
-                        "for: a loop over threads carries nothing");
   EXPECT_INTERNAL_ERROR(b.branch(n, [] {}), "if: the condition is i64, not bool");
   EXPECT_INTERNAL_ERROR(
       b.branch(
@@ -194,9 +189,37 @@ TEST(KirVerify, checks_structure) {
   k = sound();
   k.body.body[4].stream = true, k.body.body[3].stream = true;
   EXPECT_INTERNAL_ERROR(verify(k), "only a store can stream");
-  Builder b("threads");
-  b.loop(b.i64(0), b.i64(4), b.i64(1), [&](Var) { b.barrier(); }, LoopKind::threads);
-  EXPECT_INTERNAL_ERROR(b.finish(), "a barrier inside of a loop over threads, in: barrier");
+}
+
+TEST(KirVerify, threads_are_a_power_of_two) {
+  Builder three("three", 3), lonely("lonely");
+  EXPECT_INTERNAL_ERROR(three.finish(), "3 threads are no power of two up to 1024");
+  EXPECT_INTERNAL_ERROR(lonely.barrier(), "barrier: one thread has nobody to meet");
+  EXPECT_INTERNAL_ERROR(lonely.group(Op::group_add, lonely.item()), "one thread has nobody");
+}
+
+TEST(KirVerify, threads_meet_only_where_all_of_them_come) {
+  Builder loops("loops", 4);
+  loops.loop(loops.i64(0), loops.thread(), loops.i64(1), [&](Var) { loops.barrier(); });
+  EXPECT_INTERNAL_ERROR(loops.finish(), "threads meet where not all of them come, in: barrier");
+
+  // What a loop carries from round to round differs from the second round on.
+  Builder carries("carries", 4);
+  const Var zero = carries.i64(0), four = carries.i64(4), one = carries.i64(1);
+  carries.loop(zero, four, one, {zero}, [&](Var, std::span<const Var> c) {
+    carries.branch(lt(c[0], 3), [&] { carries.barrier(); });
+    return std::vector<Var>{c[0] + carries.thread()};
+  });
+  EXPECT_INTERNAL_ERROR(carries.finish(), "threads meet where not all of them come, in: barrier");
+}
+
+TEST(KirVerify, what_all_threads_share_may_lead_to_a_meeting) {
+  Builder b("shared", 4);
+  const BufferId x = b.buffer("x", DType::i64, Access::read);
+  const Var most = b.group(Op::group_max, b.load(x, b.thread()));
+  const Var end = min(most, b.load(x, b.item()));
+  b.loop(b.i64(0), end, b.i64(1), [&](Var i) { b.branch(lt(i, b.item()), [&] { b.barrier(); }); });
+  EXPECT_NO_THROW(b.finish());
 }
 
 TEST(KirKernel, hashes_and_compares_code_without_names) {

@@ -295,22 +295,67 @@ TEST(KirChecks, races_through_views_of_other_element_sizes) {
 
 TEST(KirChecks, races_between_threads_of_a_workgroup) {
   const auto run = [](bool with_barrier) {
-    Builder b("threads");
+    Builder b("threads", 8);
     const BufferId y = b.buffer("y", i64, Access::write), tile = b.scratch("tile", i64, 8);
-    b.loop(b.i64(0), b.i64(8), b.i64(1), [&](Var i) { b.store(tile, i, i); }, LoopKind::threads);
+    const Var thread = b.thread();
+    b.store(tile, thread, thread);
     if (with_barrier) b.barrier();
-    b.loop(
-        b.i64(0), b.i64(8), b.i64(1), [&](Var i) { b.store(y, i, b.load(tile, 7 - i)); },
-        LoopKind::threads);
+    b.store(y, thread, b.load(tile, b.i64(0)));
     const Kernel k = b.finish();
     std::vector<std::int64_t> out(8);
-    interpret(k, {{bind(out, i64)}, {}}, 0, 1);  // one thread after another is always right
-    return message_of<InternalError>(
-        [&] { interpret(k, {{bind(out, i64)}, {}}, 0, 1, {.workgroups = true}); });
+    return message_of<InternalError>([&] { interpret(k, {{bind(out, i64)}, {}}, 0, 1); });
   };
   EXPECT_EQ(run(true), "no error");
   EXPECT_THAT(run(false),
-              HasSubstr("reads tile[7] of 8 elements: a race: thread 7 of item 0 has written it"));
+              HasSubstr("reads tile[0] of 8 elements: a race: thread 0 of item 0 has written it"));
+}
+
+TEST(KirChecks, threads_that_exchange_elements) {
+  Builder b("threads", 4);
+  const BufferId x = b.buffer("x", i64, Access::read_write);
+  b.store(x, b.thread(), b.load(x, b.i64(3) - b.thread()));
+  const Kernel k = b.finish();
+  std::vector<std::int64_t> memory(4);
+  EXPECT_THAT(message_of<InternalError>([&] { interpret(k, {{bind(memory, i64)}, {}}, 0, 1); }),
+              HasSubstr("reads x[1] of 4 elements: a race: thread 1 of item 0 has written it"));
+}
+
+TEST(KirInterpret, threads_meet_in_loops_and_branches_that_they_share) {
+  // Every round turns the tile by one element; the number of rounds is the item's.
+  Builder b("turn", 4);
+  const BufferId y = b.buffer("y", i64, Access::write), tile = b.scratch("tile", i64, 4);
+  const Var thread = b.thread(), next = (thread + 1) % 4;
+  b.store(tile, thread, thread);
+  const Var one = b.i64(1);
+  const Var sum = b.loop(b.i64(0), b.item(), one, {b.i64(0)}, [&](Var, std::span<const Var> c) {
+    b.barrier();
+    const Var mine = b.load(tile, next);
+    b.barrier();
+    b.store(tile, thread, mine);
+    return std::vector<Var>{c[0] + mine};
+  })[0];
+  const Var total = b.branch(
+      lt(b.item(), 2), [&] { return std::vector{b.group(Op::group_max, sum)}; },
+      [&] { return std::vector{b.group(Op::group_add, sum)}; })[0];
+  b.store(y, b.item() * 4 + thread, total * 10 + b.load(tile, thread));
+  const Kernel k = b.finish();
+  std::vector<std::int64_t> out(12);
+  interpret(k, {{bind(out, i64)}, {}}, 0, 3);
+  EXPECT_THAT(out, ElementsAre(0, 1, 2, 3, 31, 32, 33, 30, 122, 123, 120, 121));
+}
+
+TEST(KirInterpret, groups_halve_over_their_threads) {
+  Builder b("groups", 4);
+  const BufferId x = b.buffer("x", f32, Access::read), y = b.buffer("y", f32, Access::write);
+  const Var mine = b.load(x, b.thread());
+  const Var big = b.cast(b.group(Op::group_max, lt(2.0, mine)), DType::i32);
+  b.store(y, b.thread(),
+          b.group(Op::group_add, mine) + b.group(Op::group_min, mine) + b.cast(big, f32));
+  const Kernel k = b.finish();
+  // (1e8 - 1e8) + (1 + 3), whereas a sum in order loses the 1.
+  std::vector<float> in{1e8f, 1, -1e8f, 3}, out(4);
+  interpret(k, {{bind(in), bind(out)}, {}}, 0, 1);
+  EXPECT_THAT(out, testing::Each(4 - 1e8f + 1));
 }
 
 TEST(KirChecks, steps) {

@@ -124,10 +124,18 @@ TEST_F(KirSimplify, inlines_short_loops_and_known_branches) {
   EXPECT_EQ(count(k, Op::load), 1u) << print(k);
 }
 
-TEST_F(KirSimplify, keeps_a_loop_of_one_thread) {
-  b.loop(
-      b.i64(0), b.i64(1), b.i64(1), [&](Var i) { b.store(y, i, b.load(x, i)); }, LoopKind::threads);
-  EXPECT_EQ(count(simplified(), Op::loop), 1u);
+TEST(KirSimplifyThreads, keeps_threads_and_their_meetings) {
+  Builder b("threads", 16);
+  const BufferId y = b.buffer("y", DType::i64, Access::write);
+  b.group(Op::group_add, b.thread());
+  b.barrier();
+  b.store(y, b.thread() + 0, b.group(Op::group_max, b.thread() * 1));
+  const Kernel k = simplify(b.finish());
+  EXPECT_EQ(k.threads, 16);
+  EXPECT_EQ(print(k),
+            "kernel \"threads\" {\n  buffer y: i64 write\n  threads 16\n  item %0, %1\n"
+            "  %2:i64 = group_add %1\n  barrier\n  %3:i64 = group_max %1\n"
+            "  store y[%1] = %3\n}\n");
 }
 
 TEST_F(KirSimplify, drops_carried_values_that_never_change) {

@@ -80,11 +80,17 @@ TEST(KirText, round_trips_all_constants) {
        {0.0, -0.0, 1e-320, 0.1, -1e300, 5e-324, double(INFINITY), -double(INFINITY), double(NAN)})
     b.store(out, b.item(), b.constant({f64, 1}, v));
   b.prefetch(out, b.i64(INT64_MIN));
-  b.barrier();
-  b.loop(b.i64(0), b.i64(4), b.i64(1), [](Var) {}, LoopKind::threads);
   const Kernel kernel = b.finish();
   expect_round_trip(kernel);
   EXPECT_EQ(parse(print(kernel)).name, kernel.name);
+}
+
+TEST(KirText, round_trips_threads) {
+  Builder b("threads", 64);
+  const BufferId out = b.buffer("out", f64, Access::write);
+  b.barrier();
+  b.store(out, b.thread(), b.group(Op::group_add, b.cast(b.thread(), f64)));
+  expect_round_trip(b.finish());
 }
 
 std::string parse_error(std::string_view text) {

@@ -21,7 +21,7 @@ using ::testing::IsEmpty;
 
 Options search_options() {
   static const schedule::CostTable& table = schedule::shipped_cost_table(64);
-  return {.archetypes = compiler::backend_of("cpu").archetypes(), .table = table};
+  return {.archetypes = compiler::backend_of("cpu").archetypes({}), .table = table};
 }
 
 // A strided convolution with its gradients, a pool and what is computed element by element.

@@ -31,7 +31,7 @@ struct Reductions {
 };
 
 Options search_options() {
-  const schedule::ArchetypeTable& archetypes = compiler::backend_of("cpu").archetypes();
+  const schedule::ArchetypeTable& archetypes = compiler::backend_of("cpu").archetypes({});
   static const schedule::CostTable& table = schedule::shipped_cost_table(64);
   return {.archetypes = archetypes, .table = table};
 }

@@ -32,60 +32,21 @@
 #include <vector>
 
 #include "kir/kernel.h"
+#include "schedule/common/attention/arguments.h"
 #include "schedule/target.h"
 
 namespace pantala::schedule::cpu {
 
+using schedule::AttentionLength;
+using schedule::AttentionMask;
+using schedule::AttentionPart;
+using schedule::AttentionSizes;
+using schedule::AttentionSpec;
+using schedule::AttentionStrides;
+using schedule::HeadStrides;
+using schedule::MaskAxis;
+
 constexpr std::int64_t kKeyBlock = 96;
-
-enum class AttentionPart : std::uint8_t { forward, row_dots, query_grad, key_grad, all_grads };
-
-enum class AttentionMask : std::uint8_t {
-  none,
-  additive,  // of the dtype of the tensors
-  boolean,   // true: seen
-};
-// How a mask lies along queries or keys.
-enum class MaskAxis : std::uint8_t { broadcast, contiguous, strided };
-
-// How many keys count.
-enum class AttentionLength : std::uint8_t {
-  keys,    // all
-  param,   // the last parameter, an i64
-  buffer,  // an i64 in a buffer of one element
-};
-
-struct AttentionSpec {
-  DType dtype = DType::f32;  // f32 or f64
-  bool causal = false;       // a query sees keys up to its own position
-  bool windowed = false;     // with causal: only the last `window` of them
-  AttentionMask mask = AttentionMask::none;
-  MaskAxis mask_queries = MaskAxis::strided, mask_keys = MaskAxis::contiguous;
-  // Forward only. With a length the queries stand at the last of its positions: query i stands at
-  // length - queries + i. A length beyond [0, keys] reads nothing outside of the keys.
-  AttentionLength length = AttentionLength::keys;
-  bool save_lse = true;  // forward only
-  friend bool operator==(const AttentionSpec&, const AttentionSpec&) = default;
-};
-
-// Head h of the queries reads head h / (heads / key_heads) of the keys.
-struct AttentionSizes {
-  std::int64_t batch = 1, heads = 1, key_heads = 1, queries = 0, keys = 0, head_dim = 1;
-  friend bool operator==(const AttentionSizes&, const AttentionSizes&) = default;
-};
-
-// In elements; head_dim is contiguous.
-struct HeadStrides {
-  std::int64_t batch = 0, head = 0, position = 0;
-  friend bool operator==(const HeadStrides&, const HeadStrides&) = default;
-};
-struct AttentionStrides {
-  HeadStrides q, k, v, out, dout, dq, dk, dv;
-  std::int64_t row_batch = 0, row_head = 0;  // of lse and dots, contiguous along queries
-  std::int64_t mask_batch = 0, mask_head = 0, mask_query = 0, mask_key = 0;
-  // Of row-major [batch, heads, positions, head_dim] without gaps and a full mask.
-  static AttentionStrides dense(const AttentionSizes& sizes);
-};
 
 // Everything that may be chosen freely without a change of the result's bits (row_dots: but for the
 // lanes).

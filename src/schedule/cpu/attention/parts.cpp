@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string_view>
 
 #include "schedule/cpu/contract/parts.h"
 
@@ -17,112 +16,11 @@ namespace {
 
 std::int64_t round_up_to(std::int64_t a, std::int64_t b) { return (a + b - 1) / b * b; }
 
-std::string_view role_name(AttentionRole role) {
-  constexpr std::string_view kNames[] = {"q",  "k",  "v",   "out",  "dout", "dq",
-                                         "dk", "dv", "lse", "dots", "mask", "length"};
-  return kNames[static_cast<std::size_t>(role)];
-}
-
-bool is_result(AttentionPart part, AttentionRole role) {
-  switch (part) {
-    case AttentionPart::forward:
-      return role == AttentionRole::out || role == AttentionRole::lse;
-    case AttentionPart::row_dots:
-      return role == AttentionRole::dots;
-    case AttentionPart::query_grad:
-      return role == AttentionRole::dq;
-    case AttentionPart::key_grad:
-    case AttentionPart::all_grads:
-      return role == AttentionRole::dk || role == AttentionRole::dv;
-  }
-  return false;
-}
-
-AttentionArguments declare(Builder& b, AttentionPart part, const AttentionSpec& spec) {
-  AttentionArguments args;
-  const std::vector<AttentionRole> roles = attention_roles(part, spec);
-  for (const AttentionRole role : roles) {
-    const DType dtype = role == AttentionRole::length ? DType::i64
-                        : role == AttentionRole::mask && spec.mask == AttentionMask::boolean
-                            ? DType::boolean
-                            : spec.dtype;
-    const bool collected = part == AttentionPart::all_grads && role == AttentionRole::dq;
-    const BufferId buffer = b.buffer(std::string(role_name(role)), dtype,
-                                     collected               ? Access::read_write
-                                     : is_result(part, role) ? Access::write
-                                                             : Access::read);
-    if (is_head_tensor(role))
-      args.tensor(role).buffer = buffer;
-    else
-      (role == AttentionRole::lse    ? args.lse
-       : role == AttentionRole::dots ? args.dots
-       : role == AttentionRole::mask ? args.mask
-                                     : args.length) = buffer;
-  }
-  args.heads = b.param("heads");
-  args.group = b.param("group");
-  args.queries = b.param("queries");
-  args.keys = b.param("keys");
-  args.head_dim = b.param("head_dim");
-  args.block = b.param("block");
-  for (const AttentionRole role : roles) {
-    if (!is_head_tensor(role)) continue;
-    const std::string name(role_name(role));
-    args.tensor(role).batch = b.param(name + "_batch");
-    args.tensor(role).head = b.param(name + "_head");
-    args.tensor(role).position = b.param(name + "_position");
-  }
-  args.row_batch = b.param("row_batch");
-  args.row_head = b.param("row_head");
-  if (part == AttentionPart::row_dots) return args;
-  if (spec.mask != AttentionMask::none) {
-    args.mask_batch = b.param("mask_batch");
-    args.mask_head = b.param("mask_head");
-    args.mask_query = b.param("mask_query");
-    args.mask_key = b.param("mask_key");
-  }
-  if (spec.windowed) args.window = b.param("window");
-  args.scale = b.param("scale", spec.dtype);
-  if (part == AttentionPart::forward && spec.length == AttentionLength::param)
-    args.length_param = b.param("length");
-  return args;
-}
-
 }  // namespace
-
-std::vector<AttentionRole> attention_roles(AttentionPart part, const AttentionSpec& spec) {
-  const bool masked = spec.mask != AttentionMask::none;
-  std::vector<AttentionRole> roles;
-  if (part == AttentionPart::row_dots)
-    return {AttentionRole::dout, AttentionRole::out, AttentionRole::dots};
-  if (part == AttentionPart::forward) {
-    roles = {AttentionRole::q, AttentionRole::k, AttentionRole::v};
-    if (masked) roles.push_back(AttentionRole::mask);
-    if (spec.length == AttentionLength::buffer) roles.push_back(AttentionRole::length);
-    roles.push_back(AttentionRole::out);
-    if (spec.save_lse) roles.push_back(AttentionRole::lse);
-    return roles;
-  }
-  roles = {AttentionRole::dout, AttentionRole::q,   AttentionRole::k,
-           AttentionRole::v,    AttentionRole::lse, AttentionRole::dots};
-  if (masked) roles.push_back(AttentionRole::mask);
-  if (part != AttentionPart::key_grad) roles.push_back(AttentionRole::dq);
-  if (part == AttentionPart::query_grad) return roles;
-  roles.push_back(AttentionRole::dk);
-  roles.push_back(AttentionRole::dv);
-  return roles;
-}
-
-bool is_head_tensor(AttentionRole role) { return role <= AttentionRole::dv; }
-
-HeadTensor& AttentionArguments::tensor(AttentionRole role) {
-  HeadTensor* const tensors[] = {&q, &k, &v, &out, &dout, &dq, &dk, &dv};
-  return *tensors[static_cast<std::size_t>(role)];
-}
 
 AttentionWriter::AttentionWriter(Builder& builder, AttentionPart part, const AttentionSpec& spec,
                                  const AttentionTiling& tiling)
-    : b(builder), spec_(spec), t_(tiling), args_(declare(builder, part, spec)) {}
+    : b(builder), spec_(spec), t_(tiling), args_(declare_attention(builder, part, spec)) {}
 
 // --- scratch
 

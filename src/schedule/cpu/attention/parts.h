@@ -13,35 +13,6 @@
 
 namespace pantala::schedule::cpu {
 
-// The tensors of one kernel, in the order of its buffers.
-enum class AttentionRole : std::uint8_t { q, k, v, out, dout, dq, dk, dv, lse, dots, mask, length };
-std::vector<AttentionRole> attention_roles(AttentionPart part, const AttentionSpec& spec);
-bool is_head_tensor(AttentionRole role);  // [batch, heads, positions, head_dim]
-
-// A tensor as a kernel's argument.
-struct HeadTensor {
-  kir::BufferId buffer;
-  kir::Var batch, head, position;  // strides
-};
-// One head of it: element (position, d) stands at base + position * ld + d.
-struct HeadView {
-  kir::BufferId buffer;
-  kir::Var base, ld, size;
-};
-
-struct AttentionArguments {
-  HeadTensor q, k, v, out, dout, dq, dk, dv;
-  kir::BufferId lse, dots, mask, length;
-  kir::Var heads, group, queries, keys, head_dim, block;
-  kir::Var window;               // if windowed
-  kir::Var row_batch, row_head;  // strides of lse and dots
-  kir::Var mask_batch, mask_head, mask_query, mask_key;
-  kir::Var scale;
-  kir::Var length_param;
-
-  HeadTensor& tensor(AttentionRole role);
-};
-
 using Vectors = std::vector<kir::Var>;
 
 // Rows to be broadcast: element (row, d) stands at base + row * ld + d.
@@ -72,7 +43,7 @@ class AttentionWriter {
   std::int64_t panels_size() const { return t_.block / t_.columns() * panel_size(); }
 
   HeadView view(const HeadTensor& t, kir::Var batch, kir::Var head, kir::Var size) const {
-    return {t.buffer, batch * t.batch + head * t.head, t.position, size};
+    return {t.buffer, t.offset + batch * t.batch + head * t.head, t.position, size};
   }
   void each(kir::Var count, const std::function<void(kir::Var)>& body) {
     b.loop(b.i64(0), count, b.i64(1), body);

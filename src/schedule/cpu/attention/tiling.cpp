@@ -68,25 +68,6 @@ std::string broken_tiling(AttentionPart part, const AttentionSpec& spec, const A
 
 }  // namespace
 
-AttentionStrides AttentionStrides::dense(const AttentionSizes& s) {
-  const HeadStrides q{s.heads * s.queries * s.head_dim, s.queries * s.head_dim, s.head_dim},
-      k{s.key_heads * s.keys * s.head_dim, s.keys * s.head_dim, s.head_dim};
-  return {.q = q,
-          .k = k,
-          .v = k,
-          .out = q,
-          .dout = q,
-          .dq = q,
-          .dk = k,
-          .dv = k,
-          .row_batch = s.heads * s.queries,
-          .row_head = s.queries,
-          .mask_batch = s.heads * s.queries * s.keys,
-          .mask_head = s.queries * s.keys,
-          .mask_query = s.keys,
-          .mask_key = 1};
-}
-
 std::string broken_rule(AttentionPart part, const AttentionSpec& spec, const AttentionSizes& sizes,
                         const AttentionTiling& tiling) {
   if (std::string wrong = broken_tiling(part, spec, tiling); !wrong.empty()) return wrong;
@@ -168,24 +149,7 @@ std::vector<std::int64_t> attention_params(AttentionPart part, const AttentionSp
   if (wrong.empty() && spec.windowed && window < 1) wrong = fmt::format("a window of {}", window);
   if (!wrong.empty())
     throw InternalError(fmt::format("attention kernel ({}): {}", part_name(part), wrong));
-  std::vector<std::int64_t> params{sizes.heads,    sizes.heads / sizes.key_heads,
-                                   sizes.queries,  sizes.keys,
-                                   sizes.head_dim, tiling.block};
-  const HeadStrides* const tensors[] = {&strides.q,    &strides.k,  &strides.v,  &strides.out,
-                                        &strides.dout, &strides.dq, &strides.dk, &strides.dv};
-  for (const AttentionRole role : attention_roles(part, spec)) {
-    if (!is_head_tensor(role)) continue;
-    const HeadStrides& s = *tensors[static_cast<std::size_t>(role)];
-    params.insert(params.end(), {s.batch, s.head, s.position});
-  }
-  params.insert(params.end(), {strides.row_batch, strides.row_head});
-  if (part == AttentionPart::row_dots) return params;
-  if (spec.mask != AttentionMask::none)
-    params.insert(params.end(),
-                  {strides.mask_batch, strides.mask_head, strides.mask_query, strides.mask_key});
-  // No distance is larger than the number of positions.
-  if (spec.windowed) params.push_back(std::min(window, kMostPositions));
-  return params;
+  return schedule::attention_params(part, spec, sizes, strides, window, tiling.block);
 }
 
 std::int64_t attention_items(AttentionPart part, const AttentionSizes& sizes,

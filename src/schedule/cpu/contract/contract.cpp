@@ -10,10 +10,9 @@
 #include "ops/face.h"
 #include "pantala/error.h"
 #include "schedule/building.h"
+#include "schedule/common/contract/contraction.h"
 #include "schedule/company.h"
-#include "schedule/cpu/contract/axes.h"
 #include "schedule/cpu/contract/kernel.h"
-#include "schedule/cpu/elementwise.h"
 #include "schedule/estimate.h"
 
 namespace pantala::schedule::cpu {
@@ -22,41 +21,6 @@ using ir::Ints;
 using kir::Var;
 
 namespace {
-
-Axes axes_of(const Context& context, const ir::Node& node, int side) {
-  const auto attrs = ir::attributes<op::Contract>(node);
-  const int rank = context.type(node.inputs[static_cast<std::size_t>(side)]).shape.rank();
-  return side == 0 ? axes_of_side(rank, attrs.batch_a, attrs.contract_a)
-                   : axes_of_side(rank, attrs.batch_b, attrs.contract_b);
-}
-
-struct Contraction {
-  Axes a, b;
-  Domain domain;                       // of result and contracted axes
-  int batch = 0, m = 0, n = 0, k = 0;  // how many loops of each
-  ContractSizes sizes;
-};
-
-Contraction contraction_of(const Context& context, std::uint32_t id) {
-  const ir::Node& node = context.node(id);
-  Contraction p;
-  p.a = axes_of(context, node, 0);
-  p.b = axes_of(context, node, 1);
-  const Shape &a = context.type(node.inputs[0]).shape, &b = context.type(node.inputs[1]).shape;
-  const auto append = [&](const Shape& shape, const Ints& axes, int& count, std::int64_t& size) {
-    for (const std::int64_t axis : axes) {
-      p.domain.sizes.push_back(shape[static_cast<int>(axis)]);
-      size *= shape[static_cast<int>(axis)];
-    }
-    count = static_cast<int>(axes.size());
-  };
-  p.sizes = {1, 1, 1, 1};
-  append(a, p.a.batch, p.batch, p.sizes.batch);
-  append(a, p.a.free, p.m, p.sizes.m);
-  append(b, p.b.free, p.n, p.sizes.n);
-  append(a, p.a.contracted, p.k, p.sizes.k);
-  return p;
-}
 
 // The stride of several loops that are walked as one; nothing if they are not.
 std::optional<std::int64_t> joint_stride(const Affine& flat, const Domain& domain, int first,
@@ -87,24 +51,6 @@ struct ContractOperand {
   bool k_inner = true;
   std::int64_t batch = 0, ld = 0;  // strides
 };
-
-// How a side of a contract node is read, by the loops of the product. `is_stored` says which values
-// (will) have buffers; strides are those of the context.
-Footprint operand_reads(const Context& context, std::uint32_t id, int side, const Contraction& p,
-                        const IsStored& is_stored) {
-  const Axes& axes = side == 0 ? p.a : p.b;
-  Indices at(axes.batch.size() + axes.free.size() + axes.contracted.size());
-  const auto assign = [&](const Ints& list, int first) {
-    for (std::size_t k = 0; k < list.size(); ++k)
-      at[static_cast<std::size_t>(list[k])] = Affine::loop(first + static_cast<int>(k));
-  };
-  assign(axes.batch, 0);
-  assign(axes.free, side == 0 ? p.batch : p.batch + p.m);
-  assign(axes.contracted, p.batch + p.m + p.n);
-  ValueInfo info = context.info();
-  info.is_stored = is_stored;
-  return trace(info, p.domain, {context.node(id).inputs[static_cast<std::size_t>(side)]}, at);
-}
 
 // `side` 0 or 1 of a contract node; nothing if its elements must be laid out first.
 std::optional<ContractOperand> operand_of(const Context& context, std::uint32_t id, int side,
@@ -159,13 +105,6 @@ EpilogueLoops epilogue_loops(const Contraction& p, const ElementwiseBody& body) 
   return {loops(0, p.batch), loops(p.batch, p.m), loops(p.batch + p.m, p.n)};
 }
 
-ElementwiseBody epilogue_body(const Context& context, std::uint32_t id, const Contraction& p,
-                              const std::vector<GroupOutput>& outputs) {
-  Domain domain;
-  domain.sizes.assign(p.domain.sizes.begin(), p.domain.sizes.end() - p.k);
-  return make_body(context, outputs, domain, [&](ValueId value) { return value.node == id; });
-}
-
 // Whether values of the result's shape can be computed in the epilogue: every access must walk the
 // axes of m together, and those of n.
 bool fits_epilogue(const Context& context, std::uint32_t id,
@@ -190,26 +129,8 @@ ContractOrder order_of(const Context& context, std::uint32_t id, const Contracti
                          node.results[0].dtype, context.target);
 }
 
-double flops_of(const Contraction& p) {
-  return 2 * static_cast<double>(p.sizes.batch * p.sizes.m) * static_cast<double>(p.sizes.n) *
-         static_cast<double>(p.sizes.k);
-}
-
 // Too little to share out.
 bool is_serial(const Contraction& p) { return flops_of(p) < 65536; }
-
-Work work_of_contraction(const Context& context, const Group& group) {
-  const std::uint32_t id = group.anchors[0];
-  const Contraction p = contraction_of(context, id);
-  Work work = work_of(context, epilogue_body(context, id, p, group.outputs));
-  for (const int side : {0, 1})
-    add_reads(context, {.domain = p.domain},
-              operand_reads(context, id, side, p,
-                            [&](ValueId value) { return context.is_stored(value); }),
-              work);
-  work.flops += flops_of(p);
-  return work;
-}
 
 // How a product and its epilogue are computed. `outputs` are computed from the product, of which
 // nothing else is kept; one of them may be the product itself.

@@ -27,9 +27,12 @@
 
 #include "kir/builder.h"
 #include "kir/kernel.h"
+#include "schedule/common/contract/contraction.h"
 #include "schedule/target.h"
 
 namespace pantala::schedule::cpu {
+
+using schedule::ContractSizes;
 
 // Which axis of a matrix is contiguous is its layout; the other one has a stride.
 struct ContractSpec {
@@ -38,11 +41,6 @@ struct ContractSpec {
   bool b_k_inner = true;     // [n, k], else [k, n]
   bool c_n_inner = true;     // [m, n], else [n, m]
   friend bool operator==(const ContractSpec&, const ContractSpec&) = default;
-};
-
-struct ContractSizes {
-  std::int64_t batch = 1, m = 0, n = 0, k = 0;
-  friend bool operator==(const ContractSizes&, const ContractSizes&) = default;
 };
 
 // In elements. `ld` is the stride of the axis that is not contiguous. A batch stride of 0 shares an

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kir/builder.h"
+#include "schedule/common/sizes.h"
 #include "schedule/cpu/contract/kernel.h"
 
 namespace pantala::schedule::cpu {
@@ -51,15 +52,6 @@ struct Result {
   // Sums along c's contiguous axis, from (m, n) on, through the epilogue.
   void store(kir::Builder& b, kir::Var value, kir::Var m, kir::Var n, kir::Var mask) const;
 };
-
-// Scratch is sized in eighths of powers of two, so that neighbouring block sizes are the same code.
-std::int64_t scratch_size(std::int64_t elements);
-
-kir::Var ceil_div(kir::Var a, kir::Var b);
-kir::Var ceil_div(kir::Var a, std::int64_t b);
-kir::Var round_up(kir::Var a, std::int64_t b);
-// The first `count` of `lanes`; any count is fine.
-kir::Var first_lanes(kir::Builder& b, kir::Var count, int lanes);
 
 // `width` neighbours of an operand, padded to `padded`: a multiple of the vector's lanes, or the
 // width of a panel that is narrower than a vector. Of such a one every vector is written over the

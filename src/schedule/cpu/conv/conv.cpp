@@ -242,24 +242,6 @@ std::vector<KernelDraft> build_convolution(Building& building, const Group& grou
   return {std::move(draft), build_combine(context, group, plan, order.slices, partials, epilogue)};
 }
 
-bool must_store(const Context& context, std::uint32_t node, std::size_t operand,
-                const IsStored& is_stored) {
-  return !is_stored(context.node(node).inputs[operand]);
-}
-
-Reads reads_of_operands(const Context& context, const ValueInfo&, std::uint32_t node) {
-  const ir::Node& n = context.node(node);
-  return reads_whole(n.results[0].shape, n.inputs);
-}
-
-// The images on either side of the kernel, not the kernel itself.
-std::vector<ValueId> images_of(const Context& context, std::uint32_t node) {
-  const ir::Node& n = context.node(node);
-  if (window_of(n).algorithm == "planar") return {};
-  if (direction_of(*n.op) == ConvDirection::weight_grad) return {n.inputs[0], n.inputs[1]};
-  return {{node, 0}, n.inputs[0]};
-}
-
 ReductionOrder order_of_node(const Context& context, std::uint32_t id) {
   const ir::Node& node = context.node(id);
   const ConvDirection direction = direction_of(*node.op);
@@ -285,10 +267,10 @@ const Archetype& conv_archetype() {
       .ops = {&ops::def<op::Convolution>(), &ops::def<op::ConvolutionInputGrad>(),
               &ops::def<op::ConvolutionWeightGrad>()},
       .append = append_widened,
-      .must_store = must_store,
-      .reads = reads_of_operands,
+      .must_store = conv_must_store,
+      .reads = reads_of_conv,
       .can_join = [](const Company& company) { return company.is_epilogue(); },
-      .channels_last = images_of,
+      .channels_last = images_of_conv,
       .reduction_order = order_of_node,
       .work = work_of_convolution,
       .efforts = efforts_of_convolution,

@@ -2,48 +2,11 @@
 
 #include <fmt/format.h>
 
-#include "ops/face.h"
-
 namespace pantala::schedule::cpu {
 
 using kir::Var;
 
-ConvDirection direction_of(const ir::OpDef& op) {
-  if (ops::is<op::Convolution>(op)) return ConvDirection::forward;
-  return ops::is<op::ConvolutionInputGrad>(op) ? ConvDirection::input_grad
-                                               : ConvDirection::weight_grad;
-}
-
-op::ConvAttrs window_of(const ir::Node& node) {
-  switch (direction_of(*node.op)) {
-    case ConvDirection::forward:
-      return ir::attributes<op::Convolution>(node);
-    case ConvDirection::input_grad:
-      return ir::attributes<op::ConvolutionInputGrad>(node).window;
-    case ConvDirection::weight_grad:
-      break;
-  }
-  return ir::attributes<op::ConvolutionWeightGrad>(node).window;
-}
-
 namespace {
-
-struct Shapes {
-  Shape x, weight;
-};
-Shapes shapes_of(const Context& context, const ir::Node& node, ConvDirection direction) {
-  const Shape &first = context.type(node.inputs[0]).shape,
-              &second = context.type(node.inputs[1]).shape, &result = node.results[0].shape;
-  switch (direction) {
-    case ConvDirection::forward:
-      return {first, second};
-    case ConvDirection::input_grad:
-      return {result, second};
-    case ConvDirection::weight_grad:
-      break;
-  }
-  return {first, result};
-}
 
 ConvStrides strides_of(const Context& context, const ir::Node& node, ConvDirection direction,
                        std::uint32_t result) {
@@ -62,28 +25,6 @@ ConvStrides strides_of(const Context& context, const ir::Node& node, ConvDirecti
 }
 
 }  // namespace
-
-ConvSizes sizes_of(const Context& context, const ir::Node& node) {
-  const Shapes shapes = shapes_of(context, node, direction_of(*node.op));
-  ConvSizes sizes;
-  sizes.batch = shapes.x[0];
-  sizes.in = shapes.x[1];
-  sizes.out = shapes.weight[0];
-  const op::ConvAttrs window = window_of(node);
-  sizes.groups = window.groups;
-  for (int k = 2; k < shapes.x.rank(); ++k) {
-    const auto axis = static_cast<std::size_t>(k - 2);
-    sizes.axes.push_back({shapes.x[k], shapes.weight[k], window.stride[axis], window.padding[axis],
-                          window.dilation[axis]});
-  }
-  return sizes;
-}
-
-double flops_of(const ConvSizes& sizes) {
-  const double taps =
-      static_cast<double>(sizes.taps()) * static_cast<double>(sizes.in / sizes.groups);
-  return 2 * taps * static_cast<double>(sizes.positions()) * static_cast<double>(sizes.out);
-}
 
 ConvPlan plan_of(const Context& context, const Group& group) {
   const ir::Node& node = context.node(group.anchors[0]);
@@ -115,12 +56,6 @@ std::vector<std::int64_t> problem_of(const ConvPlan& plan) {
   for (const auto* strides : {&plan.strides.x, &plan.strides.weight, &plan.strides.y})
     problem.insert(problem.end(), strides->begin(), strides->end());
   return problem;
-}
-
-ElementwiseBody epilogue_body(const Context& context, std::uint32_t node,
-                              const std::vector<GroupOutput>& outputs) {
-  return make_body(context, outputs, {context.node(node).results[0].shape.vec()},
-                   [node](ValueId value) { return value.node == node; });
 }
 
 ConvEpilogue::ConvEpilogue(Building& building, std::uint32_t node,

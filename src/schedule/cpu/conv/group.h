@@ -6,18 +6,12 @@
 #include <optional>
 #include <vector>
 
-#include "ops/conv.h"
 #include "schedule/building.h"
+#include "schedule/common/elementwise.h"
 #include "schedule/cpu/conv/kernel.h"
-#include "schedule/cpu/elementwise.h"
 #include "schedule/estimate.h"
 
 namespace pantala::schedule::cpu {
-
-ConvDirection direction_of(const ir::OpDef& op);
-op::ConvAttrs window_of(const ir::Node& node);
-ConvSizes sizes_of(const Context& context, const ir::Node& node);
-double flops_of(const ConvSizes& sizes);  // of the direct algorithm
 
 // How a convolution is computed.
 struct ConvPlan {
@@ -32,9 +26,6 @@ struct ConvPlan {
 ConvPlan plan_of(const Context& context, const Group& group);
 // The plan as numbers: equal ones are equal problems.
 std::vector<std::int64_t> problem_of(const ConvPlan& plan);
-
-ElementwiseBody epilogue_body(const Context& context, std::uint32_t node,
-                              const std::vector<GroupOutput>& outputs);
 
 // The group's outputs on the sums of a convolution.
 class ConvEpilogue {

@@ -38,27 +38,14 @@
 #include <string>
 #include <vector>
 
+#include "schedule/common/conv/problem.h"
 #include "schedule/cpu/contract/kernel.h"
 
 namespace pantala::schedule::cpu {
 
-enum class ConvDirection : std::uint8_t { forward, input_grad, weight_grad };
-
-struct ConvAxis {
-  std::int64_t x = 1, kernel = 1, stride = 1, padding = 0, dilation = 1;
-  std::int64_t y() const { return (x + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1; }
-  friend bool operator==(const ConvAxis&, const ConvAxis&) = default;
-};
-
-struct ConvSizes {
-  std::int64_t batch = 0, in = 1, out = 1, groups = 1;  // in and out: all channels
-  std::vector<ConvAxis> axes;                           // 1 to 3
-  int rank() const { return static_cast<int>(axes.size()) + 2; }
-  std::int64_t taps() const;
-  std::int64_t positions() const;  // of y, all images
-  bool depthwise() const { return groups > 1 && groups == in && groups == out; }
-  friend bool operator==(const ConvSizes&, const ConvSizes&) = default;
-};
+using schedule::ConvAxis;
+using schedule::ConvDirection;
+using schedule::ConvSizes;
 
 // In elements, one number per dimension as the ops see them.
 struct ConvStrides {

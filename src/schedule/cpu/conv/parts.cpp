@@ -60,17 +60,6 @@ std::vector<std::int64_t> per_axis(const ConvSizes& sizes, const F& f) {
 
 }  // namespace
 
-std::int64_t ConvSizes::taps() const {
-  std::int64_t product = 1;
-  for (const ConvAxis& a : axes) product *= a.kernel;
-  return product;
-}
-std::int64_t ConvSizes::positions() const {
-  std::int64_t product = batch;
-  for (const ConvAxis& a : axes) product *= a.y();
-  return product;
-}
-
 ConvStrides ConvStrides::row_major(const ConvSizes& s) {
   return {row_major_strides(s.batch, s.in, per_axis(s, [](const ConvAxis& a) { return a.x; })),
           row_major_strides(s.out, s.in / s.groups,

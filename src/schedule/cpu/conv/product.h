@@ -6,9 +6,9 @@
 #include <optional>
 #include <vector>
 
+#include "schedule/common/elementwise.h"
 #include "schedule/cpu/contract/kernel.h"
 #include "schedule/cpu/conv/kernel.h"
-#include "schedule/cpu/elementwise.h"
 
 namespace pantala::schedule::cpu {
 

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "schedule/building.h"
-#include "schedule/work.h"
 
 namespace pantala::schedule::cpu {
 
@@ -14,8 +13,5 @@ const Archetype& map_archetype();
 
 // A kernel that computes and stores the outputs, which have one shape.
 KernelDraft build_map(Building& building, const std::vector<GroupOutput>& outputs);
-// What it does; `kernel` as in MemoryUse.
-Work work_of_map(const Context& context, const std::vector<GroupOutput>& outputs,
-                 int kernel = kEveryKernel);
 
 }  // namespace pantala::schedule::cpu

@@ -1,0 +1,36 @@
+// Whether a device computes what the CPU computes. The first session on a GPU with a driver runs
+// small training steps that use every kind of kernel, forward and backward, on both; the result is
+// kept in the user's cache folder for this device, driver and version of Pantala. A kind of kernel
+// that occurs only in steps that were wrong is refused from then on.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace pantala::runtime {
+
+struct QualifiedStep {
+  std::string name;                  // "contract"
+  std::string wrong;                 // what is, or ""
+  std::vector<std::string> kernels;  // the kinds of kernels that it has run
+};
+struct Qualification {
+  std::string identity;  // of device, driver and version
+  std::vector<QualifiedStep> steps;
+  bool remembered = false;                   // of an earlier run
+  std::vector<std::string> refused() const;  // kinds of kernels
+  std::string text() const;                  // one line for people
+};
+
+// Of a device by its name; runs the steps if that was not done before. Devices that are tested when
+// Pantala is (cpu, kir) have no steps.
+Qualification qualification_of(const std::string& device);
+// Of an earlier run; nothing is run.
+std::optional<Qualification> remembered_qualification(const std::string& device);
+// UnsupportedError if the plan has a kernel that is refused.
+void check_qualified(const std::string& device, const plan::Plan& plan);
+
+}  // namespace pantala::runtime

@@ -1,0 +1,118 @@
+// The command on a Vulkan device: every verb that computes, what is found out about the device, and
+// what is said without one.
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/training.h"
+#include "vulkan/vulkan_case.h"
+
+namespace pantala::vulkan_tests {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using tests::Outcome;
+using tests::run_pantala;
+
+class VulkanCommand : public tests::TrainingTest {
+ protected:
+  void SetUp() override {
+    if (test_device().empty()) GTEST_SKIP() << "there is no Vulkan driver on this machine";
+  }
+  void TearDown() override { ::unsetenv("PANTALA_VULKAN_FAULT"); }
+};
+
+json last_json(const Outcome& outcome) { return json::parse(outcome.last_line()); }
+
+TEST_F(VulkanCommand, trains_evaluates_and_predicts_as_the_cpu_does) {
+  const Outcome cpu = run_pantala(train("cpu", {"--json", "--progress", "none"})),
+                gpu = run_pantala(
+                    train("gpu", {"--json", "--progress", "none", "--device", test_device()}));
+  ASSERT_EQ(cpu.exit_code, 0) << cpu.err;
+  ASSERT_EQ(gpu.exit_code, 0) << gpu.err;
+  const double expected = last_json(cpu).at("evaluation").at("loss"),
+               got = last_json(gpu).at("evaluation").at("loss");
+  EXPECT_NEAR(got, expected, 1e-3 * expected);
+  const Outcome again =
+      run_pantala(train("again", {"--json", "--progress", "none", "--device", test_device()}));
+  EXPECT_EQ(bytes("gpu/model.safetensors"), bytes("again/model.safetensors"));
+  const Outcome evaluated = run_pantala({"eval", file("gpu"), "--json", "--device", test_device()});
+  ASSERT_EQ(evaluated.exit_code, 0) << evaluated.err;
+  EXPECT_NEAR(last_json(evaluated).at("loss").get<double>(), got, 1e-6);
+  const Outcome predicted =
+      run_pantala({"predict", file("gpu"), "--data", points(), "--device", test_device()});
+  EXPECT_EQ(predicted.exit_code, 0) << predicted.err;
+}
+
+TEST_F(VulkanCommand, a_kernel_that_computes_something_else_is_found_and_refused) {
+  forget_plans();
+  ::setenv("PANTALA_VULKAN_FAULT", "kernel=product", 1);
+  const Outcome trained = run_pantala(train("run", {"--device", test_device()}));
+  EXPECT_NE(trained.exit_code, 0);
+  EXPECT_THAT(trained.err, HasSubstr("kernels of the kind 'product' compute something else than "
+                                     "the CPU on this device and driver"));
+  const Outcome doctor = run_pantala({"doctor"});
+  EXPECT_THAT(doctor.out, testing::ContainsRegex("refused kernels: [a-z_, ]*product"));
+  // It is remembered, also when the fault is gone.
+  ::unsetenv("PANTALA_VULKAN_FAULT");
+  EXPECT_NE(run_pantala(train("run", {"--device", test_device()})).exit_code, 0);
+  EXPECT_EQ(run_pantala(train("cpu")).exit_code, 0);
+}
+
+TEST_F(VulkanCommand, devices_and_doctor_say_what_was_tested) {
+  forget_plans();
+  EXPECT_THAT(run_pantala({"devices"}).out, testing::Not(HasSubstr("agree with the CPU")));
+  EXPECT_THAT(run_pantala({"doctor"}).out, HasSubstr("not compared with the CPU yet"));
+  ASSERT_EQ(run_pantala(train("run", {"--device", test_device()})).exit_code, 0);
+  for (const char* verb : {"devices", "doctor"})
+    EXPECT_THAT(run_pantala({verb}).out, HasSubstr("10 steps agree with the CPU")) << verb;
+}
+
+TEST_F(VulkanCommand, shows_the_code_of_a_kernel) {
+  const Outcome kernels =
+      run_pantala({"inspect", "mlp", "--kernels", "--json", "--device", test_device()});
+  ASSERT_EQ(kernels.exit_code, 0) << kernels.err;
+  const Outcome code = run_pantala(
+      {"inspect", "mlp", "--kernel", "product_0", "--spirv", "--device", test_device()});
+  EXPECT_EQ(code.exit_code, 0) << code.err << kernels.out;
+  EXPECT_THAT(code.out, HasSubstr("OpEntryPoint GLCompute"));
+}
+
+TEST_F(VulkanCommand, times_kernels) {
+  const Outcome outcome = run_pantala(
+      {"bench", "mlp32", "--seconds", "0.2", "--kernels", "--json", "--device", test_device()});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const json line = last_json(outcome);
+  EXPECT_EQ(line.at("device"), test_device());
+  double total = 0;
+  for (const json& launch : line.at("launches")) total += launch.at("best_us").get<double>();
+  EXPECT_GT(total, 0);
+}
+
+// Where the loader finds no driver the CPU computes, and a GPU that is asked for is an error.
+TEST_F(VulkanCommand, without_a_driver_automatic_is_the_cpu_and_vulkan_an_error) {
+  ::setenv("VK_ICD_FILENAMES", file("none.json").c_str(), 1);
+  ::setenv("VK_DRIVER_FILES", file("none.json").c_str(), 1);
+  const Outcome automatic = run_pantala(train("auto", {"--device", "auto"})),
+                asked = run_pantala(train("asked", {"--device", "vulkan"})),
+                devices = run_pantala({"devices"});
+  ::unsetenv("VK_ICD_FILENAMES");
+  ::unsetenv("VK_DRIVER_FILES");
+  EXPECT_EQ(automatic.exit_code, 0) << automatic.err;
+  EXPECT_THAT(automatic.err, HasSubstr("the CPU computes: there is no Vulkan device: "));
+  EXPECT_NE(asked.exit_code, 0);
+  EXPECT_THAT(asked.err, HasSubstr("there is no Vulkan device: "));
+  EXPECT_THAT(devices.out, HasSubstr("vulkan    there is no Vulkan device: "));
+}
+
+TEST_F(VulkanCommand, software_is_only_taken_if_it_is_named) {
+  const std::string text = run_pantala({"devices"}).out;
+  if (text.find("(software)") == text.npos) GTEST_SKIP() << "the device is no software";
+  const Outcome unnamed = run_pantala(train("run", {"--device", "vulkan"}));
+  EXPECT_NE(unnamed.exit_code, 0);
+  EXPECT_THAT(unnamed.err, HasSubstr("a software device is only taken if it is named"));
+}
+
+}  // namespace
+}  // namespace pantala::vulkan_tests
