@@ -133,7 +133,8 @@ TEST(Inspect, mistakes_get_the_nearest_name) {
               HasSubstr("there is no kernel 'no such kernel'"));
   EXPECT_THAT(error({"mlp", "--batch", "100000000000"}),
               HasSubstr("f32[100000000000,784] takes more than 1024 GiB"));
-  EXPECT_THAT(error({"mlp", "--asm"}), HasSubstr("--kir, --llvm, --asm and --spirv need --kernel NAME"));
+  EXPECT_THAT(error({"mlp", "--asm"}),
+              HasSubstr("--kir, --llvm, --asm and --spirv need --kernel NAME"));
   EXPECT_THAT(error({"mlp", "--graph", "--memory"}), HasSubstr("one at a time: --graph"));
   EXPECT_THAT(error({"mlp", "--kernel", "k", "--kir", "--asm"}), HasSubstr("one at a time: --kir"));
   EXPECT_THAT(error({"mlp", "--grph"}), HasSubstr("did you mean '--graph'?"));
