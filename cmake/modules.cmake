@@ -6,7 +6,7 @@ set_source_files_properties(src/base/normal_numbers.cpp PROPERTIES SKIP_PRECOMPI
 pantala_module(vulkan DEPENDS base PRIVATE_LIBRARIES ${CMAKE_DL_LIBS})
 pantala_module(egraph DEPENDS base)
 pantala_module(ir HEADERS dtype.h shape.h literal.h init.h tensor.h graph.h DEPENDS base)
-pantala_module(ops HEADERS ops.h ops/ text.h DEPENDS ir)
+pantala_module(ops LIGHT HEADERS ops.h ops/ text.h DEPENDS ir)
 pantala_module(rewrite DEPENDS egraph ops)
 pantala_module(ref HEADERS interpreter.h DEPENDS ops)
 pantala_module(grad HEADERS autodiff.h DEPENDS ops)
