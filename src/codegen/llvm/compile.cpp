@@ -20,6 +20,7 @@
 #include "codegen/llvm/code.h"
 #include "codegen/llvm/emit.h"
 #include "codegen/llvm/generator.h"
+#include "codegen/llvm/pass_gate.h"
 #include "pantala/error.h"
 
 namespace pantala::codegen {
@@ -45,12 +46,14 @@ void collect_errors(const llvm::DiagnosticInfo* info, void* text) {
 // it: where an exception ends both, the generator must go first.
 struct Compilation {
   std::string errors;
+  PassGate gate;
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> module;
 
-  Compilation(const kir::Kernel& kernel, Generator& generator) {
+  Compilation(const kir::Kernel& kernel, Generator& generator) : gate(kernel, generator.target()) {
     const HostTarget& target = generator.target();
     context.setDiagnosticHandlerCallBack(collect_errors, &errors);
+    context.setOptPassGate(gate);
     module = emit(kernel, target, context);
     module->setTargetTriple(target.triple);
     module->setDataLayout(generator.machine().createDataLayout());
