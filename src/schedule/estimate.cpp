@@ -17,7 +17,6 @@ constexpr double kUsable = 0.75;
 
 // How much longer a line from beyond the second cache takes that could not be fetched ahead.
 constexpr double kJumping = 5;
-constexpr double kLineBytes = 64;  // of a cache
 // Cycles of a core for a byte of lines that are written far from one another, beyond its caches.
 constexpr double kScatteredByte = 0.25;
 
@@ -39,8 +38,7 @@ class Caches {
                  l3 = static_cast<double>(table_.target.l3_bytes);
     if (distance < kUsable * l1) return {};
     if (distance < kUsable * l2) return {use.bytes * table_.l2_byte, 0};
-    // A line is taken once for each vector of it, which are columns of their own.
-    const double waits = use.jumps ? kJumping * kLineBytes / table_.target.vector_bytes : 1;
+    const double waits = use.jumps ? kJumping : 1;
     if (distance < kUsable * l3) return {use.bytes * table_.l3_byte * waits, 0};
     // What is written is fetched first.
     const double bytes = use.bytes * (use.is_write ? 2 : 1);

@@ -86,7 +86,8 @@ std::vector<Effort> efforts_of_reduce(const EffortSite& at) {
   Effort effort{.cycles = elementwise_cycles(at.work, at.table)};
   if (way.lane_row) {
     // Partial sums lie in scratch: each addition waits for the one before it.
-    effort.cycles += rows * count / lanes * static_cast<double>(traced.reductions.size()) * 6 *
+    const double waits = way.is_split ? 3.5 : 6;
+    effort.cycles += rows * count / lanes * static_cast<double>(traced.reductions.size()) * waits *
                      at.table.vector_access;
     effort.items = std::ceil(rows / lanes);
   } else {
