@@ -12,6 +12,7 @@ rank correlation (Spearman's), and the median of |predicted - measured| / measur
 """
 
 import argparse
+import hashlib
 import json
 import statistics
 import subprocess
@@ -48,14 +49,17 @@ def rank_correlation(a, b):
 
 
 def measure(options, workload):
-    command = [options.pantala, "bench", workload, "--kernels", "--json", "--seconds", str(options.seconds)]
-    command += ["--rewrite", options.rewrite]
+    command = [options.pantala, "bench", workload, "--rewrite", options.rewrite]
     if options.infer:
         command.append("--infer")
     if options.target:
         command += ["--target", options.target]
     if options.cost_table:
         command += ["--cost-table", options.cost_table]
+    if options.plans:
+        key = hashlib.sha256(" ".join(map(str, command[1:])).encode()).hexdigest()[:16]
+        command += ["--cache", str(Path(options.plans) / f"{key}.plan")]
+    command += ["--kernels", "--json", "--seconds", str(options.seconds)]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     if run.returncode != 0:
         sys.exit(f"{' '.join(command)} failed:\n{run.stderr}")
@@ -105,6 +109,7 @@ def main():
     parser.add_argument("--target", default="")
     parser.add_argument("--cost-table", default="")
     parser.add_argument("--infer", action="store_true")
+    parser.add_argument("--plans", help="a folder in which compiled plans are kept for the next call; it must exist")
     parser.add_argument("--least", type=float, default=20, help="microseconds from which on a launch counts")
     parser.add_argument("--save", help="append what was measured to this file, a line each")
     parser.add_argument("--load", nargs="+", help="report what was saved instead of measuring")

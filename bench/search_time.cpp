@@ -3,6 +3,7 @@
 // line: model, layers, nodes of the lowered graph, milliseconds of the whole and of its phases (the
 // best of several), and of one estimate with nothing known and with what others found out.
 //   bench_search_time [TURNS] > times.jsonl      then bench/search_plot.py
+//   bench_search_time TURNS resnet50_b4 smollm2_b1_s128      these workloads alone
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -59,8 +60,9 @@ double milliseconds(const Work& work) {
 
 Json measured(const std::string& model, std::int64_t layers, const Graph& lowered, int turns) {
   const compiler::Options host = compiler::host_options("cpu", 2, true);
-  const search::Options options{.archetypes = compiler::backend_of("cpu").archetypes(),
-                                .table = compiler::cost_table(host)};
+  const search::Options options{
+      .archetypes = compiler::backend_of("cpu").archetypes(host.code_for()),
+      .table = compiler::cost_table(host)};
   Json best;
   for (int turn = 0; turn < turns; ++turn) {
     search::Outcome found;
@@ -95,6 +97,8 @@ int main(int argc, char** argv) {
     fmt::print("{}\n", measured(model, layers, lowered, turns).dump());
     std::fflush(stdout);
   };
+  for (int k = 2; k < argc; ++k) show(argv[k], 0, workload(argv[k]));
+  if (argc > 2) return 0;
   for (const std::int64_t layers : {1, 2, 4, 8, 16, 32}) {
     show("transformer", layers, transformer(layers));
     show("residual network", layers, residual_network(layers));

@@ -16,6 +16,7 @@
 
 #include "base/doing.h"
 #include "base/text.h"
+#include "compiler/pipeline.h"
 #include "pantala/error.h"
 #include "pantala/session.h"
 #include "runtime/session_data.h"
@@ -36,7 +37,7 @@ double milliseconds_since(Clock::time_point start) {
 
 struct BenchOptions {
   std::vector<std::string> workloads;
-  bool infer = false, json = false, kernels = false, unfused = false;
+  bool infer = false, json = false, kernels = false, unfused = false, plan_only = false;
   double seconds = 2;
   int threads = 0;
   std::string cache, trace, target;
@@ -178,17 +179,32 @@ nlohmann::ordered_json launches_json(const Measured& m, const Session& session,
   return launches;
 }
 
+nlohmann::ordered_json line_of(const std::string& name, const BenchOptions& options) {
+  return {{"workload", name},
+          {"mode", options.infer ? "infer" : "train"},
+          {"device", options.compile.device.empty() ? "cpu" : options.compile.device},
+          {"threads", options.threads}};
+}
+
+// What the plan says, whether it ran or not.
+void add_figures(const Report& report, nlohmann::ordered_json& line) {
+  line["kernels"] = report.kernels_after;
+  line["units"] = report.units.size();
+  line["peak_bytes"] = report.peak_bytes;
+  line["nodes"] = report.nodes_after;
+  line["bytes"] = report.bytes;
+  line["predicted_us"] = report.predicted_us;
+  line["rules"] = nlohmann::ordered_json::object();
+  for (const Report::Rule& rule : report.rules) line["rules"][rule.name] = rule.reached;
+}
+
 void print_json(const std::string& name, const BenchOptions& options, const Measured& m,
                 const Session& session) {
   const Report& report = session.report();
-  nlohmann::ordered_json line{
-      {"workload", name},
-      {"mode", options.infer ? "infer" : "train"},
-      {"device", options.compile.device.empty() ? "cpu" : options.compile.device},
-      {"threads", options.threads},
-      {"ms_min", m.steps.front()},
-      {"ms_median", m.median()},
-      {"steps", m.steps.size()}};
+  nlohmann::ordered_json line = line_of(name, options);
+  line["ms_min"] = m.steps.front();
+  line["ms_median"] = m.median();
+  line["steps"] = m.steps.size();
   if (options.infer) {
     line["output_rms"] = m.last;
   } else {
@@ -199,14 +215,7 @@ void print_json(const std::string& name, const BenchOptions& options, const Meas
   line["ready_ms"] = m.ready_ms;
   line["first_step_ms"] = m.first_step_ms;
   line["cached"] = report.cached();
-  line["kernels"] = report.kernels_after;
-  line["units"] = report.units.size();
-  line["peak_bytes"] = report.peak_bytes;
-  line["nodes"] = report.nodes_after;
-  line["bytes"] = report.bytes;
-  line["predicted_us"] = report.predicted_us;
-  line["rules"] = nlohmann::ordered_json::object();
-  for (const Report::Rule& rule : report.rules) line["rules"][rule.name] = rule.reached;
+  add_figures(report, line);
   line["resident_idle_bytes"] = m.idle_bytes;
   line["resident_peak_bytes"] = resident_peak();
   if (options.kernels) {
@@ -216,6 +225,39 @@ void print_json(const std::string& name, const BenchOptions& options, const Meas
     line["launches"] = launches_json(m, session, profile.at("kernels"));
     line["kinds"] = profile.at("kinds");
     line["totals"] = profile.at("totals");
+  }
+  fmt::print("{}\n", line.dump());
+}
+
+// As it would be run, without code and without a step.
+void plan_workload(const std::string& name, const BenchOptions& options) {
+  const Doing planning("planning " + name);
+  const Workload w = make_workload(name, options.infer ? BenchMode::infer : BenchMode::train);
+  const CompileOptions compile = compile_options(w, options);
+  const Graph graph = options.infer ? w.graph.without_updates() : w.graph;
+  const auto given = options.infer ? compiler::Compilation::plain(graph, compile)
+                                   : compiler::Compilation::training(graph, w.loss, compile);
+  Report canonical;
+  const compiler::StepGraph step = compiler::make_step_graphs(given, canonical).at(0);
+  compiler::Options lower = compiler::host_options(compile);
+  lower.code = false;
+  const Report report = compiler::compile_step(step, lower).report;
+  if (!options.json) {
+    fmt::print("{}", report.text());
+    return;
+  }
+  nlohmann::ordered_json line = line_of(name, options);
+  add_figures(report, line);
+  if (options.kernels) {
+    line["launches"] = nlohmann::ordered_json::array();
+    for (const Report::Launch& launch : report.launches)
+      line["launches"].push_back({{"name", launch.name},
+                                  {"layers", launch.layers},
+                                  {"ops", launch.ops},
+                                  {"flops", launch.flops},
+                                  {"read_bytes", launch.read_bytes},
+                                  {"written_bytes", launch.written_bytes},
+                                  {"predicted_us", launch.predicted_us}});
   }
   fmt::print("{}\n", line.dump());
 }
@@ -248,6 +290,8 @@ void check(const BenchOptions& options) {
   for (const std::string& name : options.workloads) require_workload(name);
   if (options.workloads.size() > 1 && !(options.cache.empty() && options.trace.empty()))
     throw TypeError("--cache and --trace are files of one workload");
+  if (options.plan_only && !(options.cache.empty() && options.trace.empty()))
+    throw TypeError("--plan-only makes no code and runs nothing: it has no --cache and no --trace");
   if (std::isnan(options.seconds)) throw TypeError("--seconds must be a number, got nan");
 }
 
@@ -289,11 +333,15 @@ Run bench_verb(VerbOptions& verb) {
                   "to; not given: for this one");
   verb.add_option("--cache", options->cache, "Take the plan from this file, or write it there");
   verb.add_option("--trace", options->trace, "Write a trace for Perfetto");
+  verb.add_flag("--plan-only", options->plan_only,
+                "Make no code and run nothing: what the plan says of itself, with --json --kernels "
+                "also of its launches");
   return [options] {
     if (options->threads == 0)
       options->threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
     check(*options);  // before anything takes its time
-    for (const std::string& name : options->workloads) run_workload(name, *options);
+    for (const std::string& name : options->workloads)
+      (options->plan_only ? plan_workload : run_workload)(name, *options);
     return 0;
   };
 }

@@ -17,13 +17,13 @@ constexpr double kUsable = 0.75;
 
 // How much longer a line from beyond the second cache takes that could not be fetched ahead.
 constexpr double kJumping = 5;
-constexpr double kLineBytes = 64;  // of a cache
+// Cycles of a core for a byte of lines that are written far from one another, beyond its caches.
+constexpr double kScatteredByte = 0.25;
 
 // Where bytes come from, by what was touched in between.
 class Caches {
  public:
-  Caches(const Decisions& decisions, const CostTable& table)
-      : table_(table), last_(decisions.buffers.size(), -kFar) {}
+  Caches(std::size_t buffers, const CostTable& table) : table_(table), last_(buffers, -kFar) {}
 
   // Cycles of one core for all bytes of a use, and of all cores together.
   struct Cost {
@@ -38,12 +38,18 @@ class Caches {
                  l3 = static_cast<double>(table_.target.l3_bytes);
     if (distance < kUsable * l1) return {};
     if (distance < kUsable * l2) return {use.bytes * table_.l2_byte, 0};
-    // A line is taken once for each vector of it, which are columns of their own.
-    const double waits = use.jumps ? kJumping * kLineBytes / table_.target.vector_bytes : 1;
+    const double waits = use.jumps ? kJumping : 1;
     if (distance < kUsable * l3) return {use.bytes * table_.l3_byte * waits, 0};
     // What is written is fetched first.
     const double bytes = use.bytes * (use.is_write ? 2 : 1);
     return {bytes * table_.memory_byte * waits, bytes * table_.shared_memory_byte};
+  }
+  Cost touch(const OwnUse& use, std::uint32_t buffer) {
+    Cost cost = touch({.buffer = buffer, .is_write = use.is_write, .bytes = use.bytes});
+    const double l2 = static_cast<double>(table_.target.l2_bytes) * table_.workers;
+    if (use.is_scattered && use.bytes > kUsable * l2)
+      cost.each = std::max(cost.each, use.bytes * kScatteredByte);
+    return cost;
   }
 
  private:
@@ -78,16 +84,19 @@ EffortMemo::GroupWork group_work(const Context& context, const Group& group, con
   return made;
 }
 
-KernelCost cost_of(const Effort& effort, const Work& work, int kernel, Caches& caches,
-                   const CostTable& table) {
+// `own`: the number of the group's first own memory.
+KernelCost cost_of(const Effort& effort, const Work& work, int kernel, std::uint32_t own,
+                   Caches& caches, const CostTable& table) {
   const double workers = effort.serial ? 1 : std::clamp(effort.items, 1.0, table.workers);
   Caches::Cost far;
-  for (const MemoryUse& use : work.uses) {
-    if (use.kernel != kEveryKernel && use.kernel != kernel) continue;
-    const Caches::Cost one = caches.touch(use);
+  const auto add = [&](const Caches::Cost& one) {
     far.each += one.each;
     far.shared += one.shared;
-  }
+  };
+  for (const MemoryUse& use : work.uses)
+    if (use.kernel == kEveryKernel || use.kernel == kernel) add(caches.touch(use));
+  for (const OwnUse& use : effort.own)
+    add(caches.touch(use, own + static_cast<std::uint32_t>(use.number)));
   KernelCost cost;
   // The slowest worker has a whole number of items.
   const double uneven = effort.is_balanced ? 1
@@ -101,6 +110,13 @@ KernelCost cost_of(const Effort& effort, const Work& work, int kernel, Caches& c
   cost.microseconds = std::max(cost.compute, cost.memory) +
                       kExposed * std::min(cost.compute, cost.memory) + cost.overhead;
   return cost;
+}
+
+std::uint32_t own_of(const std::vector<Effort>& kernels) {
+  int count = 0;
+  for (const Effort& effort : kernels)
+    for (const OwnUse& use : effort.own) count = std::max(count, use.number + 1);
+  return static_cast<std::uint32_t>(count);
 }
 
 std::vector<Life> lives_of(std::size_t buffers, const std::vector<Work>& works) {
@@ -190,14 +206,17 @@ Estimate estimate(const Decisions& decisions, const ArchetypeTable& archetypes,
   Estimate result;
   result.lives = lives_of(decisions.buffers.size(), works);
   find_peak(decisions, result);
-  Caches caches(decisions, table);
+  // The memory that groups have of their own is numbered behind the buffers.
+  std::vector<std::uint32_t> own = {static_cast<std::uint32_t>(decisions.buffers.size())};
+  for (const std::vector<Effort>& kernels : efforts) own.push_back(own.back() + own_of(kernels));
+  Caches caches(own.back(), table);
   // The first step shows where the second finds what it needs.
   for (const bool counts : {false, true})
     for (std::size_t g = 0; g < works.size(); ++g) {
       GroupCost cost{.kernels = {}, .flops = works[g].flops, .bytes = 0};
       for (std::size_t k = 0; k < efforts[g].size(); ++k)
         cost.kernels.push_back(
-            cost_of(efforts[g][k], works[g], static_cast<int>(k), caches, table));
+            cost_of(efforts[g][k], works[g], static_cast<int>(k), own[g], caches, table));
       if (!counts) continue;
       cost.bytes = works[g].read_bytes() + works[g].written_bytes();
       result.microseconds += cost.microseconds();

@@ -22,6 +22,14 @@
 
 namespace pantala::schedule {
 
+// Memory that the kernels of a group pass on to one another: each has a number within the group.
+struct OwnUse {
+  int number = 0;
+  bool is_write = false;
+  double bytes = 0;
+  bool is_scattered = false;  // lines of the cache are written far from one another
+};
+
 // How much a kernel of a group does, before anything is said about memory.
 struct Effort {
   double cycles = 0;  // of one core that runs all items, with all data near
@@ -30,6 +38,7 @@ struct Effort {
   // Whether `cycles` are those of the slowest worker times the workers: items are no concern any
   // more.
   bool is_balanced = false;
+  std::vector<OwnUse> own = {};
 };
 
 // What was found out about groups of the same form, and about problems of the same sizes, before:

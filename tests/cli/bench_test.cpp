@@ -56,6 +56,23 @@ TEST(Bench, inference_is_the_outputs_alone) {
   EXPECT_LT(inference["kernels"], training["kernels"]);
 }
 
+TEST(Bench, a_plan_says_the_same_whether_it_runs_or_not) {
+  for (const std::vector<std::string>& more :
+       {std::vector<std::string>{}, {"--infer"}, {"--rewrite", "none"}}) {
+    std::vector<std::string> plan_only = more;
+    plan_only.insert(plan_only.end(), {"--plan-only", "--kernels"});
+    const Json run = bench(more), plan = bench(plan_only);
+    for (const char* field :
+         {"workload", "mode", "kernels", "peak_bytes", "nodes", "bytes", "predicted_us"})
+      EXPECT_EQ(plan.at(field), run.at(field)) << field;
+    EXPECT_EQ(plan["launches"].size(), plan["kernels"]);
+    EXPECT_FALSE(plan.contains("ms_min"));
+  }
+  const Outcome refused = run_pantala({"bench", "mlp32", "--plan-only", "--cache", "file"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("--plan-only makes no code"));
+}
+
 TEST(Bench, weights_are_the_same_every_time) {
   EXPECT_EQ(bench({})["loss_first"], bench({})["loss_first"]);
   EXPECT_EQ(bench({"--infer"})["output_rms"], bench({"--infer"})["output_rms"]);

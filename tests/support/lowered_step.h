@@ -13,8 +13,9 @@ inline Graph lowered_step(const Graph& graph, const Tensor& loss, const CompileO
   const auto given = loss.valid() ? compiler::Compilation::training(graph, loss, options)
                                   : compiler::Compilation::plain(graph, options);
   const compiler::StepGraph step = compiler::make_step_graphs(given, report).at(0);
-  return schedule::lower(step.graph,
-                         compiler::backend_of(options.device).archetypes(options.code_for()));
+  return schedule::lower(
+      step.graph,
+      compiler::backend_of(options.device).archetypes(compiler::host_options(options).code_for()));
 }
 
 }  // namespace pantala::tests

@@ -86,6 +86,32 @@ std::optional<ir::Ints> unmerged_axes(Fit& f) {
   return sizes == to.vec() ? std::optional(axes) : std::nullopt;
 }
 
+// A permutation whose axes a reshape takes apart, as a permutation of the parts: their sizes in the
+// order of x, and the order that they are put into.
+struct Parted {
+  ir::Ints sizes, axes;
+};
+std::optional<Parted> parted(Fit& f) {
+  const Shape &permuted = f.type("permute").shape, &to = f.type().shape;
+  if (permuted.numel() == 0) return std::nullopt;
+  const auto groups = groups_of(to, permuted);
+  if (!groups) return std::nullopt;
+  const ir::Ints order = axes_of(f, "permute");
+  Parted result{{}, ir::Ints(static_cast<std::size_t>(to.rank()))};
+  for (std::size_t axis = 0; axis < order.size(); ++axis) {
+    const auto at = std::ranges::find(order, static_cast<std::int64_t>(axis)) - order.begin();
+    for (const std::int64_t part : (*groups)[static_cast<std::size_t>(at)]) {
+      result.axes[static_cast<std::size_t>(part)] = std::ssize(result.sizes);
+      result.sizes.push_back(to[static_cast<int>(part)]);
+    }
+  }
+  return result;
+}
+Tensor permuted_parts(Fit& f) {
+  const Parted parts = parted(f).value();
+  return permute(reshape(f["x"], parts.sizes), parts.axes);
+}
+
 std::vector<Rule> reshapes() {
   return {
       move("reshape-to-same", node<op::Reshape>(x), is_same_type, x_itself),
@@ -105,6 +131,9 @@ std::vector<Rule> reshapes() {
           node<op::Reshape>(named<op::Permute>("permute", named<op::Reshape>("merged", x))),
           [](Fit& f) { return unmerged_axes(f).has_value(); },
           [](Fit& f) { return permute(f["x"], unmerged_axes(f).value()); }),
+      move(
+          "reshape-of-permuted", node<op::Reshape>(named<op::Permute>("permute", x)),
+          [](Fit& f) { return parted(f).has_value(); }, permuted_parts),
       move("broadcast-to-same", node<op::BroadcastTo>(x), is_same_type, x_itself),
       move("broadcast-of-broadcast", node<op::BroadcastTo>(node<op::BroadcastTo>(x)), {},
            [](Fit& f) { return broadcast_to(f["x"], f.type().shape); }),

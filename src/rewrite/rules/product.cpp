@@ -55,6 +55,30 @@ Tensor biased_rows(Fit& f) { return reshape(f["a"] + f["b"], f.type().shape.vec(
 
 bool is_plain(Fit& f) { return axes_of(f).batch_a.empty(); }
 
+// Rows of a product in another order are those of the result in that order.
+Tensor product_then_permuted(Fit& f) {
+  op::Contract::Attrs n = axes_of(f);
+  const ir::Ints order = permuted_axes(f), summed = mapped(n.contract_a, order);
+  ir::Ints rows;  // the axes of a that stay, by their place in the result
+  for (int axis = 0; axis < f.type("a").shape.rank(); ++axis)
+    if (std::ranges::count(summed, axis) == 0) rows.push_back(axis);
+  ir::Ints axes;
+  for (const std::int64_t axis : order)
+    if (const auto at = std::ranges::find(rows, axis); at != rows.end())
+      axes.push_back(at - rows.begin());
+  for (int axis = static_cast<int>(std::ssize(axes)); axis < f.type().shape.rank(); ++axis)
+    axes.push_back(axis);
+  n.contract_a = summed;
+  return permute(ops::apply(ops::def<op::Contract>(), {f["a"], f["b"]}, ir::to_values(n))[0], axes);
+}
+bool turns_rows(Fit& f) { return !keeps_free_axes(permuted_axes(f), {}, axes_of(f).contract_a); }
+
+bool adds_to_permuted_rows(Fit& f) {
+  const Shape& shape = f.type().shape;
+  return permuted_axes(f).back() == shape.rank() - 1 && f.type("b").shape == Shape{shape.back()};
+}
+Tensor biased_then_permuted(Fit& f) { return permute(f["a"] + f["b"], permuted_axes(f)); }
+
 // A product reads a matrix either way round: the axes of the operand that is permuted are those
 // before the permutation.
 using AxesOf = ir::Ints op::Contract::Attrs::*;
@@ -84,6 +108,25 @@ std::vector<Rule> product_rules() {
                        &op::Contract::Attrs::batch_a, &op::Contract::Attrs::contract_a),
       permuted_operand("product-of-permuted-right", named<op::Contract>("product", a, pb),
                        &op::Contract::Attrs::batch_b, &op::Contract::Attrs::contract_b),
+      {.name = "product-of-permuted-rows",
+       .promise = Promise::real,
+       .keeps_derivatives = true,
+       .left = named<op::Contract>("product", pa, b),
+       .when = is_plain,
+       .worth = turns_rows,
+       .right = product_then_permuted},
+      {.name = "bias-of-permuted-rows",
+       .promise = Promise::bits,
+       .keeps_derivatives = true,
+       .left = node<op::Add>(pa, node<op::BroadcastTo>(b)),
+       .when = adds_to_permuted_rows,
+       .right = biased_then_permuted},
+      {.name = "bias-first-of-permuted-rows",
+       .promise = Promise::bits,
+       .keeps_derivatives = true,
+       .left = node<op::Add>(node<op::BroadcastTo>(b), pa),
+       .when = adds_to_permuted_rows,
+       .right = biased_then_permuted},
       // Rows may stand in any number of axes.
       {.name = "product-of-reshaped-rows",
        .promise = Promise::real,

@@ -166,6 +166,18 @@ std::vector<RuleSample> reshapes() {
               return reshape(permute(reshape(x, {2, 2, 3}), {1, 0, 2}), {4, 3});
             }),
        kRefused},
+      {"reshape-of-permuted", over({4, 3, 10},
+                                   [](Graph&, const Tensor& x) {
+                                     return reshape(permute(x, {1, 0, 2}),
+                                                    {1, 3, 2, 2, 1, 5, 2, 1});
+                                   })},
+      {"reshape-of-permuted",
+       over({2, 3, 4},
+            [](Graph&, const Tensor& x) { return reshape(permute(x, {2, 0, 1}), {4, 2, 3, 1}); })},
+      {"reshape-of-permuted",
+       over({4, 3, 6},
+            [](Graph&, const Tensor& x) { return reshape(permute(x, {1, 0, 2}), {12, 6}); }),
+       kRefused},
       {"broadcast-to-same", over_some([](Graph&, const Tensor& x) {
          return ops::apply("broadcast_to", {x}, {{"shape", x.shape().vec()}})[0];
        })},
@@ -245,6 +257,16 @@ std::vector<RuleSample> products() {
                        {.batch_a = {}, .batch_b = {}, .contract_a = {0}, .contract_b = {last}});
     });
   };
+  const auto turned = [](bool batched) {
+    return over({5, 3, 2, 4}, [=](Graph& g, const Tensor& x) {
+      const Tensor y = permute(x, {2, 0, 1, 3});  // [2, 5, 3, 4]
+      if (batched)
+        return contract(y, g.input("k", {3, 4, 6}),
+                        {.batch_a = {2}, .batch_b = {0}, .contract_a = {3}, .contract_b = {1}});
+      return contract(y, g.input("k", {3, 6, 7}),
+                      {.batch_a = {}, .batch_b = {}, .contract_a = {2}, .contract_b = {0}});
+    });
+  };
   const auto rows = [](IntList shape) {
     return over({4, 6}, [=](Graph& g, const Tensor& x) {
       const auto last = static_cast<std::int64_t>(shape.size()) - 1;
@@ -255,6 +277,12 @@ std::vector<RuleSample> products() {
   const auto biased = [](IntList shape, bool first) {
     return over({4, 6}, [=](Graph& g, const Tensor& x) {
       const Tensor y = reshape(x, shape), b = broadcast_to(g.input("k", {shape.back()}), y.shape());
+      return first ? b + y : y + b;
+    });
+  };
+  const auto biased_permuted = [](IntList order, bool first) {
+    return over({2, 3, 3}, [=](Graph& g, const Tensor& x) {
+      const Tensor y = permute(x, order), b = broadcast_to(g.input("k", {3}), y.shape());
       return first ? b + y : y + b;
     });
   };
@@ -271,6 +299,9 @@ std::vector<RuleSample> products() {
       {"product-of-permuted-right", permuted({3, 4, 5}, {1, 0, 2}, false), kRefused},
       {"product-of-reshaped-rows", rows({2, 2, 6})},
       {"product-of-reshaped-rows", rows({8, 3}), kRefused},
+      {"product-of-permuted-rows", permuted({3, 4, 5}, {1, 0, 2}, true)},
+      {"product-of-permuted-rows", turned(false)},
+      {"product-of-permuted-rows", turned(true), kRefused},
       {"scaled-product", scaled(true)},
       {"scaled-product", scaled(false), kRefused},
   };
@@ -278,6 +309,9 @@ std::vector<RuleSample> products() {
     const char* name = first ? "bias-first-of-reshaped-rows" : "bias-of-reshaped-rows";
     all.push_back({name, biased({2, 2, 6}, first)});
     all.push_back({name, biased({8, 3}, first), kRefused});
+    const char* permuted_name = first ? "bias-first-of-permuted-rows" : "bias-of-permuted-rows";
+    all.push_back({permuted_name, biased_permuted({1, 0, 2}, first)});
+    all.push_back({permuted_name, biased_permuted({0, 2, 1}, first), kRefused});
   }
   return all;
 }

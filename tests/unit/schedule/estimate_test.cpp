@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "ops/table.h"
 #include "pantala/error.h"
 #include "pantala/ops.h"
 #include "schedule/cpu/archetypes.h"
@@ -51,6 +52,31 @@ TEST(Estimate, grows_with_the_work) {
   };
   EXPECT_GT(product(256), 4 * product(128));
   EXPECT_LT(product(256), 16 * product(128));
+}
+
+TEST(Estimate, charges_what_is_read_to_the_kernel_that_reads_it) {
+  Graph g;
+  g.output("y", sum(g.input("x", {1 << 24})));
+  const Estimate e = estimated(g);
+  ASSERT_EQ(e.launches, 2);  // blocks, and what they give
+  const std::vector<KernelCost>& kernels = e.groups.at(0).kernels;
+  EXPECT_GT(kernels[0].memory, 100 * kernels[1].memory);
+}
+
+TEST(Estimate, charges_the_memory_that_kernels_of_a_group_pass_on) {
+  Graph g;
+  const Tensor x = g.input("x", {8, 128, 28, 28}), w = g.parameter("w", {128, 128, 3, 3});
+  g.output("y", ops::apply("convolution", {x, w},
+                           {{"stride", ir::Ints{1, 1}},
+                            {"padding", ir::Ints{1, 1}},
+                            {"dilation", ir::Ints{1, 1}},
+                            {"groups", std::int64_t{1}},
+                            {"algorithm", std::string("winograd4")}})[0]);
+  const Estimate e = estimated(g);
+  ASSERT_EQ(e.groups.at(0).kernels.size(), 3U);  // weights are transformed by the second one
+  const auto bytes = static_cast<double>(w.shape().numel() * 4);
+  const double reading = bytes * table().memory_byte / table().workers / table().cycles_us;
+  EXPECT_GT(e.groups[0].kernels[1].memory, 2 * reading);
 }
 
 TEST(Estimate, knows_what_is_alive_together) {

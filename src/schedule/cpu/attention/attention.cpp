@@ -12,6 +12,8 @@ namespace pantala::schedule::cpu {
 namespace {
 
 constexpr double kExponential = 20;  // in additions
+constexpr double kDot = 3;           // a sum across the lanes of a vector, in beginnings of rows
+constexpr double kGradient = 1.25;   // what sums that are kept in memory cost on top
 
 constexpr AttentionDevice kDevice{
     .grad_parts =
@@ -46,13 +48,15 @@ std::vector<Effort> efforts_of_attention(const EffortSite& at) {
         choose_tiling(part, spec, sizes, context.target, context.options.workers);
     Effort effort{.items = static_cast<double>(attention_items(part, sizes, tiling))};
     if (part == AttentionPart::row_dots) {
-      effort.cycles = all * static_cast<double>(sizes.head_dim) / lanes *
-                      (2 * at.table.vector_access + at.table.vector_op);
+      effort.cycles = all * (static_cast<double>(sizes.head_dim) / lanes *
+                                 (2 * at.table.vector_access + at.table.vector_op) +
+                             kDot * at.table.row);
     } else {
       // Two fmas a cycle, and an exponential for every pair.
       const double pairs = all * static_cast<double>(sizes.keys) * seen / lanes;
       effort.cycles = at.table.attention * (flops_of(part, sizes) * seen / lanes / 4 +
                                             kExponential * pairs * at.table.vector_op);
+      if (part != AttentionPart::forward) effort.cycles *= kGradient;
     }
     efforts.push_back(effort);
   }

@@ -39,13 +39,17 @@ std::optional<ConvProduct> product_of(const Context& context, const Group& group
 struct KernelUses {
   std::array<int, 2> operands{kEveryKernel, kEveryKernel};
   int epilogue = kEveryKernel;
+  int slices = 1, slice_kernels = 0;  // that read a part of the operands each
 };
 KernelUses uses_of(const Context& context, const Group& group, const ConvPlan& plan) {
-  if (const auto winograd = winograd_of(context.node(group.anchors[0]), plan))
-    return {{0, 1}, winograd->kernels() - 1};
-  if (plan.spec.direction == ConvDirection::weight_grad || product_of(context, group, plan))
-    return {};
-  return {{1, 0}, 1};  // the weight is brought into panels first
+  if (const auto winograd = winograd_of(context.node(group.anchors[0]), plan)) {
+    const auto slices = static_cast<int>(winograd->order.slices);
+    return {{0, 1}, winograd->kernels() - 1, slices, slices > 1 ? 3 : 0};
+  }
+  if (product_of(context, group, plan)) return {};
+  if (plan.spec.direction != ConvDirection::weight_grad)
+    return {{1, 0}, 1};  // the weight is brought into panels first
+  return plan.is_sliced() ? KernelUses{{0, 0}, 1} : KernelUses{};
 }
 
 Work work_of_convolution(const Context& context, const Group& group) {
@@ -57,9 +61,14 @@ Work work_of_convolution(const Context& context, const Group& group) {
   const double flops = flops_of(plan.sizes);
   for (std::size_t k = 0; k < node.inputs.size(); ++k) {
     const auto elements = static_cast<double>(context.type(node.inputs[k]).shape.numel());
-    add_whole(context, context.buffer_of(node.inputs[k]), false,
-              flops / 2 / std::max(elements, 1.0), work);
-    work.uses.back().kernel = uses.operands[k];
+    const double times = flops / 2 / std::max(elements, 1.0);
+    for (int slice = 0; slice < uses.slices; ++slice) {
+      add_whole(context, context.buffer_of(node.inputs[k]), false, times, work,
+                uses.operands[k] + slice * uses.slice_kernels);
+      for (double* part :
+           {&work.uses.back().elements, &work.uses.back().accesses, &work.uses.back().bytes})
+        *part /= uses.slices;
+    }
   }
   work.flops += flops;
   return work;
@@ -95,8 +104,10 @@ Effort effort_of_weights(const EffortSite& at, const ConvPlan& plan) {
   const ConvSizes& n = plan.sizes;
   const auto weights = static_cast<double>(n.out * (n.in / n.groups) * n.taps());
   const double columns = 2.0 * at.context.target.lanes(plan.spec.dtype);
+  const auto element = static_cast<double>(dtype_bytes(plan.spec.dtype));
   return {.cycles = weights / columns * 2 * (kTransposed + 2 * at.table.vector_access),
-          .items = std::ceil(static_cast<double>(n.out) / columns)};
+          .items = std::ceil(static_cast<double>(n.out) / columns),
+          .own = {{.number = 0, .is_write = true, .bytes = weights * element}}};
 }
 
 std::vector<Effort> efforts_of_convolution(const EffortSite& at) {
@@ -127,13 +138,17 @@ std::vector<Effort> efforts_of_convolution(const EffortSite& at) {
   const double finish = elementwise_cycles(work_of(context, body), at.table);
   if (plan.spec.direction != ConvDirection::weight_grad) {
     effort.cycles += finish;
-    return {effort_of_weights(at, plan), effort};
+    const Effort weights = effort_of_weights(at, plan);
+    effort.own = {{.number = 0, .is_write = false, .bytes = weights.own[0].bytes}};
+    return {weights, effort};
   }
   if (!plan.is_sliced()) {
     effort.cycles += finish;
     return {effort};
   }
-  return {effort, effort_of_combine(at, plan, plan.order.slices, finish)};
+  const Effort combine = effort_of_combine(at, plan, plan.order.slices, finish);
+  effort.own = {{.number = kPartials, .is_write = true, .bytes = combine.own[0].bytes}};
+  return {effort, combine};
 }
 
 // The site of the result for one whose lanes run along [c / groups, spatial...].

@@ -115,10 +115,16 @@ KernelDraft build_combine(const Context& context, const Group& group, const Conv
 Effort effort_of_combine(const EffortSite& at, const ConvPlan& plan, std::int64_t slices,
                          double finish) {
   const double lanes = at.context.target.lanes(plan.spec.dtype);
-  const double partials =
-      static_cast<double>(conv_partials(plan.sizes, {.slices = slices})) / lanes;
-  return {.cycles = partials * (at.table.vector_access + at.table.vector_op) + finish,
-          .items = static_cast<double>(conv_combine_items(plan.sizes))};
+  const auto partials = static_cast<double>(conv_partials(plan.sizes, {.slices = slices}));
+  const auto element = static_cast<double>(dtype_bytes(plan.spec.dtype));
+  // Lanes are output channels, whose results lie far from one another.
+  const double scattered = plan.spec.result_contiguous
+                               ? 0
+                               : 2 * partials / static_cast<double>(slices) * at.table.strided;
+  return {.cycles =
+              partials / lanes * (at.table.vector_access + at.table.vector_op) + scattered + finish,
+          .items = static_cast<double>(conv_combine_items(plan.sizes)),
+          .own = {{.number = kPartials, .is_write = false, .bytes = partials * element}}};
 }
 
 }  // namespace pantala::schedule::cpu

@@ -51,6 +51,8 @@ class ConvEpilogue {
 // The sum of a weight gradient's slices, which lie in `partials`, with the epilogue.
 KernelDraft build_combine(const Context& context, const Group& group, const ConvPlan& plan,
                           std::int64_t slices, std::uint32_t partials, ConvEpilogue& epilogue);
+// The number of the slices among the group's own memory.
+constexpr int kPartials = 2;
 Effort effort_of_combine(const EffortSite& at, const ConvPlan& plan, std::int64_t slices,
                          double finish);
 

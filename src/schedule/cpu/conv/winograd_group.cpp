@@ -55,23 +55,59 @@ Epilogue hook_of(ConvEpilogue& epilogue, const WinogradPlan& winograd) {
 
 }  // namespace
 
+namespace {
+
+// The memory that launches pass on: the transformed operands, and the slices of a weight gradient.
+std::vector<OwnUse> own_of(WinogradKernel kernel, const ConvPlan& plan, const WinogradSpec& spec,
+                           const WinogradOrder& order, const WinogradTiling& tiling) {
+  using enum WinogradKernel;
+  const WinogradKernel second =
+      spec.conv.direction == ConvDirection::weight_grad ? gradient : weight;
+  const auto use = [&](int number, bool is_write, WinogradKernel of) {
+    const auto elements = winograd_elements(of, spec, plan.sizes, order, tiling);
+    // A vector of each point, which lie far from one another.
+    return OwnUse{number, is_write, static_cast<double>(elements * dtype_bytes(spec.conv.dtype)),
+                  is_write};
+  };
+  if (kernel == window)
+    return tiling.shared_window ? std::vector{use(0, true, window)} : std::vector<OwnUse>{};
+  if (kernel == second)
+    return tiling.shared_weight ? std::vector{use(1, true, second)} : std::vector<OwnUse>{};
+  std::vector<OwnUse> own;
+  if (tiling.shared_window) own.push_back(use(0, false, window));
+  if (tiling.shared_weight) own.push_back(use(1, false, second));
+  if (order.slices > 1) {
+    const auto elements = conv_partials(plan.sizes, {.slices = 1});
+    own.push_back({kPartials, true, static_cast<double>(elements * dtype_bytes(spec.conv.dtype))});
+  }
+  return own;
+}
+
+}  // namespace
+
 std::vector<Effort> efforts_of_winograd(const EffortSite& at, const ConvPlan& plan,
                                         const WinogradPlan& winograd, double finish) {
   const auto& [spec, order, launches, kernels_loop] = winograd;
   const int workers = at.context.options.workers;
+  std::optional<WinogradTiling> known;
   std::vector<Effort> efforts;
   for (const WinogradLaunch& launch : launches) {
     std::vector<std::int64_t> problem = problem_of(plan);
     problem.insert(problem.end(),
                    {spec.side, spec.result_rows, static_cast<std::int64_t>(launch.kernel)});
     efforts.push_back(at.memo.of(*at.group.archetype, problem, [&] {
-      const WinogradTiling tiling = tiling_of(at.context, plan, winograd);
+      if (!known) known = tiling_of(at.context, plan, winograd);
+      const WinogradTiling& tiling = *known;
       const double slowest =
           estimate(launch.kernel, spec, plan.sizes, order, tiling, at.context.target, workers);
-      return Effort{.cycles = workers * slowest * at.table.contract,
+      // Sums over a slice's tiles are long: their products run better than others.
+      const double factor =
+          at.table.contract * (launch.kernel == WinogradKernel::weight_gradient ? 0.8 : 1);
+      return Effort{.cycles = workers * slowest * factor,
                     .items = static_cast<double>(
                         winograd_items(launch.kernel, spec, plan.sizes, order, tiling)),
-                    .is_balanced = true};
+                    .is_balanced = true,
+                    .own = own_of(launch.kernel, plan, spec, order, tiling)};
     }));
   }
   if (order.slices > 1)

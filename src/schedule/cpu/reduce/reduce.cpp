@@ -61,7 +61,7 @@ std::vector<KernelDraft> build_group(Building& building, const Group& group) {
 Work work_of_reduce(const Context& context, const Group& group) {
   const TracedReduce traced = trace_group(context, reduction_of(context, group));
   const Way way = way_of(context, traced);
-  Walk walk{.domain = traced.domain};
+  Walk walk{.domain = traced.domain, .kernel = way.is_split ? 0 : kEveryKernel};
   if (way.lane_row) {
     walk.lane = traced.rows[*way.lane_row].dim;
     walk.inner = traced.elements.back().dim;
@@ -70,6 +70,7 @@ Work work_of_reduce(const Context& context, const Group& group) {
   }
   Work work;
   add_reads(context, walk, traced.footprint, work);
+  if (way.is_split) walk.kernel = 1;
   for (const ReduceOutput& output : traced.outputs)
     add_write(context, walk, output.to.buffer, output.write, work);
   work.flops = traced.flops();
@@ -85,7 +86,8 @@ std::vector<Effort> efforts_of_reduce(const EffortSite& at) {
   Effort effort{.cycles = elementwise_cycles(at.work, at.table)};
   if (way.lane_row) {
     // Partial sums lie in scratch: each addition waits for the one before it.
-    effort.cycles += rows * count / lanes * static_cast<double>(traced.reductions.size()) * 6 *
+    const double waits = way.is_split ? 3.5 : 6;
+    effort.cycles += rows * count / lanes * static_cast<double>(traced.reductions.size()) * waits *
                      at.table.vector_access;
     effort.items = std::ceil(rows / lanes);
   } else {
@@ -98,7 +100,15 @@ std::vector<Effort> efforts_of_reduce(const EffortSite& at) {
   if (!way.is_split) return {effort};
   const double blocks = std::ceil(count / static_cast<double>(kSumBlock));
   effort.items *= blocks;
-  return {effort, {.cycles = blocks * rows * at.table.strided, .serial = blocks * rows < 16384}};
+  const double partials = blocks * rows * static_cast<double>(traced.reductions.size());
+  const double bytes = partials * static_cast<double>(dtype_bytes(traced.reductions[0].dtype));
+  effort.own = {{.number = 0, .is_write = true, .bytes = bytes}};
+  // Lanes are rows, or blocks of a few rows one element at a time.
+  return {effort,
+          {.cycles = way.lane_row ? partials / lanes * (at.table.vector_access + at.table.vector_op)
+                                  : partials * at.table.strided,
+           .serial = true,
+           .own = {{.number = 0, .is_write = false, .bytes = bytes}}}};
 }
 
 }  // namespace
