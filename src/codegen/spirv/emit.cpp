@@ -278,7 +278,7 @@ Id Emitter::parameter(const kir::Inst& inst) {
     return dtype == DType::f32 ? m_.constant_float(std::bit_cast<float>(low)) : u32(low);
   }
   Id number = row_slot64(slot);
-  if (facts.uniform) number = load_from(pointer_to(number, bits64()), bits64(), 8, false);
+  if (facts.in_memory()) number = load_from(pointer_to(number, bits64()), bits64(), 8, false);
   if (dtype == DType::boolean)
     return m_.emit(spv::Op::OpINotEqual, m_.type_bool(), {number, u64(0)});
   if (is_wide(result)) return number;

@@ -145,7 +145,7 @@ void LoadedPlan::add_set(const plan::Launch& launch, const plan::ArgumentSet& se
   for (std::size_t k = 0; k < set.params.size(); ++k) {
     const plan::Scalar& scalar = set.params[k];
     slots[k] = scalar.value;
-    if (!facts_[launch.unit].params[k].uniform) continue;
+    if (!facts_[launch.unit].params[k].in_memory()) continue;
     // The number of its slot for now; it becomes an address.
     if (scalar.is_uniform) {
       slots[k] = 1 + scalar.value;
@@ -272,7 +272,7 @@ void LoadedPlan::write_rows() {
       }
       slots += spirv::kRowHead + std::ssize(set.buffers);
       for (std::size_t k = 0; k < set.params.size(); ++k)
-        if (facts_[launch.unit].params[k].uniform)
+        if (facts_[launch.unit].params[k].in_memory())
           slots[k] = static_cast<std::int64_t>(uniform_block_.address()) + slots[k] * 8;
     }
   write_block(rows_, std::as_bytes(std::span(table)));
