@@ -57,9 +57,13 @@ test-tsan: deps
 	cmake --build --preset tsan -j $(JOBS) --target test_unit
 	ctest --preset tsan -j $(JOBS)
 
+# `make demo DEVICE=vulkan` trains on the first GPU, DEVICE=vulkan:0 on a Vulkan device that is named, software or not; other devices than the CPU train one
+# epoch, or EPOCHS of them.
+DEVICE ?= cpu
+EPOCHS ?= $(if $(filter cpu,$(DEVICE)),5,1)
 demo: build
 	@$(call need,$(DATA_PACKAGES))
-	build/release/bin/pantala train examples/fashion_mnist.toml --out runs/demo --restart
+	build/release/bin/pantala train examples/fashion_mnist.toml --device $(DEVICE) --set epochs=$(EPOCHS) --out runs/demo --restart
 
 # Ours and the peers in turns, all workloads, training and inference; about an hour. BENCH_OPTIONS="lenet64 --peers torch" for less.
 PEERS := $(CURDIR)/build/peers

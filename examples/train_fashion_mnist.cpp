@@ -18,6 +18,7 @@ namespace {
 class EpochLine : public pn::MetricCallback {
  public:
   void on_start(pn::Trainer& trainer) override { trainer_ = &trainer; }
+  bool looks_at(std::int64_t) override { return false; }
   void on_epoch(const pn::EpochStats& stats) override {
     fmt::print(stderr, "epoch {}: loss {:.4f}, test accuracy {:.2f} %\n", stats.epoch + 1,
                stats.avg_loss, 100 * trainer_->last_evaluation()->value("accuracy"));

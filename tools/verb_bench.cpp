@@ -37,7 +37,8 @@ double milliseconds_since(Clock::time_point start) {
 
 struct BenchOptions {
   std::vector<std::string> workloads;
-  bool infer = false, json = false, kernels = false, unfused = false, plan_only = false;
+  bool infer = false, json = false, kernels = false, unfused = false, data = false,
+       plan_only = false;
   double seconds = 2;
   int threads = 0;
   std::string cache, trace, target;
@@ -122,7 +123,7 @@ class BestLaunches {
 
 // The first step is not among those that are timed: it touches memory for the first time. A trace
 // shows it.
-void measure(Session& session, const BenchOptions& options, Measured& m) {
+void measure(Session& session, const Workload& w, const BenchOptions& options, Measured& m) {
   const Clock::time_point start = Clock::now();
   session.step();
   session.wait();
@@ -134,8 +135,13 @@ void measure(Session& session, const BenchOptions& options, Measured& m) {
   const Clock::time_point begin = Clock::now();
   while (milliseconds_since(begin) < options.seconds * 1000 || m.steps.size() < 3) {
     const Clock::time_point step = Clock::now();
+    if (options.data)
+      for (const auto& [input, value] : w.inputs) session.set_input(input, value);
     session.step();
-    session.wait();
+    if (options.data)
+      figure_of(session, options);
+    else
+      session.wait();
     m.steps.push_back(milliseconds_since(step));
     if (best) best->note_step(session);
   }
@@ -278,7 +284,7 @@ void run_workload(const std::string& name, const BenchOptions& options) {
   m.ready_ms = milliseconds_since(start);
   set_weights(w, session);
   if (!options.trace.empty()) session.set_timing(true, true);
-  measure(session, options, m);
+  measure(session, w, options, m);
   (options.json ? print_json : print_text)(name, options, m, session);
   if (!options.trace.empty()) session.write_trace(options.trace);
 }
@@ -312,6 +318,8 @@ Run bench_verb(VerbOptions& verb) {
   verb.add_option("--threads", options->threads, "Threads that compute; 0: one per CPU")
       ->between(0, 1024)
       ->capture_default_str();
+  verb.add_flag("--data", options->data,
+                "A step begins with setting its inputs and ends with reading the loss");
   verb.add_flag("--json", options->json, "One JSON object a line");
   verb.add_flag("--kernels", options->kernels,
                 "Also a table of the launches: layers, time, GFLOP/s, GB/s; with --json as "

@@ -117,6 +117,8 @@ class SessionPlan {
   // As Session::step(), for this plan. Of a session that splits its update the main plans are its
   // step() and its apply(); a plan of attach_step() is a step, too. ValueError as step().
   void run() const;
+  // Whether run() only starts the step (Session::step).
+  bool runs_ahead() const;
   // As Session::accumulate(). TypeError for a plan that is no step of the session.
   void accumulate() const;
   // Of the last run; TypeError before the first one.
@@ -177,11 +179,17 @@ class Session {
   // ValueError if a kernel met an index out of range. Nothing outside of a tensor was read: the
   // index was taken as the nearest one that is in range. What the step computed from it has been
   // stored in parameters and states; counters have not advanced.
+  //
+  // On a device that computes by itself (a GPU) a step is only started, and inputs of the next one
+  // can be set while it runs; at most three are under way. Whatever asks for a result waits, and
+  // has what this function would throw: of the first step that went wrong, and those that were
+  // started behind it have changed nothing. A step behind one that the guard has rejected is run
+  // when that is known. So results are those of a session that waits for every step.
   void step();
   // One micro-batch without the update, however many the window has already. One that the guard
   // rejects does not count. TypeError if the update is not split.
   void accumulate();
-  // Returns when everything that was started has finished.
+  // Returns when everything that was started has finished; throws as step().
   void wait();
   // Of the last step, before its update.
   double loss() const;

@@ -185,6 +185,14 @@ class MetricCallback {
   // accumulation. Once per update.
   virtual void on_gradients(Session& session) { static_cast<void>(session); }
   virtual void on_step(const StepMetrics& metrics) { static_cast<void>(metrics); }
+  // Whether on_step of the step with this number (optimizer steps, itself included) looks at or
+  // changes more than its metrics and the trainer's state. A step that nobody looks at may be told
+  // late, when the session has gone on, on a device that computes by itself. Asked before it
+  // begins, on such devices alone.
+  virtual bool looks_at(std::int64_t global_step) {
+    static_cast<void>(global_step);
+    return true;
+  }
   // After the last on_step of the epoch and its validation (Trainer::last_evaluation), before its
   // checkpoint.
   virtual void on_epoch(const EpochStats& stats) { static_cast<void>(stats); }
@@ -196,6 +204,7 @@ class MetricCallback {
 class LossHistory : public MetricCallback {
  public:
   void on_step(const StepMetrics& metrics) override { losses.push_back(metrics.loss); }
+  bool looks_at(std::int64_t) override { return false; }
   std::vector<double> losses;
 };
 

@@ -33,12 +33,21 @@ struct PlanId {
   std::uint64_t id = 0;
   friend auto operator<=>(const PlanId&, const PlanId&) = default;
 };
+// A run that was started.
+struct Ticket {
+  std::uint64_t number = 0;
+};
 
 // A part of some memory.
 struct Slice {
   MemoryId memory;
   std::int64_t offset = 0, bytes = 0;
   friend bool operator==(const Slice&, const Slice&) = default;
+};
+
+// Bytes that are copied from one place to another of the same size; they do not overlap.
+struct Move {
+  Slice from, to;
 };
 
 // When a launch ran, in nanoseconds. A launch is shared out over the workers of a device.
@@ -76,6 +85,17 @@ struct RunArguments {
   std::span<const Slice> regions;
   std::span<const std::int64_t> uniforms;  // one slot per uniform of the plan (plan::slot_of)
   RunTimes* times = nullptr;               // filled in if it is asked for
+
+  // --- for devices that run ahead (runs_ahead)
+
+  // Copied when everything that was started before has finished and before the first launch.
+  std::span<const Move> before = {};
+  // A run of the same plan comes before this one, and its status has not been taken. If that one
+  // has reported something, has left a 0 in its guard, or has itself been left out, then this run
+  // changes nothing but what `before` copies.
+  bool is_behind = false;
+  Slice guard = {};          // a byte of a region; none: only the status counts
+  Slice status_before = {};  // with is_behind: gets the 4 bytes of the status of the run before
 };
 
 struct MemorySummary {
@@ -96,6 +116,8 @@ class Device {
 
   // Memory starts at a multiple of plan::kAlignment at least and is filled with zeros.
   virtual MemoryId allocate(std::int64_t bytes) = 0;
+  // The same, always reached by the host: for what runs copy.
+  virtual MemoryId allocate_staging(std::int64_t bytes) = 0;
   virtual void free(MemoryId memory) = 0;
   // Copies wait for runs. The slice says how many bytes; the host's side must have as many.
   virtual void write(const Slice& to, std::span<const std::byte> from) = 0;
@@ -109,9 +131,13 @@ class Device {
   virtual PlanId load(plan::Plan plan) = 0;
   virtual void unload(PlanId plan) = 0;
 
+  // Whether runs go on after run() has returned.
+  virtual bool runs_ahead() const = 0;
   // Starts the plan; returns when it is under way, which for a CPU is when it has finished. After
   // its first run a plan allocates nothing.
-  virtual void run(PlanId plan, const RunArguments& arguments) = 0;
+  virtual Ticket run(PlanId plan, const RunArguments& arguments) = 0;
+  // Returns when the run, and everything that was started before it, has finished.
+  virtual void wait(Ticket run) = 0;
   // Returns when everything that was started has finished.
   virtual void wait() = 0;
   // The status word: waits, gives the code of a kernel's report since the last call, or 0, and

@@ -17,6 +17,7 @@ class HostDevice : public Device {
     const std::lock_guard lock(mutex_);
     return memory_.allocate(bytes);
   }
+  MemoryId allocate_staging(std::int64_t bytes) override { return allocate(bytes); }
   void free(MemoryId memory) override {
     const std::lock_guard lock(mutex_);
     memory_.free(memory);
@@ -42,6 +43,8 @@ class HostDevice : public Device {
     check_all_sentinels();
   }
   // Runs are synchronous: nothing is under way once the lock is free.
+  bool runs_ahead() const override { return false; }
+  void wait(Ticket) override { wait(); }
   void wait() override { const std::lock_guard lock(mutex_); }
 
  protected:

@@ -30,6 +30,7 @@ class RunMonitor::Impl {
 
   void on_start(Trainer& trainer);
   void on_step(const StepMetrics& metrics);
+  bool looks_at(std::int64_t global_step);
   void on_epoch(const EpochStats& stats);
   void on_activity(const Activity& activity) { line_.activity(activity); }
   std::string position();
@@ -57,6 +58,7 @@ class RunMonitor::Impl {
   std::optional<RunLog> log_;
   Trainer* trainer_ = nullptr;
   std::optional<Evaluation> seen_;  // the last evaluation that was told, or was there before
+  std::int64_t unseen_step_ = -1;   // the last one that may be told late
   Pace epoch_begin_;
   Pace epoch_before_;  // what the epoch took before the run was interrupted
   Pace row_begin_;     // at the last row of the log
@@ -110,11 +112,19 @@ const RunMonitor::Impl::Rates& RunMonitor::Impl::shown_rates(const Pace& now) {
   return *shown_rates_;
 }
 
+bool RunMonitor::Impl::looks_at(std::int64_t global_step) {
+  if ((log_ && log_->step_is_due(global_step)) || line_.is_due()) return true;
+  unseen_step_ = global_step;
+  return false;
+}
+
 void RunMonitor::Impl::on_step(const StepMetrics& metrics) {
   line_.observe(metrics.loss);
   if (!trainer_) return;
   const std::int64_t global_step = trainer_->state().global_steps;
-  const bool logged = log_ && log_->step_is_due(global_step), shown = line_.is_due();
+  // A step that comes late is not shown: the rest of what the line tells has gone on.
+  const bool logged = log_ && log_->step_is_due(global_step),
+             shown = global_step > unseen_step_ && line_.is_due();
   if (!logged && !shown) return;
   const Progress progress = trainer_->progress();
   const Pace now = pace_of(progress);
@@ -202,6 +212,7 @@ RunMonitor::RunMonitor(RunMonitorOptions options)
 RunMonitor::~RunMonitor() = default;
 void RunMonitor::on_start(Trainer& trainer) { impl_->on_start(trainer); }
 void RunMonitor::on_step(const StepMetrics& metrics) { impl_->on_step(metrics); }
+bool RunMonitor::looks_at(std::int64_t global_step) { return impl_->looks_at(global_step); }
 void RunMonitor::on_epoch(const EpochStats& stats) { impl_->on_epoch(stats); }
 void RunMonitor::on_activity(const Activity& activity) { impl_->on_activity(activity); }
 std::string RunMonitor::position() { return impl_->position(); }

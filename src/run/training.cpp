@@ -161,9 +161,18 @@ class TrainingRun {
     return {.end = RunOutcome::End::interrupted, .steps = trainer.state().global_steps};
   }
 
-  // A run that goes on is compiled by the cost table that it began with.
+  // A run that goes on is compiled by the cost table that it began with, unless that is of another
+  // device.
   RunConfig compiled_config() const {
     if (folder_.content() != RunFolder::Content::run || options_.restart) return config_;
+    if (const std::string before = folder_.config().device; before != config_.device) {
+      if (folder_.has_checkpoint())
+        logging::warning(
+            "{} was trained on the device {} and goes on on {}: the bits will differ from those of "
+            "a run on one device",
+            folder_.root().string(), before, config_.device);
+      return config_;
+    }
     if (const std::string notice = table_notice(folder_, config_); !notice.empty())
       logging::warning("{}", notice);
     return with_recorded_table(folder_, config_);

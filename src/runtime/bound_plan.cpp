@@ -81,9 +81,14 @@ BoundPlan::BoundPlan(std::string name, std::shared_ptr<const plan::CompiledStep>
   loaded.name = name_;  // what messages and traces call it
   profile_.emplace(loaded, compiled_->report.launches);
   id_ = device_.load(std::move(loaded));
+  open_ahead();
 }
 
-BoundPlan::~BoundPlan() { device_.unload(id_); }
+BoundPlan::~BoundPlan() {
+  device_.unload(id_);
+  for (const device::Slice& slice : {results_, staged_})
+    if (slice.bytes > 0) device_.free(slice.memory);
+}
 
 void BoundPlan::bind_regions(Store& store) {
   const plan::Plan& plan = compiled_->plan;
@@ -152,8 +157,11 @@ void BoundPlan::write_input(std::string_view name, const Values& values, const C
   }
   PortBlock::Item& item = *found;
   check(Receiver{"input", item.name}, values, item.type, item.bounds);
-  device_.wait();
-  if (item.view) {
+  item.is_staged = ahead_ > 0 && item.slice.bytes > 0;
+  if (item.is_staged) {
+    encode(values, item.type.dtype, staged_place(item));
+  } else if (item.view) {
+    device_.wait();
     encode(values, item.type.dtype, item.view);
   } else if (item.slice.bytes > 0) {  // an empty tensor has no memory
     encode(values, item.type.dtype, staging_.data());
@@ -215,9 +223,13 @@ void BoundPlan::refuse_run() const {
                               counted(missing.size(), "input"), fmt::join(missing, ", "), rest));
 }
 
-void BoundPlan::report_status(std::int32_t code) const {
+void BoundPlan::report_status(std::int32_t code, std::size_t left_out) const {
+  const std::string behind =
+      left_out == 0 ? ""
+                    : fmt::format(" (in a step with {} behind it, which changed nothing)",
+                                  counted(left_out, "step"));
   for (const kir::StatusMessage& message : compiled_->messages)
-    if (message.code == code) throw ValueError(message.text);
+    if (message.code == code) throw ValueError(message.text + behind);
   throw InternalError(
       fmt::format("plan '{}': a kernel reports {}, which has no message", name_, code));
 }

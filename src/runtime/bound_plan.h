@@ -1,8 +1,14 @@
 // BoundPlan: one compiled step on a device, bound to a Store, with memory for its inputs and
 // outputs. Everything that a run needs is looked up when it is made: a run touches no name and
 // allocates nothing.
+//
+// On a device that runs ahead a run can be taken apart: start() hands it to the device with the
+// numbers of its own, look() waits for it later. Numbers of the host advance when a run is started,
+// as if it went well; if it did not, the device has left out what was started behind it, and look()
+// puts the numbers back.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -31,6 +37,9 @@ class PortBlock {
     device::Slice slice;
     std::byte* view = nullptr;  // where the host can reach it
     bool is_set = false;
+    // Of an input: its values wait in the staging memory for the run that is started next; it was
+    // so for the run that was started last.
+    bool is_staged = false, was_staged = false;
   };
   PortBlock(device::Device& device, const plan::Plan& plan, plan::Storage storage,
             std::span<const plan::Port> ports);
@@ -41,6 +50,7 @@ class PortBlock {
   std::vector<Item>& items() { return items_; }
   const std::vector<Item>& items() const { return items_; }
   std::int64_t bytes() const { return bytes_; }
+  device::Slice whole() const { return {memory_, 0, bytes_}; }
   const device::Slice& slice_of_region(std::uint32_t region) const;
 
  private:
@@ -82,7 +92,32 @@ class BoundPlan {
     device::RunTracks tracks = {};
     trace::Clock::duration shift = {};  // from the clock to the time line of the trace
   };
+  // Nothing is ahead.
   Outcome run(const device::Slice& arena, Timing* timing = nullptr);
+
+  // --- runs that nobody waits for (bound_plan_ahead.cpp)
+
+  static constexpr std::size_t kMostAhead = 3;
+  bool can_run_ahead() const;
+  // Runs that were started and not looked at.
+  std::size_t ahead() const { return ahead_; }
+  // Whether the run at hand can be started while others are ahead: it must be possible to start
+  // those again, so all of them get the same inputs anew.
+  bool fits_behind() const;
+  // Fewer than kMostAhead are ahead.
+  void start(const device::Slice& arena);
+  // Waits for the first that is ahead. If it is not done, or this throws what it reports, nothing
+  // is ahead any more: those behind it have changed nothing.
+  Outcome look();
+  // Of the run that was looked at.
+  double looked_loss() const;
+  // Starts those that were behind it again, in their order and with their inputs.
+  void start_again(const device::Slice& arena);
+  // Gives them up.
+  void leave_out() { left_out_ = 0; }
+  // Whether runs change this number of the store.
+  bool advances(std::size_t number) const;
+
   // TypeErrors name the plan.
   Literal output(std::string_view name) const;
   void output(std::string_view name, const HostBuffer& into) const;
@@ -105,8 +140,24 @@ class BoundPlan {
   template <class Values, class Check>
   void write_input(std::string_view name, const Values& values, const Check& check);
   [[noreturn]] void refuse_run() const;
-  [[noreturn]] void report_status(std::int32_t code) const;
+  // So many runs behind it were left out.
+  [[noreturn]] void report_status(std::int32_t code, std::size_t left_out = 0) const;
   bool is_finite() const;
+
+  // One that is ahead, or was left out behind a bad one.
+  struct Started {
+    device::Ticket ticket = {};
+    std::vector<ir::Number> numbers = {};    // as it found them
+    std::optional<std::size_t> inputs = {};  // the part of the staging memory, if it has one
+  };
+  void open_ahead();
+  Started& started(std::size_t k) { return started_[(first_ + k) % kMostAhead]; }
+  device::Slice kept_result(std::size_t k, std::int64_t offset, std::int64_t bytes) const;
+  const std::byte* result_of(std::size_t k) const;
+  std::byte* staged_place(const PortBlock::Item& item);
+  void submit(Started& run, const device::Slice& arena);
+  void keep_results_before();
+  void move_inputs(const Started& run);
   void note_times(Timing& timing);
   // A device output; null for one that the host computes, or for an unknown name.
   const PortBlock::Item* find_output(std::string_view name) const;
@@ -133,6 +184,18 @@ class BoundPlan {
   const PortBlock::Item* finite_ = nullptr;
   const PortBlock::Item* loss_ = nullptr;
   bool has_run_ = false;
+
+  std::array<Started, kMostAhead> started_;  // a ring
+  std::size_t first_ = 0, ahead_ = 0, left_out_ = 0;
+  std::optional<std::size_t> looked_;  // whose result was kept; none: it is what outputs hold
+  bool last_was_first_ = false;        // nothing was ahead when the last run was started
+  // What runs leave is kept by those behind them: status, flag and loss of each of the ring.
+  device::Slice results_;
+  // A part for each run of the ring and the one at hand, each as the block of inputs.
+  device::Slice staged_;
+  std::size_t filling_ = 0;  // the part of the one at hand
+  std::vector<device::Move> moves_;
+
   std::optional<device::Profile> profile_;
   device::RunTimes times_;                  // of the last timed run
   std::vector<std::int64_t> launch_times_;  // nanoseconds of all timed runs

@@ -28,16 +28,17 @@ void SessionPlan::set_input(std::string_view name, const Literal& value) const {
   session_->plan(index_).set_input(name, value);
 }
 void SessionPlan::run() const { session_->run(index_); }
+bool SessionPlan::runs_ahead() const { return session_->runs_ahead(index_); }
 void SessionPlan::accumulate() const { session_->accumulate(index_); }
-double SessionPlan::loss() const { return session_->plan(index_).loss(); }
+double SessionPlan::loss() const { return session_->settled().plan(index_).loss(); }
 Literal SessionPlan::output(std::string_view name) const {
-  return session_->plan(index_).output(name);
+  return session_->settled().plan(index_).output(name);
 }
 void SessionPlan::output(std::string_view name, const HostBuffer& into) const {
-  session_->plan(index_).output(name, into);
+  session_->settled().plan(index_).output(name, into);
 }
 double SessionPlan::output_scalar(std::string_view name) const {
-  return session_->plan(index_).output_scalar(name);
+  return session_->settled().plan(index_).output_scalar(name);
 }
 
 Session::Session(const CompiledPlan& plan, const SessionOptions& options)
@@ -49,10 +50,10 @@ Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 
 SessionPlan Session::attach(std::string_view name, const CompiledPlan& plan) {
-  return {*data_, data_->attach(name, plan)};
+  return {*data_, data_->settled().attach(name, plan)};
 }
 SessionPlan Session::attach_step(std::string_view name, const CompiledPlan& training_plan) {
-  return {*data_, data_->attach_step(name, training_plan)};
+  return {*data_, data_->settled().attach_step(name, training_plan)};
 }
 SessionPlan Session::plan(std::string_view name) const { return {*data_, data_->find_plan(name)}; }
 std::vector<std::string> Session::plans() const {
@@ -69,20 +70,22 @@ void Session::set_input(std::string_view name, const HostElements& values) {
 void Session::set_input(std::string_view name, const Literal& value) {
   data_->main().set_input(name, value);
 }
-Literal Session::output(std::string_view name) const { return data_->main().output(name); }
+Literal Session::output(std::string_view name) const {
+  return data_->settled().main().output(name);
+}
 void Session::output(std::string_view name, const HostBuffer& into) const {
-  data_->main().output(name, into);
+  data_->settled().main().output(name, into);
 }
 double Session::output_scalar(std::string_view name) const {
-  return data_->main().output_scalar(name);
+  return data_->settled().main().output_scalar(name);
 }
 
 void Session::step() { data_->run(0); }
 void Session::accumulate() { data_->accumulate(0); }
-void Session::wait() { data_->device().wait(); }
-double Session::loss() const { return data_->last_step().loss(); }
-bool Session::last_step_finite() const { return data_->finite(); }
-bool Session::last_step_spoilt() const { return data_->spoilt(); }
+void Session::wait() { data_->settled().device().wait(); }
+double Session::loss() const { return data_->settled().last_step().loss(); }
+bool Session::last_step_finite() const { return data_->settled().finite(); }
+bool Session::last_step_spoilt() const { return data_->settled().spoilt(); }
 std::int64_t Session::accumulated() const { return data_->accumulated(); }
 std::int64_t Session::accumulation_steps() const { return data_->accumulation_steps(); }
 bool Session::splits_update() const { return data_->splits_update(); }
@@ -92,37 +95,40 @@ std::vector<std::string> Session::parameters() const {
   return data_->store().names(LeafKind::parameter);
 }
 Literal Session::parameter(std::string_view name) const {
-  return data_->store().read(data_->store().get(name, LeafKind::parameter, "parameter"));
+  return data_->settled().store().read(data_->store().get(name, LeafKind::parameter, "parameter"));
 }
 void Session::parameter(std::string_view name, const HostBuffer& into) const {
-  data_->store().read(data_->store().get(name, LeafKind::parameter, "parameter"), into);
+  data_->settled().store().read(data_->store().get(name, LeafKind::parameter, "parameter"), into);
 }
 void Session::set_parameter(std::string_view name, const Literal& value) {
-  data_->store().write(data_->store().get(name, LeafKind::parameter, "parameter"), value);
+  data_->settled().store().write(data_->store().get(name, LeafKind::parameter, "parameter"), value);
 }
 void Session::set_parameter(std::string_view name, const HostElements& values) {
-  data_->store().write(data_->store().get(name, LeafKind::parameter, "parameter"), values);
+  data_->settled().store().write(data_->store().get(name, LeafKind::parameter, "parameter"),
+                                 values);
 }
 std::vector<std::string> Session::states() const { return data_->store().names(LeafKind::state); }
 Literal Session::state(std::string_view name) const {
-  return data_->store().read(data_->store().get(name, LeafKind::state, "state"));
+  return data_->settled().store().read(data_->store().get(name, LeafKind::state, "state"));
 }
 void Session::set_state(std::string_view name, const Literal& value) {
-  data_->store().write(data_->store().get(name, LeafKind::state, "state"), value);
+  data_->settled().store().write(data_->store().get(name, LeafKind::state, "state"), value);
 }
 void Session::set_state(std::string_view name, const HostElements& values) {
-  data_->store().write(data_->store().get(name, LeafKind::state, "state"), values);
+  data_->settled().store().write(data_->store().get(name, LeafKind::state, "state"), values);
 }
 
-Literal Session::gradient(std::string_view parameter) const { return data_->gradient(parameter); }
+Literal Session::gradient(std::string_view parameter) const {
+  return data_->settled().gradient(parameter);
+}
 void Session::set_gradient(std::string_view parameter, const Literal& value) {
-  data_->set_gradient(parameter, value);
+  data_->settled().set_gradient(parameter, value);
 }
 
 Literal Session::observed(std::string_view name) const {
   constexpr std::string_view kPrefix = "observe.";
   const std::string output = fmt::format("{}{}", kPrefix, name);
-  const BoundPlan& plan = data_->step_with(output);
+  const BoundPlan& plan = data_->settled().step_with(output);
   if (!plan.has_output(output)) {
     std::vector<std::string> names;
     for (const std::string& other : plan.output_names())
@@ -169,12 +175,16 @@ void Session::set_learning_rate_factor(std::string_view pattern, double factor) 
   data_->set_scalar(data_->factor_scalar(pattern), factor);
 }
 
-void Session::save(const std::filesystem::path& path, Saved what) const { data_->save(path, what); }
-void Session::load(const std::filesystem::path& path, Saved what) { data_->load(path, what); }
-LoadWeightsReport Session::load_weights(const Weights& weights, const LoadWeightsOptions& options) {
-  return data_->load_weights(weights, options);
+void Session::save(const std::filesystem::path& path, Saved what) const {
+  data_->settled().save(path, what);
 }
-Weights Session::weights() const { return data_->weights(); }
+void Session::load(const std::filesystem::path& path, Saved what) {
+  data_->settled().load(path, what);
+}
+LoadWeightsReport Session::load_weights(const Weights& weights, const LoadWeightsOptions& options) {
+  return data_->settled().load_weights(weights, options);
+}
+Weights Session::weights() const { return data_->settled().weights(); }
 
 CompiledPlan Session::compiled() const { return CompiledPlan(data_->main_data()); }
 const Report& Session::report() const { return data_->report(); }
@@ -185,7 +195,7 @@ std::vector<KernelInfo> Session::kernels() const {
     for (KernelInfo& kernel : plan->kernels()) kernels.push_back(std::move(kernel));
   return kernels;
 }
-void Session::set_timing(bool on, bool spans) { data_->set_timing(on, spans); }
+void Session::set_timing(bool on, bool spans) { data_->settled().set_timing(on, spans); }
 SessionProfile Session::profile() const {
   SessionProfile profile;
   for (const auto& plan : data_->plans()) {

@@ -15,7 +15,7 @@ bool are_zeros(std::span<const std::byte> bytes) {
 }  // namespace
 
 void SessionCopy::take(SessionData& session) {
-  const Store& store = session.store();
+  const Store& store = session.settled().store();
   const std::vector<Store::Entry>& entries = store.entries();
   kept_.assign(entries.size(), {});
   std::vector<std::byte> space;
@@ -43,7 +43,7 @@ void SessionCopy::take(SessionData& session) {
 }
 
 void SessionCopy::restore(SessionData& session) const {
-  Store& store = session.store();
+  Store& store = session.settled().store();
   std::vector<std::byte> bytes;
   for (std::size_t k = 0; k < kept_.size(); ++k) {
     const Store::Entry& entry = store.entries()[k];

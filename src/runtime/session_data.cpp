@@ -179,7 +179,37 @@ BoundPlan& SessionData::step_with(std::string_view output) {
   return last_step();
 }
 
+bool SessionData::runs_ahead(std::size_t index) const {
+  return parts_[index] == Part::step && !splits_update() && !is_timed_ &&
+         plans_[index]->can_run_ahead();
+}
+
+void SessionData::start_step(std::size_t index) {
+  if (ahead() > 0 && (last_step_ != index || !plans_[index]->fits_behind())) settle();
+  if (ahead() == BoundPlan::kMostAhead) {
+    outcome_ = last_step().look();
+    last_step().start_again(arena_);
+  }
+  last_step_ = index;
+  plans_[index]->start(arena_);
+}
+
+void SessionData::settle() {
+  while (ahead() > 0) {
+    outcome_ = last_step().look();
+    last_step().start_again(arena_);
+  }
+}
+
+BoundPlan::Outcome SessionData::look() {
+  outcome_ = last_step().look();
+  last_step().leave_out();
+  return outcome_;
+}
+
 void SessionData::run(std::size_t index) {
+  if (runs_ahead(index)) return start_step(index);
+  settle();
   if (parts_[index] == Part::other) {
     run_plan(index);
   } else if (parts_[index] == Part::apply) {
@@ -220,14 +250,22 @@ void SessionData::apply() {
   accumulated_ = 0;
 }
 
-double SessionData::scalar(std::string_view name) const {
-  return store_.read(store_.get(name, LeafKind::scalar, "scalar")).at(0);
+// Numbers on the host that steps only read can be looked at and set while steps are under way.
+void SessionData::settle_for(const Store::Entry& entry) {
+  if (!entry.leaf.on_host || last_step().advances(store_.index_of(entry))) settle();
+}
+
+double SessionData::scalar(std::string_view name) {
+  const Store::Entry& entry = store_.get(name, LeafKind::scalar, "scalar");
+  settle_for(entry);
+  return store_.read(entry).at(0);
 }
 
 void SessionData::set_scalar(std::string_view name, double value) {
   const Store::Entry& entry = store_.get(name, LeafKind::scalar, "scalar");
   // Of the optimizer: `optim.lr`, `optim.group0.lr_factor`. Those of the graph may have any value.
   if (name.starts_with("optim.")) optim::checked(name.substr(name.rfind('.') + 1), value);
+  settle_for(entry);
   store_.write(entry, Literal::scalar(value));
 }
 

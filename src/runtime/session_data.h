@@ -43,8 +43,22 @@ class SessionData {
   Report& report() { return report_; }
   const PlanData& main_data() const { return main_data_; }
 
-  // What a run means depends on the plan's part in the session.
+  // What a run means depends on the plan's part in the session. On a device that runs ahead a step
+  // is only started: whoever wants to know what it has done asks for settled() first.
   void run(std::size_t index);
+  // All steps that were started have been looked at, those behind a bad one started again.
+  // ValueError as Session::step(); steps behind that one are given up.
+  void settle();
+  SessionData& settled() {
+    settle();
+    return *this;
+  }
+  // Steps that were started and not looked at.
+  std::size_t ahead() { return last_step().ahead(); }
+  // Whether run() only starts the step.
+  bool runs_ahead(std::size_t index) const;
+  // Looks at the first that is ahead; if it is not done, those behind it are given up.
+  BoundPlan::Outcome look();
   // One micro-batch without the update.
   void accumulate(std::size_t index);
   void apply();
@@ -62,7 +76,7 @@ class SessionData {
   Literal gradient(std::string_view parameter);
   void set_gradient(std::string_view parameter, const Literal& value);
 
-  double scalar(std::string_view name) const;
+  double scalar(std::string_view name);
   void set_scalar(std::string_view name, double value);
   // TypeError saying what the session lacks.
   void need_optimizer(std::string_view scalar, std::string_view what) const;
@@ -88,6 +102,8 @@ class SessionData {
   BoundPlan::Outcome run_plan(std::size_t index) {
     return plans_[index]->run(arena_, is_timed_ ? &timing_ : nullptr);
   }
+  void start_step(std::size_t index);
+  void settle_for(const Store::Entry& entry);
   void add(std::string name, std::shared_ptr<const plan::CompiledStep> step, Part part);
   std::size_t add_attached(std::string_view name, const PlanData& data, Part part);
   void check_new_name(std::string_view name) const;

@@ -139,8 +139,7 @@ const CostTable& software_gpu_table() {
 
 const CostTable& shipped_cost_table(const Target& target) {
   if (!target.has_groups()) return shipped_cost_table(target.vector_bytes);
-  constexpr int kLeastSubgroup = 16;  // of a GPU; smaller ones are the lanes of a CPU
-  return target.subgroup_threads < kLeastSubgroup ? software_gpu_table() : gpu_table();
+  return target.is_software() ? software_gpu_table() : gpu_table();
 }
 
 namespace {

@@ -25,6 +25,8 @@ struct Target {
   std::int64_t group_bytes = 0;
 
   bool has_groups() const { return group_threads > 0; }
+  // Its subgroups are the lanes of a CPU, which has few processors to share workgroups out to.
+  bool is_software() const { return has_groups() && subgroup_threads < 16; }
   int lanes(DType dtype) const {
     return std::max(1, vector_bytes / static_cast<int>(dtype_bytes(dtype)));
   }

@@ -99,9 +99,26 @@ void Trainer::Impl::begin_epoch(data::Loader& loader) {
   }
 }
 
-// The batches that are left of the epoch, with what is to be done between them.
+// Whatever ends it: the session has gone as far as the state says.
 Trainer::Impl::PassEnd Trainer::Impl::pass(data::Loader& loader, const FitOptions& options) {
-  begin_epoch(loader);
+  try {
+    begin_epoch(loader);
+    const PassEnd end = take_batches(loader, options);
+    finish_begun(options);
+    return end;
+  } catch (...) {
+    try {
+      finish_begun(options);
+    } catch (const Error&) {
+      // What happened first is told.
+    }
+    throw;
+  }
+}
+
+// The batches that are left of the epoch, with what is to be done between them.
+Trainer::Impl::PassEnd Trainer::Impl::take_batches(data::Loader& loader,
+                                                   const FitOptions& options) {
   while (true) {
     const Clock::time_point begin = Clock::now();
     std::optional<data::Batch> batch = loader.next_batch();
@@ -113,13 +130,14 @@ Trainer::Impl::PassEnd Trainer::Impl::pass(data::Loader& loader, const FitOption
     if (options.max_steps > 0 && state.global_steps >= options.max_steps)
       return PassEnd::step_limit;
     step_begin_ = loaded;
-    const bool updated = step(*batch, &*batch).has_value();
+    take(*batch, options);
     run_time_ += Clock::now() - *step_begin_;
     step_begin_.reset();
-    const std::int64_t every = options.checkpoints.every_steps;
     const Request request = options.poll ? options.poll() : Request::none;
-    if ((updated && every > 0 && state.global_steps % every == 0) || request != Request::none)
-      save(options.checkpoints);
+    if (request != Request::none) {
+      finish_begun(options);
+      if (saved_at_ != place(options.checkpoints.folder)) save(options.checkpoints);
+    }
     if (request == Request::save_and_stop) return PassEnd::stop;
   }
 }

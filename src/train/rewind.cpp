@@ -47,10 +47,11 @@ void reserve_like(const data::Array& like, data::Array& array) {
 
 }  // namespace
 
-bool Rewind::is_due(runtime::SessionData& session) const {
-  if (!copy_.is_taken() || session.store().changes() != changes_) return true;
+bool Rewind::is_due(Session& session) const {
+  if (!copy_.is_taken() || session.data().store().changes() != changes_) return true;
   if (used_ == 0) return false;
-  if (used_ == steps_.size() || bytes_ + bytes_ / static_cast<std::int64_t>(used_) > kMostBytes)
+  if (used_ + count_ >= steps_.size() ||
+      bytes_ + bytes_ / static_cast<std::int64_t>(used_) > kMostBytes)
     return true;
   return Clock::now() - taken_ > std::max<Clock::duration>(kLongest, kSmallPart * cost_);
 }
@@ -68,9 +69,13 @@ void Rewind::take(runtime::SessionData& session) {
 
 void Rewind::before_step(Session& session) {
   runtime::SessionData& data = session.data();
-  if (is_due(data)) take(data);
-  now_.numbers = data.store().numbers();
-  now_.sets_numbers = !std::ranges::equal(now_.numbers, numbers_, is_same);
+  if (data.ahead() == 0) count_ = 0;  // one that threw is forgotten
+  if (is_due(session)) take(data);
+  begun(count_++).before = data.store().numbers();
+}
+
+void Rewind::started(Session& session) {
+  begun(count_ - 1).after = session.data().store().numbers();
 }
 
 // The step that comes next in `steps_`, with the numbers that it began with.
@@ -80,48 +85,48 @@ void Rewind::begin(const data::Batch& batch, bool reserve) {
     steps_.resize(
         std::clamp<std::size_t>(static_cast<std::size_t>(kMostBytes / size), 1, kMostSteps));
     for (Step& step : steps_) {
-      step.numbers.reserve(now_.numbers.size());
+      step.numbers.reserve(numbers_.size());
       if (!reserve) continue;
       reserve_like(batch.data, step.batch.data);
       reserve_like(batch.labels, step.batch.labels);
     }
   }
   Step& step = steps_[used_];
-  step.sets_numbers = now_.sets_numbers;
-  step.numbers = now_.numbers;
+  step.numbers = begun(0).before;
+  step.sets_numbers = !std::ranges::equal(step.numbers, numbers_, is_same);
 }
 
-void Rewind::finish(runtime::SessionData& session, const data::Batch& batch) {
+void Rewind::finish(const data::Batch& batch) {
   bytes_ += bytes_of(batch);
   ++used_;
-  numbers_ = session.store().numbers();
+  numbers_ = begun(0).after;
+  first_ = (first_ + 1) % begun_.size();
+  --count_;
 }
 
-void Rewind::add(Session& session, data::Batch&& batch) {
+void Rewind::add(data::Batch&& batch) {
   begin(batch, false);
   steps_[used_].batch = std::move(batch);
-  finish(session.data(), steps_[used_].batch);
+  finish(steps_[used_].batch);
 }
 
-void Rewind::add(Session& session, const data::Batch& batch) {
+void Rewind::add(const data::Batch& batch) {
   begin(batch, true);
   steps_[used_].batch = batch;
-  finish(session.data(), batch);
+  finish(batch);
 }
 
 void Rewind::go_back(Plans& plans) {
   Session& session = plans.session();
   copy_.restore(session.data());
-  const auto put = [&](const Step& step) {
-    if (step.sets_numbers) session.data().store().set_numbers(step.numbers);
-  };
   for (const Step& step : std::span(steps_).first(used_)) {
-    put(step);
+    if (step.sets_numbers) session.data().store().set_numbers(step.numbers);
     plans.step_on(step.batch).run();
     if (!session.last_step_finite())
       throw InternalError("a step that went well does not when it is run again");
   }
-  put(now_);
+  session.data().store().set_numbers(begun(0).before);
+  count_ = 0;
   session.data().undo_step(session.accumulated());
   changes_ = session.data().store().changes();
   numbers_ = session.data().store().numbers();

@@ -7,6 +7,7 @@
 // and when somebody else has changed the session's values.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -24,13 +25,18 @@ class Rewind {
   // Copies that are too large for memory are kept in `folder`.
   explicit Rewind(std::filesystem::path folder) : copy_(std::move(folder)) {}
 
+  // Whether before_step() would make a new copy, which must not be done while steps are under way.
+  bool is_due(Session& session) const;
   // Before every step, when all is as the step will find it.
   void before_step(Session& session);
-  // After a step that went well.
-  void add(Session& session, data::Batch&& batch);
+  // When it was started: the host's numbers are what it leaves if it goes well.
+  void started(Session& session);
+  // When it is known that it went well: in the order in which steps were begun.
+  void add(data::Batch&& batch);
   // A batch that stays somebody else's is copied. After the first one nothing is allocated.
-  void add(Session& session, const data::Batch& batch);
-  // The session holds what it held before the step that was begun last.
+  void add(const data::Batch& batch);
+  // The session holds what it held before the first step that was begun and not added; those behind
+  // it have changed nothing, and are forgotten.
   void go_back(Plans& plans);
 
  private:
@@ -42,11 +48,15 @@ class Rewind {
     std::vector<ir::Number> numbers;
     bool sets_numbers = false;
   };
+  // The host's numbers around a step that was begun.
+  struct Begun {
+    std::vector<ir::Number> before, after;
+  };
 
-  bool is_due(runtime::SessionData& session) const;
   void take(runtime::SessionData& session);
+  Begun& begun(std::size_t k) { return begun_[(first_ + k) % begun_.size()]; }
   void begin(const data::Batch& batch, bool reserve);
-  void finish(runtime::SessionData& session, const data::Batch& batch);
+  void finish(const data::Batch& batch);
 
   runtime::SessionCopy copy_;
   std::vector<Step> steps_;  // as many as there may be
@@ -54,7 +64,9 @@ class Rewind {
   std::int64_t bytes_ = 0;   // of their batches
   std::uint64_t changes_ = 0;
   std::vector<ir::Number> numbers_;  // that the last step has left
-  Step now_;                         // the one that was begun
+  // Those that were begun and not added, a ring.
+  std::array<Begun, runtime::BoundPlan::kMostAhead + 1> begun_;
+  std::size_t first_ = 0, count_ = 0;
   Clock::time_point taken_;
   Clock::duration cost_{};  // of the copy
 };

@@ -98,11 +98,13 @@ void Trainer::Impl::open_way_back() {
 
 // None: the session's rate stays as it is.
 std::optional<double> Trainer::Impl::scheduled_rate() const {
-  if (state.plateau) return config.rate_schedule.lr(state.global_steps, state.plateau->lr);
+  // Those that were begun are counted as if they went well; if not, they are begun again.
+  const std::int64_t step = state.global_steps + std::ssize(begun_);
+  if (state.plateau) return config.rate_schedule.lr(step, state.plateau->lr);
   if (std::holds_alternative<ConstantRate>(config.rate_schedule.kind()) &&
       config.rate_schedule.warmup_steps() == 0)
     return {};
-  return config.rate_schedule.lr(state.global_steps, config.optimizer.lr());
+  return config.rate_schedule.lr(step, config.optimizer.lr());
 }
 
 void Trainer::Impl::tell(const Activity& activity) {
@@ -123,19 +125,33 @@ void Trainer::Impl::bring_plan(const train::Plans::Use& use) {
 std::optional<StepMetrics> Trainer::Impl::step(const data::Batch& batch, data::Batch* from_loader) {
   check_values();
   if (plans.has_model() && batch.items() > 0) bring_plan({Phase::training, batch.items()});
+  const SessionPlan& plan = begin_step(batch);
+  const double loss = plan.loss();
+  return end_step(batch, from_loader, loss);
+}
+
+// Up to the point where the session computes.
+const SessionPlan& Trainer::Impl::begin_step(const data::Batch& batch) {
   const SessionPlan& plan = plans.step_on(batch);
   tell_changes();
   if (const std::optional<double> rate = scheduled_rate()) session().set_learning_rate(*rate);
   if (rewind_) rewind_->before_step(session());
-  const bool split = session().splits_update();
-  if (split)
+  if (session().splits_update())
     plan.accumulate();
   else
     plan.run();
+  if (rewind_) rewind_->started(session());
   last_plan_ = &plan;
-  const double loss = plan.loss();
-  if (!session().last_step_finite()) {
-    if (session().last_step_spoilt()) bring_back(loss);
+  last_items_ = batch.items();
+  return plan;
+}
+
+// With the step that the session has looked at last.
+std::optional<StepMetrics> Trainer::Impl::end_step(const data::Batch& batch,
+                                                   data::Batch* from_loader, double loss) {
+  const bool split = session().splits_update();
+  if (!session().data().finite()) {
+    if (session().data().spoilt()) bring_back(loss);
     refuse_step(&batch, loss, false);
     if (from_loader) ++state.batches;
     return {};
@@ -146,9 +162,9 @@ std::optional<StepMetrics> Trainer::Impl::step(const data::Batch& batch, data::B
   run_items_ += batch.items();
   if (from_loader) ++state.batches;
   if (rewind_ && from_loader)
-    rewind_->add(session(), std::move(*from_loader));
+    rewind_->add(std::move(*from_loader));
   else if (rewind_)
-    rewind_->add(session(), batch);
+    rewind_->add(batch);
   if (!split) {
     state.loss_sum += loss_sum;
     state.labels += labels;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <chrono>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -61,6 +62,9 @@ class Trainer::Impl {
   const Session& session() const { return plans.session(); }
 
   // trainer.cpp
+  const SessionPlan& begin_step(const data::Batch& batch);
+  std::optional<StepMetrics> end_step(const data::Batch& batch, data::Batch* from_loader,
+                                      double loss);
   void check_session() const;
   std::optional<double> scheduled_rate() const;
   std::optional<StepMetrics> apply_window(const data::Batch* last);
@@ -77,6 +81,7 @@ class Trainer::Impl {
   void prepare_plans(const data::Loader& loader, const data::Loader* validation);
   void begin_epoch(data::Loader& loader);
   PassEnd pass(data::Loader& loader, const FitOptions& options);
+  PassEnd take_batches(data::Loader& loader, const FitOptions& options);
   EpochStats one_epoch(data::Loader& loader, std::int64_t epoch);
   void clear_epoch();
   EpochStats epoch_stats() const;
@@ -88,6 +93,12 @@ class Trainer::Impl {
   void judge(const Evaluation& evaluation, const FitOptions& options);
   FitResult run_fit(data::Loader& loader, const FitOptions& options);
   FitResult end_fit(const FitOptions& options);
+
+  // steps_ahead.cpp
+  void take(data::Batch& batch, const FitOptions& options);
+  bool may_go_ahead(const data::Batch& batch, const FitOptions& options);
+  void finish_first(const FitOptions& options);
+  void finish_begun(const FitOptions& options);
 
   // evaluate.cpp
   bool uses_averages() const;
@@ -124,7 +135,9 @@ class Trainer::Impl {
   std::optional<Clock::time_point> step_begin_;  // of the one that runs: callbacks are a part of it
   double last_loss_ = 0;
   const SessionPlan* last_plan_ = nullptr;
-  bool has_updated_ = false;  // since the state was made or loaded: there is a gradient norm
+  std::int64_t last_items_ = 0;
+  std::deque<data::Batch> begun_;  // of steps of fit() that were started and not told
+  bool has_updated_ = false;       // since the state was made or loaded: there is a gradient norm
 };
 
 }  // namespace pantala

@@ -2,9 +2,13 @@
 // what is said without one.
 #include <gmock/gmock.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "cli/training.h"
+#include "pantala/data.h"
+#include "pantala/zoo.h"
+#include "support/llama_case.h"
 #include "vulkan/vulkan_case.h"
 
 namespace pantala::vulkan_tests {
@@ -43,6 +47,67 @@ TEST_F(VulkanCommand, trains_evaluates_and_predicts_as_the_cpu_does) {
   const Outcome predicted =
       run_pantala({"predict", file("gpu"), "--data", points(), "--device", test_device()});
   EXPECT_EQ(predicted.exit_code, 0) << predicted.err;
+}
+
+TEST_F(VulkanCommand, a_run_goes_on_on_another_device_and_says_that_the_bits_will_differ) {
+  const std::string notice = "the bits will differ from those of a run on one device";
+  const auto run = [&](const char* epochs, const std::string& device) {
+    std::vector<std::string> words = train("run", {"--json", "--device", device});
+    *(std::ranges::find(words, "--epochs") + 1) = epochs;
+    return run_pantala(words);
+  };
+  ASSERT_EQ(run("2", "cpu").exit_code, 0);
+  const Outcome gpu = run("3", test_device());
+  ASSERT_EQ(gpu.exit_code, 0) << gpu.err;
+  EXPECT_THAT(gpu.err, HasSubstr("was trained on the device cpu and goes on on " + test_device()));
+  EXPECT_THAT(gpu.err, HasSubstr(notice));
+  const Outcome same = run("4", test_device());
+  ASSERT_EQ(same.exit_code, 0) << same.err;
+  EXPECT_THAT(same.err, testing::Not(HasSubstr(notice)));
+  const Outcome back = run("5", "cpu");
+  ASSERT_EQ(back.exit_code, 0) << back.err;
+  EXPECT_THAT(back.err, HasSubstr(notice));
+  EXPECT_EQ(last_json(back).at("epochs"), 5);
+}
+
+// Greedily: the most likely token is the same.
+TEST_F(VulkanCommand, writes_the_text_that_the_cpu_writes) {
+  std::ofstream(file("config.json"))
+      << R"({"vocab_size": 256, "hidden_size": 16, "intermediate_size": 24,
+             "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1,
+             "max_position_embeddings": 32, "tie_word_embeddings": true})";
+  const Graph graph = zoo::llama_cached(zoo::read_llama_config(file("config.json")), {.cache = 32});
+  Weights weights;
+  for (const Leaf& leaf : graph.leaves(LeafKind::parameter))
+    weights.set(leaf.name, tests::llama_weight(leaf.name, leaf.value.shape()));
+  weights.save(file("model.safetensors"));
+  const auto text = [&](const std::string& device) {
+    const Outcome outcome =
+        run_pantala({"generate", "--weights", file("model.safetensors"), "--prompt", "AB",
+                     "--tokens", "8", "--temperature", "0", "--device", device});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return outcome.out;
+  };
+  EXPECT_EQ(text(test_device()), text("cpu"));
+}
+
+TEST_F(VulkanCommand, runs_a_model_of_a_file_as_the_cpu_does) {
+  ASSERT_EQ(run_pantala(train("run")).exit_code, 0);
+  const std::string model = file("model.onnx");
+  ASSERT_EQ(run_pantala({"export", file("run"), "--out", model, "--batch", "3"}).exit_code, 0);
+  data::write_npy(file("x.npy"),
+                  {Shape{3, 4}, std::vector<float>{1, -2, 3, 0, 2, 2, -1, 1, 0, 0, 1, 3}});
+  std::vector<data::Array> results;
+  for (const std::string& device : {std::string("cpu"), test_device()}) {
+    const Outcome outcome = run_pantala({"run", model, "--input", "x=" + file("x.npy"), "--output",
+                                         file("out"), "--device", device});
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    results.push_back(data::read_npy(file("out/logits.npy")));
+  }
+  const auto &expected = std::get<std::vector<float>>(results[0].values),
+             &got = std::get<std::vector<float>>(results[1].values);
+  ASSERT_EQ(got.size(), expected.size());
+  for (std::size_t k = 0; k < got.size(); ++k) EXPECT_NEAR(got[k], expected[k], 1e-4);
 }
 
 TEST_F(VulkanCommand, a_kernel_that_computes_something_else_is_found_and_refused) {

@@ -167,6 +167,11 @@ Workload imported(std::string_view file, BenchMode mode) {
 using Maker = std::function<Workload(BenchMode)>;
 const std::vector<std::pair<std::string, Maker>>& makers() {
   static const std::vector<std::pair<std::string, Maker>> all{
+      {"mlp16",
+       [](BenchMode mode) {
+         return of_model(zoo::mlp({.batch = 16, .inputs = 128, .hidden = {64, 64}, .classes = 10}),
+                         "x", 10, optim::sgd(0.01), mode);
+       }},
       {"mlp32", [](BenchMode mode) { return small_mlp(32, mode); }},
       {"mlp128", [](BenchMode mode) { return small_mlp(128, mode); }},
       {"mlp_wide128", [](BenchMode mode) { return wide_mlp(128, mode); }},

@@ -96,14 +96,8 @@ void Emitter::head() {
   const Id rows = m_.own_type(
       spv::Op::OpTypeArray, {vector4, u32(static_cast<std::uint32_t>(row_slots(kernel_) + 1) / 2)});
   m_.decorate(rows, spv::Decoration::ArrayStride, {16});
-  const Id block = m_.own_type(spv::Op::OpTypeStruct, {rows});
-  m_.decorate(block, spv::Decoration::Block);
-  m_.decorate_member(block, 0, spv::Decoration::Offset, {0});
-  constexpr auto kUniform = static_cast<std::uint32_t>(spv::StorageClass::Uniform);
-  row_ =
-      m_.variable(m_.type(spv::Op::OpTypePointer, {kUniform, block}), spv::StorageClass::Uniform);
-  m_.decorate(row_, spv::Decoration::DescriptorSet, {0});
-  m_.decorate(row_, spv::Decoration::Binding, {0});
+  row_ = uniform_block(0, rows);
+  goes_on_ = uniform_block(1, m_.type(spv::Op::OpTypeVector, {bits32(), 2}));
   group_ = m_.builtin(vector3, spv::BuiltIn::WorkgroupId);
   groups_ = m_.builtin(vector3, spv::BuiltIn::NumWorkgroups);
   local_ = m_.builtin(vector3, spv::BuiltIn::LocalInvocationId);
@@ -116,6 +110,19 @@ void Emitter::head() {
   const Id local = m_.emit(spv::Op::OpLoad, vector3, {local_});
   thread_ = m_.emit(spv::Op::OpCompositeExtract, bits32(), {local, 0});
   declare_scratch();
+}
+
+// A variable for what a binding holds.
+Id Emitter::uniform_block(std::uint32_t binding, Id member) {
+  const Id block = m_.own_type(spv::Op::OpTypeStruct, {member});
+  m_.decorate(block, spv::Decoration::Block);
+  m_.decorate_member(block, 0, spv::Decoration::Offset, {0});
+  constexpr auto kUniform = static_cast<std::uint32_t>(spv::StorageClass::Uniform);
+  const Id variable =
+      m_.variable(m_.type(spv::Op::OpTypePointer, {kUniform, block}), spv::StorageClass::Uniform);
+  m_.decorate(variable, spv::Decoration::DescriptorSet, {0});
+  m_.decorate(variable, spv::Decoration::Binding, {binding});
+  return variable;
 }
 
 Id Emitter::row_slot(int slot) {
@@ -148,6 +155,20 @@ Id Emitter::linear_group() {
   return linear;
 }
 
+// None if the run is left out.
+Id Emitter::item_count() {
+  constexpr auto kUniform = static_cast<std::uint32_t>(spv::StorageClass::Uniform);
+  const Id vector2 = m_.type(spv::Op::OpTypeVector, {bits32(), 2});
+  const Id pointer =
+      m_.emit(spv::Op::OpAccessChain, m_.type(spv::Op::OpTypePointer, {kUniform, vector2}),
+              {goes_on_, u32(0)});
+  const Id words = m_.emit(spv::Op::OpLoad, vector2, {pointer});
+  const Id goes_on = m_.emit(spv::Op::OpIEqual, m_.type_bool(),
+                             {m_.emit(spv::Op::OpBitcast, bits64(), {words}), u64(kGoesOn)});
+  const Id items = m_.emit(spv::Op::OpUConvert, bits32(), {row_slot64(kItemsSlot)});
+  return select(goes_on, bits32(), items, u32(0));
+}
+
 void Emitter::body(Id item) {
   const kir::Value number = kernel_.body.params[0];
   ids(number) = {is_wide(number) ? m_.emit(spv::Op::OpUConvert, bits64(), {item}) : item};
@@ -158,7 +179,7 @@ void Emitter::body(Id item) {
 // There are fewer than 2^32 groups and invocations in a dispatch; a launch of more is several.
 void Emitter::item_per_group() {
   const Id item = linear_group();
-  const Id items = m_.emit(spv::Op::OpUConvert, bits32(), {row_slot64(kItemsSlot)});
+  const Id items = item_count();
   when(m_.emit(spv::Op::OpULessThan, m_.type_bool(), {item, items}), [&] { body(item); });
 }
 
@@ -166,7 +187,7 @@ void Emitter::item_per_invocation() {
   const Id first = m_.emit(spv::Op::OpIMul, bits32(),
                            {linear_group(), u32(static_cast<std::uint32_t>(code_.invocations))});
   const Id item = m_.emit(spv::Op::OpIAdd, bits32(), {first, thread_});
-  const Id items = m_.emit(spv::Op::OpUConvert, bits32(), {row_slot64(kItemsSlot)});
+  const Id items = item_count();
   when(m_.emit(spv::Op::OpULessThan, m_.type_bool(), {item, items}), [&] { body(item); });
 }
 
@@ -178,7 +199,7 @@ void Emitter::items_per_invocation() {
   const Id groups = m_.emit(spv::Op::OpLoad, vector3, {groups_});
   const Id step = m_.emit(spv::Op::OpIMul, bits32(),
                           {m_.emit(spv::Op::OpCompositeExtract, bits32(), {groups, 0}), size});
-  const Id items = m_.emit(spv::Op::OpUConvert, bits32(), {row_slot64(kItemsSlot)});
+  const Id items = item_count();
   const Id own = m_.emit(spv::Op::OpIMul, bits64(),
                          {m_.emit(spv::Op::OpUConvert, bits64(), {first}),
                           u64(static_cast<std::uint64_t>(code_.scratch_bytes))});
@@ -257,7 +278,7 @@ Id Emitter::parameter(const kir::Inst& inst) {
     return dtype == DType::f32 ? m_.constant_float(std::bit_cast<float>(low)) : u32(low);
   }
   Id number = row_slot64(slot);
-  if (facts.uniform) number = load_from(pointer_to(number, bits64()), bits64(), 8, false);
+  if (facts.in_memory()) number = load_from(pointer_to(number, bits64()), bits64(), 8, false);
   if (dtype == DType::boolean)
     return m_.emit(spv::Op::OpINotEqual, m_.type_bool(), {number, u64(0)});
   if (is_wide(result)) return number;

@@ -29,6 +29,8 @@ class Emitter {
   Id row_slot(int slot);  // both halves
   Id row_slot64(int slot);
   Id linear_group();
+  Id item_count();
+  Id uniform_block(std::uint32_t binding, Id member);
   void item_per_group();
   void item_per_invocation();
   void items_per_invocation();
@@ -159,7 +161,7 @@ class Emitter {
   std::vector<Ids> values_;    // by kir::Value::id
   std::vector<Id> bases_;      // of buffers: an address, or a variable in shared memory
   std::vector<Id> constants_;  // floats that are constants and numbers
-  Id row_ = 0, group_ = 0, groups_ = 0, local_ = 0;  // variables
+  Id row_ = 0, goes_on_ = 0, group_ = 0, groups_ = 0, local_ = 0;  // variables
   Id thread_ = 0;
   Id status_ = 0, scratch_ = 0;
   Id current_ = 0;                                          // the open block

@@ -6,7 +6,8 @@
 // Arguments: binding 0 of set 0 is a uniform buffer with one row of 64-bit slots: [status address,
 // scratch address, items, buffer addresses..., parameters...] (kRowHead, row_slots). A parameter
 // that all launches give the same number is a constant of the code and its slot is not read; that
-// of one that changes from step to step holds the address of its value.
+// of any other holds the address of its value. Binding 1 is a uniform
+// buffer with kGoesOn in front: a kernel that finds something else there does nothing.
 //
 // Invocations: a kernel of several threads takes a workgroup per item. Otherwise an invocation
 // takes an item; one with scratch, which lies in device memory, takes every n-th item, n being the
@@ -39,6 +40,10 @@ struct ParamFacts {
   bool uniform = false;  // changes from step to step
   std::int64_t low = INT64_MIN, high = INT64_MAX;
   bool is_constant() const { return !uniform && low == high; }
+  // The row has the address of the value. So it is with sizes that differ between launches, too: a
+  // driver that finds the end of a loop in a uniform buffer may build the kernel anew for every
+  // dispatch (Mesa's lavapipe does, which takes it milliseconds).
+  bool in_memory() const { return uniform || low != high; }
   friend bool operator==(const ParamFacts&, const ParamFacts&) = default;
 };
 struct Facts {
@@ -50,6 +55,8 @@ struct Facts {
 
 constexpr int kStatusSlot = 0, kScratchSlot = 1, kItemsSlot = 2, kRowHead = 3;
 int row_slots(const kir::Kernel& kernel);
+// Two words: the status of the run before, and the guard that it has left.
+constexpr std::uint64_t kGoesOn = std::uint64_t{1} << 32;
 
 struct Code {
   std::vector<std::uint32_t> words;

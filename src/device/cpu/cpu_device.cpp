@@ -61,7 +61,7 @@ class CpuDevice final : public HostDevice {
     loaded_.erase(plan);
   }
 
-  void run(PlanId plan, const RunArguments& arguments) override {
+  Ticket run(PlanId plan, const RunArguments& arguments) override {
     const std::lock_guard lock(mutex_);
     const DefaultFloatEnvironment environment;
     LoadedPlan& loaded = find(plan);
@@ -74,9 +74,10 @@ class CpuDevice final : public HostDevice {
       else
         walk(loaded);
     }
-    if (!sentinels_) return;
+    if (!sentinels_) return {};
     loaded.gaps().check_sentinels(loaded.arena(), loaded.plan());
     check_all_sentinels();
+    return {};
   }
   std::int32_t take_status() override {
     const std::lock_guard lock(mutex_);

@@ -58,7 +58,7 @@ class KirDevice final : public HostDevice {
     loaded_.erase(plan);
   }
 
-  void run(PlanId id, const RunArguments& arguments) override {
+  Ticket run(PlanId id, const RunArguments& arguments) override {
     const std::lock_guard lock(mutex_);
     const DefaultFloatEnvironment environment;
     Loaded& loaded = find(id);
@@ -67,9 +67,10 @@ class KirDevice final : public HostDevice {
     if (arena) std::memset(arena, 0xFF, static_cast<std::size_t>(loaded.plan.arena_bytes));
     if (sentinels_) loaded.binder.gaps().write_sentinels(arena);
     run_launches(loaded, arguments);
-    if (!sentinels_) return;
+    if (!sentinels_) return {};
     loaded.binder.gaps().check_sentinels(arena, loaded.plan);
     check_all_sentinels();
+    return {};
   }
   std::int32_t take_status() override {
     const std::lock_guard lock(mutex_);

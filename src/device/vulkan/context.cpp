@@ -132,6 +132,12 @@ VkCommandBuffer Context::take_commands() {
   return new_commands();
 }
 
+std::uint64_t Context::submit_once(VkCommandBuffer commands, std::span<const VkCommandBuffer> all) {
+  const std::uint64_t ticket = submit(all);
+  in_use_.emplace_back(ticket, commands);
+  return ticket;
+}
+
 void Context::begin(VkCommandBuffer commands, bool once) const {
   VkCommandBufferBeginInfo info{};
   info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;

@@ -37,17 +37,23 @@ class Context {
 
   VkCommandBuffer new_commands();
   void free_commands(VkCommandBuffer commands);
-  // A command buffer that is recorded by `record`, submitted, and used again when it has finished;
-  // `then`, if there is one, follows it at once.
+  // A command buffer that is recorded by `record`, submitted, and used again when it has finished.
   template <class Record>
-  std::uint64_t once(const Record& record, VkCommandBuffer then = nullptr) {
+  std::uint64_t once(const Record& record) {
+    const VkCommandBuffer commands = take_commands();
+    begin(commands, true);
+    record(commands);
+    end(commands);
+    return submit_once(commands, std::span(&commands, 1));
+  }
+  // The same in front of other commands; what the host reads of it they hand over to it.
+  template <class Record>
+  std::uint64_t before(const Record& record, VkCommandBuffer then) {
     const VkCommandBuffer both[] = {take_commands(), then};
     begin(both[0], true);
     record(both[0]);
-    end(both[0]);
-    const std::uint64_t ticket = submit(std::span(both, then ? 2 : 1));
-    in_use_.emplace_back(ticket, both[0]);
-    return ticket;
+    check(f_.EndCommandBuffer(both[0]), "recording");
+    return submit_once(both[0], both);
   }
   void begin(VkCommandBuffer commands, bool once) const;
   void end(VkCommandBuffer commands) const;
@@ -65,6 +71,7 @@ class Context {
  private:
   void open_device();
   VkCommandBuffer take_commands();
+  std::uint64_t submit_once(VkCommandBuffer commands, std::span<const VkCommandBuffer> all);
 
   const std::shared_ptr<const vk::Instance> instance_;
   const vk::DeviceInfo info_;

@@ -33,8 +33,8 @@ std::byte* address(const Block& block) { return reinterpret_cast<std::byte*>(blo
 
 }  // namespace
 
-LoadedPlan::LoadedPlan(plan::Plan plan, Context& context, Pipelines& pipelines,
-                       std::uint64_t status, int threads)
+LoadedPlan::LoadedPlan(plan::Plan plan, Context& context, Pipelines& pipelines, const Block& status,
+                       int threads)
     : plan_(std::move(plan)),
       context_(context),
       pipelines_(pipelines),
@@ -98,8 +98,8 @@ void LoadedPlan::generate(int threads) {
 }
 
 void LoadedPlan::lay_out() {
-  uniforms_.resize(plan_.uniforms.size());
-  changing_ = plan_.uniforms.size();
+  uniforms_.resize(1 + plan_.uniforms.size());
+  uniforms_[0] = static_cast<std::int64_t>(spirv::kGoesOn);
   // All launches run at once unless an edge says otherwise, but for those that share scratch.
   for (plan::Launch& launch : plan_.launches) launch.serial = false;
   barrier_ = plan::barriers(plan_.launches);
@@ -139,15 +139,17 @@ void LoadedPlan::add_set(const plan::Launch& launch, const plan::ArgumentSet& se
   spread(dispatch, set.items);
   table_.resize(static_cast<std::size_t>((row + bytes) / 8));
   std::int64_t* slots = table_.data() + row / 8;
-  slots[spirv::kStatusSlot] = static_cast<std::int64_t>(status_);
+  slots[spirv::kStatusSlot] = static_cast<std::int64_t>(status_.address());
   slots[spirv::kItemsSlot] = set.items;
   slots += spirv::kRowHead + std::ssize(set.buffers);
   for (std::size_t k = 0; k < set.params.size(); ++k) {
     const plan::Scalar& scalar = set.params[k];
     slots[k] = scalar.value;
-    if (!facts_[launch.unit].params[k].uniform) continue;
+    if (!facts_[launch.unit].params[k].in_memory()) continue;
     // The number of its slot for now; it becomes an address.
-    if (!scalar.is_uniform) {
+    if (scalar.is_uniform) {
+      slots[k] = 1 + scalar.value;
+    } else {
       slots[k] = std::ssize(uniforms_);
       uniforms_.push_back(scalar.value);
     }
@@ -177,12 +179,13 @@ void LoadedPlan::spread(Dispatch& dispatch, std::int64_t items) {
 
 void LoadedPlan::make_descriptors() {
   const vk::DeviceFunctions& f = context_.functions();
-  const VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC, 1};
+  const VkDescriptorPoolSize sizes[] = {{VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC, 1},
+                                        {VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, 1}};
   VkDescriptorPoolCreateInfo pool{};
   pool.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO;
   pool.maxSets = 1;
-  pool.poolSizeCount = 1;
-  pool.pPoolSizes = &size;
+  pool.poolSizeCount = 2;
+  pool.pPoolSizes = sizes;
   context_.check(f.CreateDescriptorPool(context_.device(), &pool, nullptr, &pool_), "descriptors");
   const VkDescriptorSetLayout layout = pipelines_.set_layout();
   VkDescriptorSetAllocateInfo info{};
@@ -191,14 +194,18 @@ void LoadedPlan::make_descriptors() {
   info.descriptorSetCount = 1;
   info.pSetLayouts = &layout;
   context_.check(f.AllocateDescriptorSets(context_.device(), &info, &set_), "descriptors");
-  const VkDescriptorBufferInfo buffer{rows_.buffer(), 0, static_cast<VkDeviceSize>(row_bytes_)};
-  VkWriteDescriptorSet write{};
-  write.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET;
-  write.dstSet = set_;
-  write.descriptorCount = 1;
-  write.descriptorType = VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC;
-  write.pBufferInfo = &buffer;
-  f.UpdateDescriptorSets(context_.device(), 1, &write, 0, nullptr);
+  const VkDescriptorBufferInfo buffers[] = {
+      {rows_.buffer(), 0, static_cast<VkDeviceSize>(row_bytes_)}, {uniform_block_.buffer(), 0, 8}};
+  VkWriteDescriptorSet writes[2] = {};
+  for (std::uint32_t k = 0; k < 2; ++k) {
+    writes[k].sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET;
+    writes[k].dstSet = set_;
+    writes[k].dstBinding = k;
+    writes[k].descriptorCount = 1;
+    writes[k].descriptorType = sizes[k].type;
+    writes[k].pBufferInfo = &buffers[k];
+  }
+  f.UpdateDescriptorSets(context_.device(), 2, writes, 0, nullptr);
 }
 
 void LoadedPlan::record(VkCommandBuffer commands, bool timed) {
@@ -265,40 +272,70 @@ void LoadedPlan::write_rows() {
       }
       slots += spirv::kRowHead + std::ssize(set.buffers);
       for (std::size_t k = 0; k < set.params.size(); ++k)
-        if (facts_[launch.unit].params[k].uniform)
+        if (facts_[launch.unit].params[k].in_memory())
           slots[k] = static_cast<std::int64_t>(uniform_block_.address()) + slots[k] * 8;
     }
   write_block(rows_, std::as_bytes(std::span(table)));
 }
 
-// With the scalars of this run, if others were there: a run that is under way has its own.
-std::uint64_t LoadedPlan::submit(std::span<const std::int64_t> uniforms, VkCommandBuffer commands) {
-  const bool same =
-      uniforms_known_ && std::ranges::equal(std::span(uniforms_).first(changing_), uniforms);
-  if (same || uniforms_.empty()) return context_.submit(std::span(&commands, 1));
-  std::ranges::copy(uniforms, uniforms_.begin());
-  const auto bytes = std::as_bytes(std::span(uniforms_));
-  constexpr std::size_t kAtOnce = 65536;
-  uniforms_known_ = true;
-  return context_.once(
-      [&](VkCommandBuffer before) {
-        for (std::size_t at = 0; at < bytes.size(); at += kAtOnce)
-          context_.functions().CmdUpdateBuffer(before, uniform_block_.buffer(), at,
-                                               std::min(kAtOnce, bytes.size() - at),
-                                               bytes.data() + at);
+// Of everything that changes from run to run only what is not there already is sent. A run that is
+// under way has its own.
+std::uint64_t LoadedPlan::submit(const RunArguments& arguments, const Memory& memory,
+                                 VkCommandBuffer commands) {
+  const std::span own = std::span(uniforms_).subspan(1, plan_.uniforms.size());
+  const bool same = uniforms_known_ && std::ranges::equal(own, arguments.uniforms);
+  const bool stays_behind = arguments.is_behind, sets_on = !stays_behind && !goes_on_;
+  if (same && !stays_behind && !sets_on && arguments.before.empty())
+    return context_.submit(std::span(&commands, 1));
+  std::ranges::copy(arguments.uniforms, own.begin());
+  const std::uint64_t ticket = context_.before(
+      [&](VkCommandBuffer first) {
+        if (!same || sets_on) update_uniforms(first, stays_behind ? 1 : 0);
+        if (stays_behind) stay_behind(first, arguments, memory);
+        for (const Move& move : arguments.before) memory.record_copy(first, move.from, move.to);
       },
       commands);
+  uniforms_known_ = true;
+  goes_on_ = !stays_behind;
+  return ticket;
 }
 
-void LoadedPlan::run(const RunArguments& arguments, const Memory& memory) {
+void LoadedPlan::update_uniforms(VkCommandBuffer commands, std::size_t first) const {
+  const auto bytes = std::as_bytes(std::span(uniforms_).subspan(first));
+  constexpr std::size_t kAtOnce = 65536;
+  for (std::size_t at = 0; at < bytes.size(); at += kAtOnce)
+    context_.functions().CmdUpdateBuffer(commands, uniform_block_.buffer(), first * 8 + at,
+                                         std::min(kAtOnce, bytes.size() - at), bytes.data() + at);
+}
+
+// What the run before has left says whether this one goes on: a run that is left out leaves the
+// same.
+void LoadedPlan::stay_behind(VkCommandBuffer commands, const RunArguments& arguments,
+                             const Memory& memory) const {
+  const vk::DeviceFunctions& f = context_.functions();
+  const VkBufferCopy status{0, 0, 4};
+  f.CmdCopyBuffer(commands, status_.buffer(), uniform_block_.buffer(), 1, &status);
+  if (arguments.guard.bytes > 0) {
+    const auto [buffer, offset] = memory.place(arguments.guard, "guard");
+    const VkBufferCopy guard{offset, 4, 1};
+    f.CmdCopyBuffer(commands, buffer, uniform_block_.buffer(), 1, &guard);
+  }
+  if (arguments.status_before.bytes > 0) {
+    const auto [buffer, offset] = memory.place(arguments.status_before, "status");
+    const VkBufferCopy kept{0, offset, 4};
+    f.CmdCopyBuffer(commands, status_.buffer(), buffer, 1, &kept);
+  }
+}
+
+Ticket LoadedPlan::run(const RunArguments& arguments, const Memory& memory) {
   if (binder_.bind(plan_, arguments, memory)) write_rows();
-  if (arguments.times)
-    run_timed(arguments.uniforms, *arguments.times);
-  else
-    submit(arguments.uniforms, commands_);
+  if (!arguments.times) return {submit(arguments, memory, commands_)};
+  run_timed(arguments, memory);
+  return {context_.last_ticket()};
 }
 
-void LoadedPlan::run_timed(std::span<const std::int64_t> uniforms, RunTimes& times) {
+void LoadedPlan::run_timed(const RunArguments& arguments, const Memory& memory) {
+  RunTimes& times = *arguments.times;
   const vk::DeviceFunctions& f = context_.functions();
   const std::size_t launches = plan_.launches.size();
   const auto stamps = static_cast<std::uint32_t>(launches + 1);
@@ -316,7 +353,7 @@ void LoadedPlan::run_timed(std::span<const std::int64_t> uniforms, RunTimes& tim
   times.launches.resize(launches);
   times.shares.resize(launches);
   times.begin = std::chrono::steady_clock::now();
-  context_.wait(submit(uniforms, timed_));
+  context_.wait(submit(arguments, memory, timed_));
   times.duration = std::chrono::nanoseconds(std::chrono::steady_clock::now() - times.begin).count();
   std::vector<std::uint64_t> ticks(stamps);
   if (context_.info().timestamp_ns > 0)

@@ -17,8 +17,8 @@ namespace pantala::device::vulkan {
 
 class LoadedPlan {
  public:
-  // `status` is the address of the status word. Kernels are compiled by so many threads.
-  LoadedPlan(plan::Plan plan, Context& context, Pipelines& pipelines, std::uint64_t status,
+  // `status` has the status word in front. Kernels are compiled by so many threads.
+  LoadedPlan(plan::Plan plan, Context& context, Pipelines& pipelines, const Block& status,
              int threads);
   ~LoadedPlan();
   LoadedPlan(const LoadedPlan&) = delete;
@@ -30,7 +30,7 @@ class LoadedPlan {
   std::int64_t constant_bytes() const { return std::ssize(plan_.constants); }
 
   // Starts a run: returns once it is submitted, or, if times are asked for, once it has finished.
-  void run(const RunArguments& arguments, const Memory& memory);
+  Ticket run(const RunArguments& arguments, const Memory& memory);
 
  private:
   struct Dispatch {  // of one argument set
@@ -49,22 +49,27 @@ class LoadedPlan {
   void record_launch(VkCommandBuffer commands, std::size_t launch);
   void write_rows();
   void write_block(const Block& block, std::span<const std::byte> bytes);
-  std::uint64_t submit(std::span<const std::int64_t> uniforms, VkCommandBuffer commands);
-  void run_timed(std::span<const std::int64_t> uniforms, RunTimes& times);
+  std::uint64_t submit(const RunArguments& arguments, const Memory& memory,
+                       VkCommandBuffer commands);
+  void update_uniforms(VkCommandBuffer commands, std::size_t first) const;
+  void stay_behind(VkCommandBuffer commands, const RunArguments& arguments,
+                   const Memory& memory) const;
+  void run_timed(const RunArguments& arguments, const Memory& memory);
 
   plan::Plan plan_;
   Context& context_;
   Pipelines& pipelines_;
-  const std::uint64_t status_;
+  const Block& status_;
   std::vector<codegen::spirv::Facts> facts_;
   std::vector<codegen::spirv::Code> code_;  // by unit; the words are given up
   std::vector<VkPipeline> pipeline_;        // by unit
   std::vector<bool> barrier_;               // before each launch
   std::vector<std::size_t> first_;          // dispatch of each launch, and one more
   std::vector<Dispatch> dispatches_;
-  std::vector<std::int64_t> table_;     // slots of all rows
-  std::vector<std::int64_t> uniforms_;  // as they are on the device
-  std::size_t changing_ = 0;            // of them: the plan's own
+  std::vector<std::int64_t> table_;  // slots of all rows
+  // As they are on the device: whether the run goes on (spirv::kGoesOn), the plan's own, and those
+  // that are the same in every run.
+  std::vector<std::int64_t> uniforms_;
   std::int64_t scratch_needed_ = 0;
   std::int64_t row_bytes_ = 0;  // of the longest row
   Block constants_, rows_, uniform_block_, scratch_;
@@ -73,7 +78,7 @@ class LoadedPlan {
   VkDescriptorSet set_ = nullptr;
   VkCommandBuffer commands_ = nullptr, timed_ = nullptr;
   VkQueryPool queries_ = nullptr;
-  bool uniforms_known_ = false;
+  bool uniforms_known_ = false, goes_on_ = false;  // whether the device has them
 };
 
 }  // namespace pantala::device::vulkan

@@ -108,9 +108,9 @@ Block& Block::operator=(Block&& other) noexcept {
 Memory::Memory(Context& context, bool sentinels)
     : context_(context), margin_(sentinels ? kMargin : 0) {}
 
-MemoryId Memory::allocate(std::int64_t bytes) {
+MemoryId Memory::allocate(std::int64_t bytes, Block::Kind kind) {
   if (bytes < 0) throw DeviceError(fmt::format("{} bytes of memory are asked for", bytes));
-  Entry entry{Block(context_, bytes + 2 * margin_, Block::Kind::device), bytes};
+  Entry entry{Block(context_, bytes + 2 * margin_, kind), bytes};
   fill(entry.block, 0, entry.block.bytes(), std::byte{0});
   if (margin_ > 0) {
     std::vector<std::byte> pattern(static_cast<std::size_t>(margin_));
@@ -241,13 +241,19 @@ void Memory::copy(const Slice& from, const Slice& to) {
     read(from, bytes);
     return write(to, bytes);
   }
-  const VkBufferCopy region{static_cast<VkDeviceSize>(margin_ + from.offset),
-                            static_cast<VkDeviceSize>(margin_ + to.offset),
-                            static_cast<VkDeviceSize>(from.bytes)};
-  context_.once([&](VkCommandBuffer commands) {
-    context_.functions().CmdCopyBuffer(commands, find(from.memory, "copy").block.buffer(),
-                                       find(to.memory, "copy").block.buffer(), 1, &region);
-  });
+  context_.once([&](VkCommandBuffer commands) { record_copy(commands, from, to); });
+}
+
+Memory::Place Memory::place(const Slice& slice, std::string_view what) const {
+  at(slice, what);
+  return {find(slice.memory, what).block.buffer(),
+          static_cast<VkDeviceSize>(margin_ + slice.offset)};
+}
+
+void Memory::record_copy(VkCommandBuffer commands, const Slice& from, const Slice& to) const {
+  const Place source = place(from, "copy"), target = place(to, "copy");
+  const VkBufferCopy region{source.offset, target.offset, static_cast<VkDeviceSize>(from.bytes)};
+  context_.functions().CmdCopyBuffer(commands, source.buffer, target.buffer, 1, &region);
 }
 
 void Memory::check_sentinels() {

@@ -46,7 +46,7 @@ class Block {
 class Memory : public AddressSpace {
  public:
   Memory(Context& context, bool sentinels);
-  MemoryId allocate(std::int64_t bytes);
+  MemoryId allocate(std::int64_t bytes, Block::Kind kind = Block::Kind::device);
   void free(MemoryId memory);
   std::byte* view(MemoryId memory) const;
   // Addresses of the device; only to compare and to hand on.
@@ -57,6 +57,13 @@ class Memory : public AddressSpace {
   void write(const Slice& to, std::span<const std::byte> from);
   void read(const Slice& from, std::span<std::byte> to);
   void copy(const Slice& from, const Slice& to);
+  // Into a command buffer; the slices must not overlap.
+  void record_copy(VkCommandBuffer commands, const Slice& from, const Slice& to) const;
+  struct Place {
+    VkBuffer buffer;
+    VkDeviceSize offset;
+  };
+  Place place(const Slice& slice, std::string_view what) const;
   void check_sentinels();
   std::int64_t allocated() const { return allocated_; }
   std::int64_t peak_allocated() const { return peak_allocated_; }

@@ -12,14 +12,18 @@ Pipelines::Pipelines(Context& context, std::filesystem::path file)
     : context_(context), file_(std::move(file)) {
   const vk::DeviceFunctions& f = context_.functions();
   read_file();
-  VkDescriptorSetLayoutBinding binding{};
-  binding.descriptorType = VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC;
-  binding.descriptorCount = 1;
-  binding.stageFlags = VK_SHADER_STAGE_COMPUTE_BIT;
+  VkDescriptorSetLayoutBinding bindings[2] = {};
+  for (std::uint32_t k = 0; k < 2; ++k) {
+    bindings[k].binding = k;
+    bindings[k].descriptorType =
+        k == 0 ? VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC : VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER;
+    bindings[k].descriptorCount = 1;
+    bindings[k].stageFlags = VK_SHADER_STAGE_COMPUTE_BIT;
+  }
   VkDescriptorSetLayoutCreateInfo set{};
   set.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO;
-  set.bindingCount = 1;
-  set.pBindings = &binding;
+  set.bindingCount = 2;
+  set.pBindings = bindings;
   context_.check(f.CreateDescriptorSetLayout(context_.device(), &set, nullptr, &set_layout_),
                  "a layout");
   VkPipelineLayoutCreateInfo layout{};

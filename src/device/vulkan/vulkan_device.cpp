@@ -42,6 +42,10 @@ class VulkanDevice final : public Device {
     const std::lock_guard lock(mutex_);
     return memory_.allocate(bytes);
   }
+  MemoryId allocate_staging(std::int64_t bytes) override {
+    const std::lock_guard lock(mutex_);
+    return memory_.allocate(bytes, Block::Kind::host);
+  }
   void free(MemoryId memory) override {
     const std::lock_guard lock(mutex_);
     memory_.free(memory);
@@ -66,8 +70,8 @@ class VulkanDevice final : public Device {
   PlanId load(plan::Plan plan) override {
     validate(plan);
     const std::lock_guard lock(mutex_);
-    auto loaded = std::make_unique<LoadedPlan>(std::move(plan), context_, pipelines_,
-                                               status_.address(), threads_);
+    auto loaded =
+        std::make_unique<LoadedPlan>(std::move(plan), context_, pipelines_, status_, threads_);
     const PlanId id{++last_plan_};
     loaded_.emplace(id, std::move(loaded));
     return id;
@@ -78,10 +82,16 @@ class VulkanDevice final : public Device {
     loaded_.erase(plan);
   }
 
-  void run(PlanId plan, const RunArguments& arguments) override {
+  bool runs_ahead() const override { return true; }
+  Ticket run(PlanId plan, const RunArguments& arguments) override {
     const std::lock_guard lock(mutex_);
-    find(plan).run(arguments, memory_);
+    const Ticket ticket = find(plan).run(arguments, memory_);
     if (sentinels_) memory_.check_sentinels();
+    return ticket;
+  }
+  void wait(Ticket run) override {
+    const std::lock_guard lock(mutex_);
+    context_.wait(run.number);
   }
   void wait() override {
     const std::lock_guard lock(mutex_);

@@ -11,8 +11,7 @@ using kir::Var;
 
 namespace {
 
-constexpr std::int64_t kEnoughGroups = 32;  // less leave a device idle
-constexpr std::int64_t kShortSlice = 128;   // of k: shorter is not worth another kernel
+constexpr std::int64_t kShortSlice = 128;  // of k: shorter is not worth another kernel
 constexpr int kCombineThreads = 64;
 
 std::int64_t tiles_of(const ProductSizes& sizes, const TileShape& tile) {
@@ -138,7 +137,8 @@ ProductTiling choose_tiling(const ProductSizes& sizes, const Target& target) {
       choose_tile(sizes.m, sizes.n, sizes.batch * ceil_div(sizes.k, kShortSlice), target), 1,
       std::max<std::int64_t>(sizes.k, 1)};
   const std::int64_t tiles = std::max<std::int64_t>(tiles_of(sizes, tiling.tile), 1);
-  const std::int64_t slices = std::min(ceil_div(kEnoughGroups, tiles), sizes.k / kShortSlice);
+  const std::int64_t enough_groups = target.is_software() ? 2 : 32;  // less leave a device idle
+  const std::int64_t slices = std::min(ceil_div(enough_groups, tiles), sizes.k / kShortSlice);
   if (slices < 2) {
     tiling.tile = choose_tile(sizes.m, sizes.n, sizes.batch, target);
     return tiling;

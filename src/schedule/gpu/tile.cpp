@@ -32,7 +32,7 @@ std::int64_t TileShape::scratch() const {
 }
 
 TileShape choose_tile(std::int64_t m, std::int64_t n, std::int64_t times, const Target& target) {
-  constexpr std::int64_t kEnoughGroups = 16;
+  const double enough_groups = target.is_software() ? 2 : 16;
   constexpr TileShape kShapes[] = {
       {64, 64, 16, 8, 8}, {32, 64, 16, 4, 8}, {64, 32, 16, 8, 4}, {32, 32, 16, 4, 4},
       {16, 64, 16, 4, 4}, {64, 16, 16, 4, 4}, {16, 32, 16, 4, 4}, {32, 16, 16, 4, 4},
@@ -43,7 +43,9 @@ TileShape choose_tile(std::int64_t m, std::int64_t n, std::int64_t times, const 
   const TileShape* best = nullptr;
   double best_cost = 0;
   for (const TileShape& shape : kShapes) {
-    if (shape.threads() > target.group_threads ||
+    // Threads that share an instruction and have no part in it are lost.
+    const bool is_tiny = shape.threads() < target.subgroup_threads && (m > shape.m || n > shape.n);
+    if (is_tiny || shape.threads() > target.group_threads ||
         shape.scratch() * dtype_bytes(DType::f32) > target.group_bytes)
       continue;
     const auto tiles = [](std::int64_t size, int tile) { return (size + tile - 1) / tile; };
@@ -52,9 +54,7 @@ TileShape choose_tile(std::int64_t m, std::int64_t n, std::int64_t times, const 
     // What a product takes beside its additions: elements of the operands that are fetched for it.
     const double fetched = 4.0 / shape.m + 4.0 / shape.n;
     const double registers = 1.0 / shape.rows + 1.0 / shape.columns;
-    const double idle = groups < static_cast<double>(kEnoughGroups)
-                            ? static_cast<double>(kEnoughGroups) / groups
-                            : 1.0;
+    const double idle = std::max(1.0, enough_groups / groups);
     const double cost = computed * (0.5 + fetched + registers) * idle;
     if (best == nullptr || cost < best_cost) best = &shape, best_cost = cost;
   }
