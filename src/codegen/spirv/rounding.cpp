@@ -172,7 +172,7 @@ Id Rounding::square_root(Id x) {
   // Half of exponent - odd - 150 - 26, one less for the bit behind.
   const Id even = word(spv::Op::OpISub, word(spv::Op::OpISub, a.exponent, odd), u32(176U));
   const Id exponent =
-      word(spv::Op::OpISub, word(spv::Op::OpShiftRightArithmetic, even, 1U), u32(1U));
+      word(spv::Op::OpISub, word(spv::Op::OpShiftRightArithmetic, even, u32(1U)), u32(1U));
   Id result = rounded(u32(0), with_sticky(lengthened(root), exact), exponent);
 
   const Id is_zero = compare(spv::Op::OpIEqual, a.magnitude, u32(0));
