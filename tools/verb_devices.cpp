@@ -3,13 +3,11 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <variant>
 #include <vector>
 
-#include "device/describe.h"
 #include "device/device.h"
-#include "runtime/qualification.h"
 #include "tools/command.h"
+#include "tools/device_row.h"
 #include "tools/options.h"
 
 namespace pantala::tools {
@@ -18,27 +16,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json values_of(const std::vector<device::Fact>& facts) {
-  Json values = Json::object();
-  for (const device::Fact& fact : facts)
-    std::visit([&](const auto& value) { values[fact.name] = value; }, fact.value);
-  return values;
-}
-
-// With what the device does at most, if that is to be measured.
-Json row_of(const std::string& name, bool probe) {
-  const device::Description device = device::describe(name, probe);
-  Json row{{"name", name}, {"description", device.text}};
-  row.update(values_of(device.facts));
-  if (!device.probed.empty()) row["probe"] = values_of(device.probed);
-  if (const auto tested = runtime::remembered_qualification(name)) row["tested"] = tested->text();
-  return row;
-}
-
 // The devices that plans are made for, and the interpreter of graphs.
 std::vector<Json> rows(bool probe) {
   std::vector<Json> rows;
-  for (const std::string& name : device::devices_here()) rows.push_back(row_of(name, probe));
+  for (const std::string& name : device::devices_here()) rows.push_back(device_row(name, probe));
   rows.push_back(
       {{"name", "ref"},
        {"description", "the reference interpreter: every op in double precision; slow"}});

@@ -16,6 +16,7 @@
 #include "base/user_folder.h"
 #include "compiler/build_id.h"
 #include "device/describe.h"
+#include "device/device.h"
 #include "io/file.h"
 #include "pantala/error.h"
 #include "pantala/session.h"
@@ -101,6 +102,9 @@ bool read(const fs::path& file, Qualification& found) {
   try {
     const Json json = Json::parse(io::read_file(file.string(), 1 << 20));
     if (json.at("identity") != found.identity) return false;
+    found.arithmetic = {.divides = json.at("divides"),
+                        .takes_roots = json.at("takes_roots"),
+                        .fuses = json.at("fuses")};
     for (const Json& step : json.at("steps"))
       found.steps.push_back({step.at("name"), step.at("wrong"), step.at("kernels")});
     found.remembered = true;
@@ -117,7 +121,12 @@ void write(const fs::path& file, const Qualification& made) {
   for (const QualifiedStep& step : made.steps)
     steps.push_back({{"name", step.name}, {"wrong", step.wrong}, {"kernels", step.kernels}});
   try {
-    io::write_file(file, Json{{"identity", made.identity}, {"steps", steps}}.dump(2) + "\n");
+    const Json all{{"identity", made.identity},
+                   {"divides", made.arithmetic.divides},
+                   {"takes_roots", made.arithmetic.takes_roots},
+                   {"fuses", made.arithmetic.fuses},
+                   {"steps", steps}};
+    io::write_file(file, all.dump(2) + "\n");
   } catch (const Error& error) {
     logging::warning("{}: the qualification of the device is not kept", error.what());
   }
@@ -129,10 +138,15 @@ thread_local bool qualifying = false;
 Qualification make(const std::string& device) {
   Qualification made{.identity = identity_of(device), .steps = {}};
   const fs::path file = file_of(made.identity);
-  if (read(file, made)) return made;
+  if (read(file, made)) {
+    device::vulkan::note_arithmetic_of(device, made.arithmetic);
+    return made;
+  }
   logging::info("{} is used for the first time: it is compared with the CPU", device);
   qualifying = true;
   try {
+    made.arithmetic = device::vulkan::test_arithmetic(*device::make_device(device));
+    device::vulkan::note_arithmetic_of(device, made.arithmetic);
     for (const QualificationStep& step : qualification_steps())
       made.steps.push_back(qualify(step, device));
   } catch (...) {
@@ -147,20 +161,43 @@ Qualification make(const std::string& device) {
 }  // namespace
 
 std::vector<std::string> Qualification::refused() const {
-  std::set<std::string> wrong, right;
+  std::set<std::string> right, refused;
   for (const QualifiedStep& step : steps)
-    for (const std::string& kernel : step.kernels)
-      (step.wrong.empty() ? right : wrong).insert(kernel);
-  std::vector<std::string> refused;
-  std::ranges::set_difference(wrong, right, std::back_inserter(refused));
-  return refused;
+    if (step.wrong.empty()) right.insert(step.kernels.begin(), step.kernels.end());
+  std::vector<std::vector<std::string>> unexplained;  // of wrong steps, what may be the reason
+  for (const QualifiedStep& step : steps) {
+    if (step.wrong.empty()) continue;
+    auto& suspects = unexplained.emplace_back();
+    std::ranges::copy_if(step.kernels, std::back_inserter(suspects),
+                         [&](const std::string& kernel) { return !right.contains(kernel); });
+  }
+  for (;;) {
+    std::map<std::string, int> occurs;
+    int most = 0;
+    for (const auto& suspects : unexplained)
+      for (const std::string& kernel : suspects) most = std::max(most, ++occurs[kernel]);
+    if (most == 0) return {refused.begin(), refused.end()};
+    for (const auto& [kernel, times] : occurs)
+      if (times == most) refused.insert(kernel);
+    std::erase_if(unexplained, [&](const auto& suspects) {
+      return std::ranges::any_of(suspects,
+                                 [&](const auto& kernel) { return refused.contains(kernel); });
+    });
+  }
 }
 
 std::string Qualification::text() const {
   std::vector<std::string> wrong;
   for (const QualifiedStep& step : steps)
     if (!step.wrong.empty()) wrong.push_back(fmt::format("{}: {}", step.name, step.wrong));
-  if (wrong.empty()) return fmt::format("{} agree with the CPU", counted(steps.size(), "step"));
+  if (wrong.empty()) {
+    const std::vector<std::string> inexact = arithmetic.inexact();
+    return fmt::format("{} agree with the CPU{}", counted(steps.size(), "step"),
+                       inexact.empty() ? ""
+                                       : fmt::format(", with {} in integers, since the device does "
+                                                     "not round them correctly",
+                                                     fmt::join(inexact, " and ")));
+  }
   return fmt::format("{} of {} steps are wrong ({}); refused kernels: {}", wrong.size(),
                      steps.size(), fmt::join(wrong, "; "), fmt::join(refused(), ", "));
 }

@@ -1,13 +1,14 @@
 // Whether a device computes what the CPU computes. The first session on a GPU with a driver runs
 // small training steps that use every kind of kernel, forward and backward, on both; the result is
-// kept in the user's cache folder for this device, driver and version of Pantala. A kind of kernel
-// that occurs only in steps that were wrong is refused from then on.
+// kept in the user's cache folder for this device, driver and version of Pantala. Kinds of kernels
+// that explain the steps that were wrong are refused from then on.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "device/vulkan/arithmetic.h"
 #include "plan/plan.h"
 
 namespace pantala::runtime {
@@ -20,8 +21,11 @@ struct QualifiedStep {
 struct Qualification {
   std::string identity;  // of device, driver and version
   std::vector<QualifiedStep> steps;
+  device::vulkan::Arithmetic arithmetic = {};
   bool remembered = false;                   // of an earlier run
-  std::vector<std::string> refused() const;  // kinds of kernels
+  // Kinds of kernels: of those in no step that was right the ones in most that were wrong, until
+  // there is one in each.
+  std::vector<std::string> refused() const;
   std::string text() const;                  // one line for people
 };
 

@@ -25,7 +25,8 @@ bool wants_all() {
 
 bool is_model(const std::string& name) { return name.starts_with("models/"); }
 
-// Of the models those whose curves are asked for; of the ops every fourth one, unless all are.
+// Of the models those whose curves are asked for and all optimizers; of the ops every fourth one,
+// unless all are.
 std::vector<std::string> cases() {
   constexpr std::string_view kModels[] = {"models/mlp", "models/lenet", "models/smollm2_small",
                                           "models/whisper_tiny_short"};
@@ -34,8 +35,9 @@ std::vector<std::string> cases() {
   for (const std::string& name : fixtures().names()) {
     if (!fixtures().available(name)) continue;
     const bool known = std::ranges::find(kModels, name) != std::end(kModels);
-    if (is_model(name) ? known && (wants_all() || name == "models/mlp")
-                       : wants_all() || number++ % 4 == 0)
+    const bool small = name == "models/mlp" || name == "models/lenet";
+    if (is_model(name) ? known && (wants_all() || small)
+                       : wants_all() || name.starts_with("optimizers/") || number++ % 4 == 0)
       names.push_back(name);
   }
   return names;

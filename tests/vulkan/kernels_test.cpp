@@ -74,6 +74,29 @@ TEST_F(VulkanKernels, division_square_root_and_fma_are_within_what_vulkan_allows
   cases.expect({.ulps = 3});
 }
 
+// All kinds of numbers, subnormal ones and those that are none among them.
+TEST_F(VulkanKernels, division_square_root_and_fma_in_integers_are_correctly_rounded) {
+  const device::vulkan::Arithmetic wrong{.divides = false, .takes_roots = false, .fuses = false};
+  device::vulkan::note_arithmetic_of(test_device(), wrong);
+  EXPECT_EQ(device::vulkan::test_arithmetic(*device::make_device(test_device())),
+            device::vulkan::Arithmetic{});
+  for (const int lanes : {1, 32}) {
+    Cases cases("in_integers", lanes);
+    Builder& b = cases.builder;
+    const Var x = cases.input("x", DType::f32), y = cases.input("y", DType::f32),
+              z = cases.input("z", DType::f32);
+    cases.result("div", x / y);
+    cases.result("small", b.bitcast(b.bitcast(x, DType::i32) / 256, DType::f32) / y);
+    cases.result("sqrt", b.unary(Op::sqrt, x));
+    cases.result("root", b.unary(Op::sqrt, b.unary(Op::abs, y)));
+    cases.result("fma", b.fma(x, y, z));
+    cases.result("cancels", b.fma(x, y, b.unary(Op::neg, x * y)));
+    cases.result("same", b.fma(x, kir::like(x, 1.0 - 0x1p-24), b.unary(Op::neg, x)));
+    cases.expect({.ulps = 0, .flushed = false});
+  }
+  device::vulkan::note_arithmetic_of(test_device(), {});
+}
+
 TEST_F(VulkanKernels, integers_match) {
   for (const DType dtype : {DType::i32, DType::i64}) {
     for (const int lanes : kLanes) {

@@ -13,6 +13,7 @@
 
 #include "codegen/spirv/spirv.h"
 #include "device/device.h"
+#include "device/vulkan/arithmetic.h"
 #include "device/vulkan/faults.h"
 #include "kir/interpret.h"
 #include "plan/arena.h"

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "codegen/spirv/emitter.h"
+#include "codegen/spirv/rounding.h"
 #include "pantala/error.h"
 
 namespace pantala::codegen::spirv {
@@ -288,6 +289,12 @@ Id Emitter::real(const kir::Inst& inst, std::size_t lane) {
   const auto operand = [&](std::size_t k) { return ids(inst.args[k])[lane]; };
   const DType dtype = type(inst.args[0]).dtype;
   const Id number = id_type(dtype, false);
+  if (dtype == DType::f32) {
+    if (inst.op == Op::div && !target_.divides) return Rounding(m_).divide(operand(0), operand(1));
+    if (inst.op == Op::sqrt && !target_.takes_roots) return Rounding(m_).square_root(operand(0));
+    if (inst.op == Op::fma && !target_.fuses)
+      return Rounding(m_).multiply_add(operand(0), operand(1), operand(2));
+  }
   if (const FloatRow* row = find(kFloats, inst.op))
     return exact(row->code, operand(0), operand(1), dtype);
   if (const ExtendedRow* row = find(kExtended, inst.op))

@@ -1,7 +1,7 @@
 // GPU code generation: a kernel of the kernel IR becomes a module of SPIR-V 1.5 for Vulkan 1.2,
-// with one compute entry point, "main". Lanes become scalars; nothing may be contracted. What
-// Vulkan promises less of than the kernel IR asks for (division, square root and fma that are
-// correctly rounded, subnormals) is what the device makes of it: docs/gpu.md.
+// with one compute entry point, "main". Lanes become scalars; nothing may be contracted. Division,
+// square root and fma are computed in integers where the device does not round them correctly;
+// subnormals are what the device makes of them: docs/gpu.md.
 //
 // Arguments: binding 0 of set 0 is a uniform buffer with one row of 64-bit slots: [status address,
 // scratch address, items, buffer addresses..., parameters...] (kRowHead, row_slots). A parameter
@@ -29,6 +29,7 @@ struct Target {
   bool storage8 = false, storage16 = false;  // memory of bytes and halves of words
   bool float64 = false;                      // numbers of double precision between others
   bool keeps_subnormals = false, keeps_special = false, rounds_to_even = false;
+  bool divides = true, takes_roots = true, fuses = true;  // correctly rounded
   int subgroup = 0;  // invocations that can exchange values; 0: none can
   std::int64_t shared_bytes = 16 << 10;
   std::int64_t max_invocations = 128;

@@ -2,15 +2,21 @@
 
 #include <algorithm>
 
+#include "device/vulkan/arithmetic.h"
+
 namespace pantala::device::vulkan {
 
 codegen::spirv::Target code_target(const pantala::vulkan::DeviceInfo& info) {
+  const Arithmetic arithmetic = known_arithmetic(info.identity);
   return {.storage8 = info.storage8,
           .storage16 = info.storage16,
           .float64 = info.float64,
           .keeps_subnormals = info.keeps_subnormals,
           .keeps_special = info.keeps_special,
           .rounds_to_even = info.rounds_to_even,
+          .divides = arithmetic.divides,
+          .takes_roots = arithmetic.takes_roots,
+          .fuses = arithmetic.fuses,
           .subgroup = info.shuffles ? info.subgroup : 0,
           .shared_bytes = info.shared_bytes,
           .max_invocations = info.max_invocations};

@@ -20,6 +20,7 @@ Faults::Faults() {
     if (name == "kernel") perturbed_kernel = value;
     if (name == "staging") staging = true;
     if (name == "plain") plain = true;
+    if (name == "inexact") inexact = true;
   }
 }
 

@@ -15,6 +15,9 @@ namespace {
 constexpr int kGap = 4;
 constexpr int kQuad = 4;
 constexpr int kUnroll = 4;  // of the loop over a slice: more is only more code
+// Elements that a thread brings at once: more are a loop, since drivers take long to compile them
+// all.
+constexpr int kFetches = 8;
 
 std::int64_t slice(int extent, int k) { return std::int64_t{k} * (extent + kGap); }
 
@@ -70,9 +73,8 @@ TileProduct::TileProduct(kir::Builder& b, DType dtype, const TileShape& shape)
 
 void TileProduct::run(const TileRange& range, const TileOperand& a, const TileOperand& b,
                       bool n_inner, const Finish& finish) {
-  const std::vector<Fetch> of_a = fetches(a, range.first_m, range.m, shape_.m, 0),
-                           of_b = fetches(b, range.first_n, range.n, shape_.n,
-                                          slice(shape_.m, shape_.k));
+  const Source of_a = source(a, range.first_m, range.m, shape_.m, 0),
+               of_b = source(b, range.first_n, range.n, shape_.n, slice(shape_.m, shape_.k));
   std::vector<Var> sums(static_cast<std::size_t>(shape_.rows * shape_.columns),
                         b_.constant({dtype_, 1}, 0.0));
   sums = b_.loop(range.k_begin, range.k_end, b_.i64(shape_.k), sums,
@@ -87,19 +89,43 @@ void TileProduct::run(const TileRange& range, const TileOperand& a, const TileOp
   finish_tile(range, n_inner, sums, finish);
 }
 
-std::vector<TileProduct::Fetch> TileProduct::fetches(const TileOperand& operand, Var first,
-                                                     Var size, int extent, std::int64_t start) {
+TileProduct::Source TileProduct::source(const TileOperand& operand, Var first, Var size, int extent,
+                                        std::int64_t start) {
+  Source source{.operand = operand, .first = first, .size = size, .extent = extent, .start = start};
+  if (count(source) <= kFetches) source.opened = fetches(source, b_.i64(0), count(source));
+  return source;
+}
+
+int TileProduct::count(const Source& source) const {
+  return std::max(1, source.extent * shape_.k / shape_.threads());
+}
+
+// So many elements from number `first` of the thread's own on.
+std::vector<TileProduct::Fetch> TileProduct::fetches(const Source& source, Var first, int count) {
   std::vector<Fetch> list;
-  const int all = extent * shape_.k, threads = shape_.threads();
-  for (int e = 0; e < all; e += threads) {
-    const Var number = b_.thread() + e;
-    const Var at = operand.k_inner ? over(number, shape_.k) : modulo(number, extent),
-              k = operand.k_inner ? modulo(number, shape_.k) : over(number, extent);
-    Var inside = lt(first + at, size);
-    if (all < threads) inside = b_.binary(Op::bit_and, inside, lt(number, all));
-    list.push_back({k, inside, k * (extent + kGap) + at + start, operand.open(first + at)});
+  const TileOperand& operand = source.operand;
+  const int threads = shape_.threads(), fast = operand.k_inner ? shape_.k : source.extent;
+  for (int e = 0; e < count; ++e) {
+    const Var number = first + e;
+    // A thread stays in its column where whole lines are fetched together.
+    const bool stays = threads % fast == 0;
+    const Var all = b_.thread() + number * threads;
+    const Var inner = modulo(stays ? b_.thread() : all, fast),
+              outer = stays ? over(b_.thread(), fast) + number * (threads / fast) : over(all, fast);
+    const Var at = operand.k_inner ? outer : inner, k = operand.k_inner ? inner : outer;
+    Var inside = lt(source.first + at, source.size);
+    if (source.extent * shape_.k < threads)
+      inside = b_.binary(Op::bit_and, inside, lt(all, source.extent * shape_.k));
+    list.push_back({k, inside, k * (source.extent + kGap) + at + source.start,
+                    operand.open(source.first + at)});
   }
   return list;
+}
+
+void TileProduct::fetch(const Source& source, Var k0, Var k_end) {
+  if (!source.opened.empty()) return fetch(source.opened, k0, k_end);
+  b_.loop(b_.i64(0), b_.i64(count(source)), b_.i64(kFetches),
+          [&](Var first) { fetch(fetches(source, first, kFetches), k0, k_end); });
 }
 
 void TileProduct::fetch(const std::vector<Fetch>& list, Var k0, Var k_end) {
