@@ -62,6 +62,10 @@ void Rewind::take(runtime::SessionData& session) {
   used_ = 0;
   bytes_ = 0;
   numbers_ = session.store().numbers();
+  for (Begun& step : begun_) {
+    step.before.reserve(numbers_.size());
+    step.after.reserve(numbers_.size());
+  }
   changes_ = session.store().changes();
   taken_ = Clock::now();
   cost_ = taken_ - begin;
