@@ -9,9 +9,9 @@
 
 #include "base/doing.h"
 #include "pantala/error.h"
-#include "tools/bench/measure.h"
-#include "tools/bench/plan_only.h"
-#include "tools/bench/report.h"
+#include "tools/bench_measure.h"
+#include "tools/bench_plan.h"
+#include "tools/bench_report.h"
 #include "tools/command.h"
 #include "tools/options.h"
 #include "tools/profile/limits.h"

@@ -22,11 +22,11 @@ struct Qualification {
   std::string identity;  // of device, driver and version
   std::vector<QualifiedStep> steps;
   device::vulkan::Arithmetic arithmetic = {};
-  bool remembered = false;                   // of an earlier run
+  bool remembered = false;  // of an earlier run
   // Kinds of kernels: of those in no step that was right the ones in most that were wrong, until
   // there is one in each.
   std::vector<std::string> refused() const;
-  std::string text() const;                  // one line for people
+  std::string text() const;  // one line for people
 };
 
 // Of a device by its name; runs the steps if that was not done before. Devices that are tested when

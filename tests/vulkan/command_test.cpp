@@ -129,6 +129,7 @@ TEST_F(VulkanCommand, a_kernel_that_computes_something_else_is_found_and_refused
 
 // Integers give the bits that a device gives which rounds as it should.
 TEST_F(VulkanCommand, a_device_that_does_not_round_correctly_is_helped) {
+  if (!wants_all()) GTEST_SKIP() << "PANTALA_VULKAN_TESTS is not all";
   ASSERT_EQ(run_pantala(train("run", {"--device", test_device()})).exit_code, 0);
   forget_plans();
   ::setenv("PANTALA_VULKAN_FAULT", "inexact", 1);
@@ -173,6 +174,7 @@ TEST_F(VulkanCommand, times_kernels) {
 
 // What a user with a GPU sends back: a workload that fails is no reason to leave the others out.
 TEST_F(VulkanCommand, reports_all_there_is_to_know_of_a_device) {
+  if (!wants_all()) GTEST_SKIP() << "PANTALA_VULKAN_TESTS is not all";
   const Outcome outcome = run_pantala({"bench", "none.onnx", "lenet64:batch=2", "--seconds", "0.1",
                                        "--report", file("report.json"), "--device", test_device()});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;

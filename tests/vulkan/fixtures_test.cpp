@@ -18,11 +18,6 @@ const tools::Fixtures& fixtures() {
   return all;
 }
 
-bool wants_all() {
-  const char* which = std::getenv("PANTALA_VULKAN_TESTS");
-  return which && std::string_view(which) == "all";
-}
-
 bool is_model(const std::string& name) { return name.starts_with("models/"); }
 
 // Of the models those whose curves are asked for and all optimizers; of the ops every fourth one,

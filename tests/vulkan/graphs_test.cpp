@@ -24,10 +24,7 @@ constexpr double kMultiple = 16;  // twice what the CPU is allowed
 class GraphsOnVulkan : public OnVulkan, public ::testing::WithParamInterface<int> {};
 
 // 300 of them in all, of which `make test` runs 20.
-int graphs_of_a_shard() {
-  const char* which = std::getenv("PANTALA_VULKAN_TESTS");
-  return which && std::string_view(which) == "all" ? 30 : 2;
-}
+int graphs_of_a_shard() { return wants_all() ? 30 : 2; }
 
 TEST_P(GraphsOnVulkan, are_near_the_truth_and_the_same_again) {
   for (int k = 0; k < graphs_of_a_shard(); ++k) {

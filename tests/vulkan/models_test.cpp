@@ -19,9 +19,7 @@ class ModelsOnVulkan : public OnVulkan {
  protected:
   void SetUp() override {
     OnVulkan::SetUp();
-    const char* which = std::getenv("PANTALA_VULKAN_TESTS");
-    if (!which || std::string_view(which) != "all")
-      GTEST_SKIP() << "PANTALA_VULKAN_TESTS is not all";
+    if (!wants_all()) GTEST_SKIP() << "PANTALA_VULKAN_TESTS is not all";
   }
 };
 

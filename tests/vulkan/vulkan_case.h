@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "codegen/spirv/spirv.h"
@@ -30,6 +31,12 @@ inline std::string test_device() {
   const auto found = std::ranges::find_if(
       all, [](const std::string& name) { return name.starts_with("vulkan:"); });
   return found == all.end() ? "" : *found;
+}
+
+// Whether everything is to be run (`make test-vulkan`), and not what `make test` has time for.
+inline bool wants_all() {
+  const char* which = std::getenv("PANTALA_VULKAN_TESTS");
+  return which && std::string_view(which) == "all";
 }
 
 class OnVulkan : public ::testing::Test {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "tools/bench/measure.h"
+#include "tools/bench_measure.h"
 
 namespace pantala::tools {
 

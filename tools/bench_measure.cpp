@@ -1,4 +1,4 @@
-#include "tools/bench/measure.h"
+#include "tools/bench_measure.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

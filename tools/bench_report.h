@@ -2,7 +2,7 @@
 // what the CPU does, and how long everything takes there.
 #pragma once
 
-#include "tools/bench/measure.h"
+#include "tools/bench_measure.h"
 
 namespace pantala::tools {
 

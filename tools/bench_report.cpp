@@ -1,4 +1,4 @@
-#include "tools/bench/report.h"
+#include "tools/bench_report.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "tools/bench/plan_only.h"
+#include "tools/bench_plan.h"
 
 #include <fmt/format.h>
 
