@@ -163,9 +163,12 @@ std::int64_t Kernel::scratch_bytes() const {
   return total;
 }
 
-bool same_code(const Kernel& a, const Kernel& b) {
-  const auto same_buffer = [](const Buffer& x, const Buffer& y) {
-    return x.dtype == y.dtype && x.access == y.access && x.space == y.space && x.size == y.size;
+namespace {
+
+bool same(const Kernel& a, const Kernel& b, bool with_sizes) {
+  const auto same_buffer = [&](const Buffer& x, const Buffer& y) {
+    return x.dtype == y.dtype && x.access == y.access && x.space == y.space &&
+           (!with_sizes || x.size == y.size);
   };
   const auto same_param = [](const Param& x, const Param& y) { return x.dtype == y.dtype; };
   return std::ranges::equal(a.buffers, b.buffers, same_buffer) &&
@@ -173,11 +176,11 @@ bool same_code(const Kernel& a, const Kernel& b) {
          a.threads == b.threads && same_block(a.body, b.body);
 }
 
-std::uint64_t hash_code(const Kernel& kernel) {
+std::uint64_t hash_of(const Kernel& kernel, bool with_sizes) {
   Hasher h;
   h.add(kernel.buffers.size());
   for (const Buffer& b : kernel.buffers)
-    h.add(b.dtype), h.add(b.access), h.add(b.space), h.add(b.size);
+    h.add(b.dtype), h.add(b.access), h.add(b.space), h.add(with_sizes ? b.size : 0);
   h.add(kernel.params.size());
   for (const Param& p : kernel.params) h.add(p.dtype);
   h.add(kernel.types.size());
@@ -185,6 +188,22 @@ std::uint64_t hash_code(const Kernel& kernel) {
   h.add(kernel.threads);
   h.add(kernel.body);
   return h.hash;
+}
+
+bool has_group(const Kernel& kernel) { return kernel.threads > 1; }
+
+}  // namespace
+
+bool same_code(const Kernel& a, const Kernel& b) { return same(a, b, true); }
+std::uint64_t hash_code(const Kernel& kernel) { return hash_of(kernel, true); }
+
+bool same_code_but_scratch(const Kernel& a, const Kernel& b) { return same(a, b, has_group(a)); }
+std::uint64_t hash_code_but_scratch(const Kernel& kernel) {
+  return hash_of(kernel, has_group(kernel));
+}
+void widen_scratch(Kernel& kernel, const Kernel& other) {
+  for (std::size_t k = 0; k < kernel.buffers.size(); ++k)
+    kernel.buffers[k].size = std::max(kernel.buffers[k].size, other.buffers[k].size);
 }
 
 }  // namespace pantala::kir

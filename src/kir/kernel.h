@@ -205,4 +205,10 @@ struct Kernel {
 bool same_code(const Kernel& a, const Kernel& b);
 std::uint64_t hash_code(const Kernel& kernel);
 
+// The same, whatever the sizes of a worker's scratch: of two such kernels one that has the larger
+// sizes of both serves for both. Scratch of a workgroup is scarce, and counts.
+bool same_code_but_scratch(const Kernel& a, const Kernel& b);
+std::uint64_t hash_code_but_scratch(const Kernel& kernel);
+void widen_scratch(Kernel& kernel, const Kernel& other);
+
 }  // namespace pantala::kir

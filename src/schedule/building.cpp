@@ -18,16 +18,20 @@ namespace pantala::schedule {
 namespace {
 
 // The kernels of a program, each once. Layers of the same form make the same draft again and again,
-// and to simplify one takes far longer than to find it here.
+// and to simplify one takes far longer than to find it here. Those that differ in the sizes of
+// their scratch alone are one kernel, with room for either.
 class Kernels {
  public:
   explicit Kernels(Program& program) : program_(program) {}
 
   // The number of the kernel with the draft's code, which is added if there is none.
   std::uint32_t add(kir::Kernel draft) {
-    std::vector<Known>& alike = known_[kir::hash_code(draft)];
+    std::vector<Known>& alike = known_[kir::hash_code_but_scratch(draft)];
     for (const Known& one : alike)
-      if (kir::same_code(one.draft, draft)) return one.number;
+      if (kir::same_code_but_scratch(one.draft, draft)) {
+        kir::widen_scratch(program_.kernels[one.number], draft);
+        return one.number;
+      }
     const std::uint32_t number = add_simplified(kir::simplify(draft));
     alike.push_back({std::move(draft), number});
     return number;
@@ -41,7 +45,10 @@ class Kernels {
 
   std::uint32_t add_simplified(kir::Kernel kernel) {
     for (std::size_t k = 0; k < program_.kernels.size(); ++k)
-      if (kir::same_code(program_.kernels[k], kernel)) return static_cast<std::uint32_t>(k);
+      if (kir::same_code_but_scratch(program_.kernels[k], kernel)) {
+        kir::widen_scratch(program_.kernels[k], kernel);
+        return static_cast<std::uint32_t>(k);
+      }
     kernel.name = fmt::format("{}_{}", kernel.name, program_.kernels.size());
     program_.kernels.push_back(std::move(kernel));
     return static_cast<std::uint32_t>(program_.kernels.size() - 1);

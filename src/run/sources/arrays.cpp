@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "base/text.h"
 #include "pantala/error.h"
@@ -13,6 +14,12 @@
 namespace pantala::run {
 
 namespace {
+
+struct NamedArrays {
+  std::string path;
+  std::vector<std::string> names;
+  std::function<data::Array(const std::string&)> read;
+};
 
 bool has(const NamedArrays& file, const std::string& name) {
   return std::find(file.names.begin(), file.names.end(), name) != file.names.end();
@@ -36,8 +43,6 @@ std::string listed(const std::vector<std::string>& names) {
       fmt::format("{}: has the arrays {}; expected {}", file.path, listed(file.names), expected));
 }
 
-}  // namespace
-
 SourceSets open_arrays(const NamedArrays& file) {
   if (has(file, "x_train") && has(file, "y_train"))
     return {.train = read_pair(file, "x_train", "y_train"),
@@ -55,6 +60,27 @@ data::Dataset open_array_items(const NamedArrays& file, const SourceRequest& req
     return unlabeled(file.read(x), *request.facts, fmt::format("{} ({})", base_name(file.path), x));
   }
   refuse(file, "x or x_test");
+}
+
+}  // namespace
+
+Source array_source(const std::string& name, const std::string& help, const ArrayFormat& format) {
+  const auto opened = [format](const std::string& path) {
+    return NamedArrays{path, format.names(path), [format, path](const std::string& array) {
+                         return format.read(path, array);
+                       }};
+  };
+  return {
+      .name = name,
+      .argument = "FILE",
+      .help = help,
+      .endings = {"." + name},
+      .open = [opened](const SourceRequest& request) { return open_arrays(opened(request.path)); },
+      .open_items =
+          [opened](const SourceRequest& request) {
+            return open_array_items(opened(request.path), request);
+          },
+      .labels_may_be_missing = true};
 }
 
 }  // namespace pantala::run

@@ -1,7 +1,7 @@
 // Files that hold arrays by name: what the sources of such files have in common.
 #pragma once
 
-#include <functional>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -9,16 +9,15 @@
 
 namespace pantala::run {
 
-struct NamedArrays {
-  std::string path;
-  std::vector<std::string> names;
-  std::function<data::Array(const std::string&)> read;
+// How such files are read.
+struct ArrayFormat {
+  std::vector<std::string> (*names)(const std::filesystem::path& path);
+  data::Array (*read)(const std::filesystem::path& path, const std::string& name);
 };
 
-// x and y, or x_train and y_train with x_test and y_test if they are there. TypeError that lists
-// the arrays if there are neither.
-SourceSets open_arrays(const NamedArrays& file);
-// x_test, x or x_train, whichever comes first; labels beside it are read if they are wanted.
-data::Dataset open_array_items(const NamedArrays& file, const SourceRequest& request);
+// Trains from x and y, or from x_train and y_train with x_test and y_test if they are there;
+// predicts from x_test, x or x_train, whichever comes first, with the labels beside it if they are
+// wanted. TypeError that lists the arrays if none of them is there.
+Source array_source(const std::string& name, const std::string& help, const ArrayFormat& format);
 
 }  // namespace pantala::run

@@ -235,6 +235,27 @@ TEST(KirKernel, hashes_and_compares_code_without_names) {
   EXPECT_NE(hash_code(b), hash_code(c));
 }
 
+TEST(KirKernel, one_with_room_for_both_serves_for_two_that_differ_in_their_scratch) {
+  const auto made = [](std::int64_t first, std::int64_t second, int threads = 1) {
+    Builder b("scratch", threads);
+    const BufferId x = b.scratch("x", f32, first), y = b.scratch("y", f32, second);
+    b.store(x, b.i64(0), b.constant({f32, 1}, 1.0));
+    b.store(y, b.i64(0), b.load(x, b.i64(0)));
+    return b.finish();
+  };
+  Kernel a = made(16, 64);
+  const Kernel b = made(32, 48), alone = made(32, 48, 4), larger = made(64, 48, 4);
+  EXPECT_FALSE(same_code(a, b));
+  EXPECT_TRUE(same_code_but_scratch(a, b));
+  EXPECT_EQ(hash_code_but_scratch(a), hash_code_but_scratch(b));
+  widen_scratch(a, b);
+  EXPECT_EQ(a.buffers[0].size, 32);
+  EXPECT_EQ(a.buffers[1].size, 64);
+  // What a workgroup shares is scarce.
+  EXPECT_TRUE(same_code_but_scratch(alone, alone));
+  EXPECT_FALSE(same_code_but_scratch(alone, larger));
+}
+
 TEST(KirKernel, aligns_scratch) {
   Builder b("scratch");
   b.scratch("a", u8, 3);

@@ -5,26 +5,27 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <memory>
 #include <random>
 
 #include "schedule/cpu/conv/kernel.h"
-#include "unit/codegen/llvm_case.h"
+#include "unit/schedule/kernel_runs.h"
 
 namespace pantala::schedule::cpu::conv_kernel_test {
 namespace {
 
 using codegen::Array;
+using kernel_runs::expect_bits;
+using kernel_runs::run_compiled;
+using kernel_runs::run_interpreted;
+using kernel_runs::target_of;
+using kernel_runs::unique_name;
+using kernel_runs::values;
 using kir::Builder;
 using kir::Var;
 using Ints = std::vector<std::int64_t>;
 
 constexpr ConvDirection kDirections[] = {ConvDirection::forward, ConvDirection::input_grad,
                                          ConvDirection::weight_grad};
-
-Target target_of(const codegen::HostTarget& host) {
-  return {.vector_bytes = host.vector_bytes, .vector_registers = host.vector_registers};
-}
 
 Ints x_shape(const ConvSizes& s) {
   Ints shape{s.batch, s.in};
@@ -297,57 +298,6 @@ std::string describe(const Roles& shape, const ConvSizes& s, Layout layout, cons
   return out.str();
 }
 
-template <class T>
-void expect_bits(const std::vector<T>& got, const std::vector<T>& want, const std::string& what) {
-  ASSERT_EQ(got.size(), want.size()) << what;
-  for (std::size_t i = 0; i < got.size(); ++i)
-    ASSERT_EQ(std::memcmp(&got[i], &want[i], sizeof(T)), 0)
-        << what << ": result[" << i << "] is " << got[i] << ", not " << want[i];
-}
-template <class T>
-std::vector<T> values(const Array& array) {
-  std::vector<T> v(array.bytes.size() / sizeof(T));
-  if (!v.empty()) std::memcpy(v.data(), array.bytes.data(), array.bytes.size());
-  return v;
-}
-
-// Machine code on guarded memory; `ranges` cut the items.
-void run_compiled(const kir::Kernel& kernel, const codegen::HostTarget& target,
-                  std::vector<Array>& buffers, const Ints& params,
-                  const std::vector<std::pair<std::int64_t, std::int64_t>>& ranges) {
-  codegen::CodeLibrary& library = codegen::shared_library(target);
-  library.add({&kernel, 1});
-  const codegen::KernelFn run = library.find(kernel.name);
-  std::vector<std::unique_ptr<codegen::GuardedMemory>> memory;
-  std::vector<void*> pointers;
-  for (const Array& a : buffers) {
-    memory.push_back(std::make_unique<codegen::GuardedMemory>(a.bytes.size()));
-    if (!a.bytes.empty()) std::memcpy(memory.back()->data(), a.bytes.data(), a.bytes.size());
-    pointers.push_back(memory.back()->data());
-  }
-  codegen::GuardedMemory scratch(static_cast<std::size_t>(kernel.scratch_bytes()));
-  for (const auto& [begin, end] : ranges)
-    run(pointers.data(), params.data(), begin, end, scratch.data(), nullptr);
-  for (std::size_t k = 0; k < buffers.size(); ++k) {
-    EXPECT_TRUE(memory[k]->front_is_whole()) << "written in front of " << kernel.buffers[k].name;
-    if (!buffers[k].bytes.empty())
-      std::memcpy(buffers[k].bytes.data(), memory[k]->data(), buffers[k].bytes.size());
-  }
-  EXPECT_TRUE(scratch.front_is_whole());
-}
-void run_interpreted(const kir::Kernel& kernel, std::vector<Array>& buffers, const Ints& params,
-                     std::int64_t items) {
-  kir::Arguments arguments;
-  for (const std::int64_t p : params) arguments.params.push_back(ir::Number::of(p));
-  for (Array& a : buffers) arguments.buffers.push_back({a.dtype, a.bytes.data(), a.elements()});
-  kir::interpret(kernel, arguments, 0, items);
-}
-
-std::string unique_name() {
-  static int number = 0;
-  return "conv" + std::to_string(number++);
-}
-
 // One problem, layout, order and tiling: the kernel and, if there are slices, the one that combines
 // them. Kernels with equal code are compiled once.
 template <class T>
@@ -365,13 +315,13 @@ class Runner {
     if (order.slices > 1) {
       kernel_hooks.result = {};
       const Target lanes{.vector_bytes = tiling.lanes * static_cast<int>(sizeof(T))};
-      combine_ = build_conv_combine(unique_name(), spec_, lanes, hooks.result);
+      combine_ = build_conv_combine(unique_name("conv"), spec_, lanes, hooks.result);
     }
     if (has_panels()) {
-      weights_ = build_conv_weights(unique_name(), spec_, tiling, hooks.b);
+      weights_ = build_conv_weights(unique_name("conv"), spec_, tiling, hooks.b);
       kernel_hooks.b = {};
     }
-    kernel_ = build_conv(unique_name(), spec_, order, tiling, kernel_hooks);
+    kernel_ = build_conv(unique_name("conv"), spec_, order, tiling, kernel_hooks);
   }
   static constexpr DType dtype() { return sizeof(T) == 4 ? DType::f32 : DType::f64; }
   const ConvSpec& spec() const { return spec_; }

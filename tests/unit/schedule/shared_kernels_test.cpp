@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
 
 #include "pantala/autodiff.h"
 #include "pantala/nn.h"
@@ -134,6 +135,40 @@ TEST(SharedKernels, rows_that_constants_choose_are_each_layers_own) {
   EXPECT_EQ(tests::differing(ref::evaluate(g, tests::results_of(g), bindings),
                              tests::run_compiled(g, bindings), 1e-5),
             "");
+}
+
+// Blocks of other sizes need other scratch, and nothing else.
+TEST(SharedKernels, products_that_differ_in_their_scratch_are_one_with_room_for_all) {
+  const Machine machine{cpu::archetypes(), {.vector_bytes = 32}};
+  const std::vector<std::int64_t> depths{1960, 2020, 1900};
+  const auto products = [](const std::vector<std::int64_t>& some) {
+    Graph g;
+    for (const std::int64_t k : some)
+      g.output(fmt::format("y{}", k), matmul(g.input(fmt::format("a{}", k), {48, k}),
+                                             g.input(fmt::format("b{}", k), {k, 64})));
+    return g;
+  };
+  const auto scheduled = [&](const Graph& g) {
+    return schedule(lower(g, machine.archetypes), machine, {});
+  };
+  std::set<std::int64_t> alone;
+  for (const std::int64_t k : depths)
+    alone.insert(scheduled(products({k})).kernels.at(0).scratch_bytes());
+  EXPECT_EQ(alone.size(), depths.size());
+  const Graph all = products(depths);
+  const Program program = scheduled(all);
+  ASSERT_EQ(program.kernels.size(), 1U);
+  EXPECT_EQ(program.kernels[0].scratch_bytes(), *alone.rbegin());
+  ref::Bindings bindings;
+  for (const std::int64_t k : depths) {
+    bindings.emplace(fmt::format("a{}", k), tests::fill(fmt::format("a{}", k), {48, k}, 1));
+    bindings.emplace(fmt::format("b{}", k), tests::fill(fmt::format("b{}", k), {k, 64}, 1));
+  }
+  const std::vector<Literal> expected = ref::evaluate(all, tests::results_of(all), bindings);
+  for (const char* device : {"cpu", "kir"})
+    EXPECT_EQ(
+        tests::differing(expected, tests::run_compiled(all, bindings, {.device = device}), 1e-4),
+        "");
 }
 
 // Kernels that are built once for all of them get each layer's buffers, numbers of the host, starts

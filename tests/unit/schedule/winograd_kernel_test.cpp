@@ -6,16 +6,20 @@
 
 #include <cmath>
 #include <cstring>
-#include <memory>
 #include <random>
 
 #include "schedule/cpu/conv/winograd.h"
-#include "unit/codegen/llvm_case.h"
+#include "unit/schedule/kernel_runs.h"
 
 namespace pantala::schedule::cpu::winograd_kernel_test {
 namespace {
 
 using codegen::Array;
+using kernel_runs::expect_bits;
+using kernel_runs::run_compiled;
+using kernel_runs::run_interpreted;
+using kernel_runs::target_of;
+using kernel_runs::unique_name;
 using kir::Builder;
 using kir::Var;
 using Ints = std::vector<std::int64_t>;
@@ -28,10 +32,6 @@ ConvSizes sizes_of(std::int64_t batch, std::int64_t in, std::int64_t out, std::i
   return {
       batch, in, out, 1, {ConvAxis{height, 3, 1, padding, 1}, ConvAxis{width, 3, 1, padding, 1}}};
 }
-Target target_of(const codegen::HostTarget& host) {
-  return {.vector_bytes = host.vector_bytes, .vector_registers = host.vector_registers};
-}
-
 // A tensor of rank 4 in memory.
 struct Tensor {
   Ints shape, strides;
@@ -130,38 +130,9 @@ using Run = std::function<void(const kir::Kernel&, std::vector<Array>&, const In
 Run machine_code(const codegen::HostTarget& host, bool split) {
   return [=](const kir::Kernel& kernel, std::vector<Array>& buffers, const Ints& params,
              std::int64_t items) {
-    codegen::CodeLibrary& library = codegen::shared_library(host);
-    library.add({&kernel, 1});
-    const codegen::KernelFn run = library.find(kernel.name);
-    std::vector<std::unique_ptr<codegen::GuardedMemory>> memory;
-    std::vector<void*> pointers;
-    for (const Array& a : buffers) {
-      memory.push_back(std::make_unique<codegen::GuardedMemory>(a.bytes.size()));
-      std::memcpy(memory.back()->data(), a.bytes.data(), a.bytes.size());
-      pointers.push_back(memory.back()->data());
-    }
-    codegen::GuardedMemory scratch(static_cast<std::size_t>(kernel.scratch_bytes()));
     const std::int64_t cut = split ? items / 3 : 0;
-    run(pointers.data(), params.data(), cut, items, scratch.data(), nullptr);
-    run(pointers.data(), params.data(), 0, cut, scratch.data(), nullptr);
-    for (std::size_t k = 0; k < buffers.size(); ++k) {
-      EXPECT_TRUE(memory[k]->front_is_whole()) << "written in front of " << kernel.buffers[k].name;
-      std::memcpy(buffers[k].bytes.data(), memory[k]->data(), buffers[k].bytes.size());
-    }
-    EXPECT_TRUE(scratch.front_is_whole());
+    run_compiled(kernel, host, buffers, params, {{cut, items}, {0, cut}});
   };
-}
-void interpreted(const kir::Kernel& kernel, std::vector<Array>& buffers, const Ints& params,
-                 std::int64_t items) {
-  kir::Arguments arguments;
-  for (const std::int64_t p : params) arguments.params.push_back(ir::Number::of(p));
-  for (Array& a : buffers) arguments.buffers.push_back({a.dtype, a.bytes.data(), a.elements()});
-  kir::interpret(kernel, arguments, 0, items);
-}
-
-std::string unique_name() {
-  static int number = 0;
-  return "winograd" + std::to_string(number++);
 }
 
 class Launches {
@@ -190,7 +161,7 @@ class Launches {
  private:
   void launch(WinogradKernel kernel, std::vector<Array>& buffers, std::int64_t slice,
               const Epilogue& hook = {}) {
-    run_(build_winograd(unique_name(), kernel, spec_, order_, t_, hook), buffers,
+    run_(build_winograd(unique_name("winograd"), kernel, spec_, order_, t_, hook), buffers,
          winograd_params(kernel, spec_, p_.sizes, p_.strides, order_, t_, slice),
          winograd_items(kernel, spec_, p_.sizes, order_, t_, slice));
   }
@@ -215,7 +186,7 @@ class Launches {
     if (order_.slices == 1) return p_.result().read(sums);
     std::vector<Array> buffers{sums, p_.result().memory()};
     const Target target{.vector_bytes = 4 * t_.lanes};
-    run_(build_conv_combine(unique_name(), spec_.conv, target, hook_), buffers,
+    run_(build_conv_combine(unique_name("winograd"), spec_.conv, target, hook_), buffers,
          conv_combine_params(p_.sizes, p_.strides, {.slices = order_.slices}),
          conv_combine_items(p_.sizes));
     return p_.result().read(buffers[1]);
@@ -246,13 +217,6 @@ void expect_close(const std::vector<float>& got, const std::vector<double>& want
     size += want[i] * want[i];
   }
   EXPECT_LT(std::sqrt(error), 3e-6 * std::sqrt(size) + 1e-6) << what;
-}
-void expect_bits(const std::vector<float>& got, const std::vector<float>& want,
-                 const std::string& what) {
-  ASSERT_EQ(got.size(), want.size()) << what;
-  for (std::size_t i = 0; i < got.size(); ++i)
-    ASSERT_EQ(std::bit_cast<std::uint32_t>(got[i]), std::bit_cast<std::uint32_t>(want[i]))
-        << what << ": result[" << i << "] is " << got[i] << ", not " << want[i];
 }
 
 // Orders that cut small problems into several blocks and slices, and the real one.
@@ -300,11 +264,11 @@ void expect_right(ConvDirection direction, const ConvSizes& s, Layout layout, in
         expect_close(got, exact, what);
       }
       ASSERT_NO_FATAL_FAILURE(expect_bits(got, first, what));
-      ASSERT_NO_FATAL_FAILURE(expect_bits(Launches(p, side, order, t, interpreted).result(), first,
-                                          what + ", interpreted"));
+      ASSERT_NO_FATAL_FAILURE(expect_bits(Launches(p, side, order, t, run_interpreted).result(),
+                                          first, what + ", interpreted"));
       if (direction != ConvDirection::weight_grad || order.slices > 1 || p.strides.weight[1] != 9)
         continue;
-      for (const Run& run : {machine_code(host, true), Run(interpreted)})
+      for (const Run& run : {machine_code(host, true), Run(run_interpreted)})
         ASSERT_NO_FATAL_FAILURE(expect_bits(Launches(p, side, order, t, run, {}, true).result(),
                                             first, what + ", in rows"));
     }

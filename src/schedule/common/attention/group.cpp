@@ -301,6 +301,9 @@ std::vector<KernelDraft> build_attention_group(Building& building, const Group& 
              : attention.forward();
 }
 
+namespace {
+
+// The length of a cache is an i64; a number of the host is a parameter.
 std::vector<Tensor> append_attention(ir::GraphData& target, const ir::Node& node,
                                      std::vector<Tensor> inputs) {
   widen_halves(inputs);
@@ -323,6 +326,8 @@ Reads reads_of_attention(const Context& context, const ValueInfo& info, std::uin
   return reads_whole(n.results[0].shape, stored);
 }
 
+// As its readers permute it, if they agree and the elements of a head stay together: heads come
+// after positions where they are joined next, so that a product can read them.
 std::vector<int> attention_order_for(const ir::Node& node, std::uint32_t result,
                                      const std::vector<const ir::Node*>& readers) {
   if (node.results[result].shape.rank() != 4) return {};
@@ -335,6 +340,24 @@ std::vector<int> attention_order_for(const ir::Node& node, std::uint32_t result,
     order = axes;
   }
   return {order.begin(), order.end()};
+}
+
+}  // namespace
+
+Archetype attention_row() {
+  return {
+      .name = "attention",
+      .ops = {&ops::def<op::Attention>(), &ops::def<op::AttentionGrad>(),
+              &ops::def<op::AttentionCached>()},
+      .append = append_attention,
+      .must_store = attention_must_store,
+      .reads = reads_of_attention,
+      .reads_moved = true,
+      .stores_once = true,
+      .order_for = attention_order_for,
+      // The elements of a head are neighbours.
+      .row_major = true,
+  };
 }
 
 }  // namespace pantala::schedule

@@ -35,15 +35,8 @@ Work work_of_attention(const Context& context, const Group& group, const Attenti
 std::vector<KernelDraft> build_attention_group(Building& building, const Group& group,
                                                const AttentionDevice& device);
 
-// For the rows. The length of a cache is an i64; a number of the host is a parameter.
-std::vector<Tensor> append_attention(ir::GraphData& target, const ir::Node& node,
-                                     std::vector<Tensor> inputs);
-bool attention_must_store(const Context& context, std::uint32_t node, std::size_t operand,
-                          const IsStored& is_stored);
-Reads reads_of_attention(const Context& context, const ValueInfo& info, std::uint32_t node);
-// As its readers permute it, if they agree and the elements of a head stay together: heads come
-// after positions where they are joined next, so that a product can read them.
-std::vector<int> attention_order_for(const ir::Node& node, std::uint32_t result,
-                                     const std::vector<const ir::Node*>& readers);
+// The row of attention in a device's table, but for what is the device's own: the order of sums,
+// work, efforts and kernels.
+Archetype attention_row();
 
 }  // namespace pantala::schedule

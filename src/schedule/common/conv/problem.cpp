@@ -1,6 +1,8 @@
 #include "schedule/common/conv/problem.h"
 
 #include "ops/face.h"
+#include "schedule/append.h"
+#include "schedule/company.h"
 
 namespace pantala::schedule {
 
@@ -82,6 +84,8 @@ ElementwiseBody epilogue_body(const Context& context, std::uint32_t node,
                    [node](ValueId value) { return value.node == node; });
 }
 
+namespace {
+
 bool conv_must_store(const Context& context, std::uint32_t node, std::size_t operand,
                      const IsStored& is_stored) {
   return !is_stored(context.node(node).inputs[operand]);
@@ -92,11 +96,27 @@ Reads reads_of_conv(const Context& context, const ValueInfo&, std::uint32_t node
   return reads_whole(n.results[0].shape, n.inputs);
 }
 
+// The images on either side of the kernel, not the kernel itself.
 std::vector<ValueId> images_of_conv(const Context& context, std::uint32_t node) {
   const ir::Node& n = context.node(node);
   if (window_of(n).algorithm == "planar") return {};
   if (direction_of(*n.op) == ConvDirection::weight_grad) return {n.inputs[0], n.inputs[1]};
   return {{node, 0}, n.inputs[0]};
+}
+
+}  // namespace
+
+Archetype conv_row() {
+  return {
+      .name = "conv",
+      .ops = {&ops::def<op::Convolution>(), &ops::def<op::ConvolutionInputGrad>(),
+              &ops::def<op::ConvolutionWeightGrad>()},
+      .append = append_widened,
+      .must_store = conv_must_store,
+      .reads = reads_of_conv,
+      .can_join = [](const Company& company) { return company.is_epilogue(); },
+      .channels_last = images_of_conv,
+  };
 }
 
 }  // namespace pantala::schedule

@@ -40,11 +40,8 @@ double flops_of(const ConvSizes& sizes);  // of the direct algorithm
 ElementwiseBody epilogue_body(const Context& context, std::uint32_t node,
                               const std::vector<GroupOutput>& outputs);
 
-// The rows of the devices: operands lie in memory as they are, images with channels last.
-bool conv_must_store(const Context& context, std::uint32_t node, std::size_t operand,
-                     const IsStored& is_stored);
-Reads reads_of_conv(const Context& context, const ValueInfo& info, std::uint32_t node);
-// The images on either side of the kernel, not the kernel itself.
-std::vector<ValueId> images_of_conv(const Context& context, std::uint32_t node);
+// The row of convolutions in a device's table, but for what is the device's own: the order of sums,
+// work, efforts and kernels. Operands lie in memory as they are, images with channels last.
+Archetype conv_row();
 
 }  // namespace pantala::schedule

@@ -62,6 +62,17 @@ class LineItems {
   std::vector<kir::Var> extents_;
 };
 
+// The row of an archetype that walks its first operand in order, one kernel for each anchor.
+template <KernelDraft (*build)(Building&, std::uint32_t, const std::vector<GroupOutput>&)>
+Archetype walking_row(std::string_view name, std::vector<const ir::OpDef*> ops) {
+  return {.name = name,
+          .ops = std::move(ops),
+          .reads = reads_of_operand,
+          .build = [](Building& building, const Group& group) {
+            return std::vector{build(building, group.anchors[0], group.outputs)};
+          }};
+}
+
 KernelDraft finish_draft(std::string name, kir::Builder& b, const Arguments& arguments,
                          std::int64_t items, double flops);
 

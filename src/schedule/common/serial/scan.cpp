@@ -65,15 +65,7 @@ KernelDraft build_scan(Building& building, std::uint32_t node,
 }  // namespace
 
 const Archetype& scan_archetype() {
-  static const Archetype row{
-      .name = "scan",
-      .ops = {&ops::def<op::Cumsum>()},
-      .reads = reads_of_operand,
-      .build =
-          [](Building& building, const Group& group) {
-            return std::vector{build_scan(building, group.anchors[0], group.outputs)};
-          },
-  };
+  static const Archetype row = walking_row<build_scan>("scan", {&ops::def<op::Cumsum>()});
   return row;
 }
 

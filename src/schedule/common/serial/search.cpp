@@ -184,15 +184,8 @@ KernelDraft build_search(Building& building, std::uint32_t node,
 }  // namespace
 
 const Archetype& search_archetype() {
-  static const Archetype row{
-      .name = "search",
-      .ops = {&ops::def<op::Argmax>(), &ops::def<op::Argmin>()},
-      .reads = reads_of_operand,
-      .build =
-          [](Building& building, const Group& group) {
-            return std::vector{build_search(building, group.anchors[0], group.outputs)};
-          },
-  };
+  static const Archetype row =
+      walking_row<build_search>("search", {&ops::def<op::Argmax>(), &ops::def<op::Argmin>()});
   return row;
 }
 

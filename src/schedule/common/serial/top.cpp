@@ -186,15 +186,7 @@ KernelDraft build_top(Building& building, std::uint32_t node,
 }  // namespace
 
 const Archetype& top_archetype() {
-  static const Archetype row{
-      .name = "top",
-      .ops = {&ops::def<op::TopIndices>()},
-      .reads = reads_of_operand,
-      .build =
-          [](Building& building, const Group& group) {
-            return std::vector{build_top(building, group.anchors[0], group.outputs)};
-          },
-  };
+  static const Archetype row = walking_row<build_top>("top", {&ops::def<op::TopIndices>()});
   return row;
 }
 

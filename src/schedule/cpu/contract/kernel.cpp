@@ -12,8 +12,6 @@ using kir::Var;
 
 namespace {
 
-constexpr int kUnroll = 4;  // of the loop over k
-
 std::int64_t round_up_to(std::int64_t a, std::int64_t b) { return (a + b - 1) / b * b; }
 
 // Writes the kernel of one tiling. Names: a *tile* is `rows` neighbours of the rows operand, a
@@ -45,7 +43,7 @@ class TileKernel {
     const auto padded = static_cast<int>(round_up_to(t_.rows, t_.lanes));
     return {t_.rows, t_.rows <= t_.lanes ? t_.rows : padded, t_.lanes};
   }
-  Panel lane_panel() const { return {columns(), columns(), t_.lanes}; }
+  Panel lane_panel() const { return {columns(), columns(), t_.lanes, t_.whole_lanes}; }
 
   // Which part of c this item makes.
   void open_item() {
@@ -137,7 +135,7 @@ class TileKernel {
       else
         keep(sums, tile, panel);
     };
-    if (t_.pack_lanes && !t_.direct) return part(true);
+    if (t_.whole_lanes || (t_.pack_lanes && !t_.direct)) return part(true);
     b.branch(
         le(lane + columns(), lanes_.size),
         [&] {
@@ -150,11 +148,13 @@ class TileKernel {
         });
   }
 
+  Var inside(Var row) const { return t_.whole_rows ? row : min(row, rows_.size - 1); }
+
   std::vector<Var> register_tile(Var tile, Var lane, Var tile_at, Var panel_at, bool whole) {
     std::vector<Var> row_at;
     if (!t_.pack_rows)
       for (int r = 0; r < t_.rows; ++r)
-        row_at.push_back(rows_.index(min(row0_ + tile * t_.rows + r, rows_.size - 1), k0_));
+        row_at.push_back(rows_.index(inside(row0_ + tile * t_.rows + r), k0_));
     std::vector<Var> masks(static_cast<std::size_t>(t_.vectors));
     if (!whole && !t_.pack_lanes)
       for (int v = 0; v < t_.vectors; ++v)
@@ -191,8 +191,10 @@ class TileKernel {
     };
     const std::vector<Var> zeros(static_cast<std::size_t>(t_.rows * t_.vectors),
                                  b.constant({spec_.dtype, t_.lanes}, 0.0));
-    const Var unrolled = depth_ / kUnroll * kUnroll;
-    const std::vector<Var> sums = b.loop(b.i64(0), unrolled, b.i64(kUnroll), zeros, body(kUnroll));
+    const Var unrolled = t_.whole_steps ? depth_ : depth_ / kContractUnroll * kContractUnroll;
+    const std::vector<Var> sums =
+        b.loop(b.i64(0), unrolled, b.i64(kContractUnroll), zeros, body(kContractUnroll));
+    if (t_.whole_steps) return sums;
     return b.loop(unrolled, depth_, b.i64(1), sums, body(1));
   }
 
@@ -228,19 +230,25 @@ class TileKernel {
       for (int v = 0; v < t_.vectors; ++v)
         masks[static_cast<std::size_t>(v)] =
             first_lanes(b, lanes_.size - lane - v * t_.lanes, t_.lanes);
-    for (int r = 0; r < t_.rows; ++r)
-      b.branch(lt(row + r, rows_.size), [&] {
+    for (int r = 0; r < t_.rows; ++r) {
+      const auto store_row = [&] {
         for (int v = 0; v < t_.vectors; ++v)
           store(sums[static_cast<std::size_t>(r * t_.vectors + v)], row + r, lane + v * t_.lanes,
                 masks[static_cast<std::size_t>(v)]);
-      });
+      };
+      if (t_.whole_rows)
+        store_row();
+      else
+        b.branch(lt(row + r, rows_.size), store_row);
+    }
   }
 
   // `body(i, mask)` for every vector of `count` elements; i counts elements, full vectors have no
   // mask.
   void vectors(Var count, const std::function<void(Var, Var)>& body) {
-    const Var whole = count / t_.lanes * t_.lanes;
+    const Var whole = t_.whole_lanes ? count : count / t_.lanes * t_.lanes;
     b.loop(b.i64(0), whole, b.i64(t_.lanes), [&](Var i) { body(i, {}); });
+    if (t_.whole_lanes) return;
     b.branch(lt(whole, count), [&] { body(whole, first_lanes(b, count - whole, t_.lanes)); });
   }
   Var sums_vector_at(Var lane, Var row) {
@@ -260,7 +268,7 @@ class TileKernel {
   // that the epilogue stands in a loop.
   void finish_transposed() {
     b.loop(b.i64(0), lane_count_, b.i64(t_.lanes), [&](Var lane) {
-      const Var here = min(lane_count_ - lane, t_.lanes);
+      const Var here = t_.whole_lanes ? b.i64(t_.lanes) : min(lane_count_ - lane, t_.lanes);
       b.loop(b.i64(0), row_count_, b.i64(t_.lanes), [&](Var row) {
         std::vector<Var> square;
         for (int r = 0; r < t_.lanes; ++r)
@@ -307,6 +315,17 @@ ContractStrides ContractStrides::dense(const ContractSpec& spec, const ContractS
           .c_ld = spec.c_n_inner ? sizes.n : sizes.m};
 }
 
+ContractTiling with_whole_parts(ContractTiling t, const ContractSizes& sizes,
+                                const ContractOrder& order) {
+  const std::int64_t columns = std::int64_t{t.vectors} * t.lanes;
+  const std::int64_t rows = t.lanes_along_m ? sizes.n : sizes.m,
+                     lanes = t.lanes_along_m ? sizes.m : sizes.n;
+  t.whole_lanes = lanes % columns == 0 && t.lane_block % columns == 0;
+  t.whole_rows = rows % t.rows == 0 && t.row_block % t.rows == 0;
+  t.whole_steps = sizes.k % kContractUnroll == 0 && order.k_block % kContractUnroll == 0;
+  return t;
+}
+
 std::string broken_rule(const ContractSpec& spec, const ContractSizes& sizes,
                         const ContractOrder& order, const ContractTiling& tiling) {
   const bool rows_k_inner = tiling.lanes_along_m ? spec.b_k_inner : spec.a_k_inner;
@@ -319,6 +338,10 @@ std::string broken_rule(const ContractSpec& spec, const ContractSizes& sizes,
     return "a tile or block is empty";
   if (!kir::valid_lanes(tiling.lanes) || tiling.lanes < 2)
     return fmt::format("{} lanes are no vector", tiling.lanes);
+  const ContractTiling able = with_whole_parts(tiling, sizes, order);
+  if ((tiling.whole_lanes && !able.whole_lanes) || (tiling.whole_rows && !able.whole_rows) ||
+      (tiling.whole_steps && !able.whole_steps))
+    return "a size is no multiple of what the tiling says";
   if (order.lanes > 1) return "";
   if (!tiling.pack_rows && !rows_k_inner) return "rows are broadcast in place only from [.., k]";
   if (!tiling.pack_lanes && lanes_k_inner) return "lanes are read in place only from [k, ..]";

@@ -72,6 +72,9 @@ struct ContractTiling {
   bool pack_rows = true;      // only [.., k] operands can be broadcast in place
   bool pack_lanes = true;     // only [k, ..] operands can be read in vectors in place
   bool single_block = false;  // the kernel may rely on k <= k_block
+  // And on sizes that are multiples of the tile's columns, of its rows, and of the unrolled steps
+  // along k: then nothing is written out twice, for what is whole and for what is left.
+  bool whole_lanes = false, whole_rows = false, whole_steps = false;
   // Registers go straight to c: needs single_block and lanes along c's contiguous axis.
   bool direct = false;
   int rows = 6;     // of the register tile
@@ -81,6 +84,11 @@ struct ContractTiling {
   std::int64_t row_block = 0, lane_block = 0;
   friend bool operator==(const ContractTiling&, const ContractTiling&) = default;
 };
+
+constexpr int kContractUnroll = 4;  // of the loop over k
+// The tiling with what it may rely on for these sizes.
+ContractTiling with_whole_parts(ContractTiling tiling, const ContractSizes& sizes,
+                                const ContractOrder& order);
 
 // Whether this tiling can be built for this problem; "" or what is wrong.
 std::string broken_rule(const ContractSpec& spec, const ContractSizes& sizes,

@@ -111,7 +111,11 @@ void pack(Builder& b, const Operand& operand, Panel panel, const PackRange& rang
   // what is read past a panel's end is the next one's.
   const int reach = std::max(panel.padded, panel.lanes);
   const Var whole =
-      max(min((operand.size - range.first - (reach - panel.width)) / panel.width, range.panels), 0);
+      panel.always_whole
+          ? range.panels
+          : max(min((operand.size - range.first - (reach - panel.width)) / panel.width,
+                    range.panels),
+                0);
   const auto copy = [&](Var k, Var p, bool is_whole) {
     const Var first = range.first + p * panel.width;
     for (int group = 0; group < panel.padded; group += panel.lanes) {
@@ -122,6 +126,7 @@ void pack(Builder& b, const Operand& operand, Panel panel, const PackRange& rang
   };
   b.loop(b.i64(0), range.depth, b.i64(1), [&](Var k) {
     b.loop(b.i64(0), whole, b.i64(1), [&](Var p) { copy(k, p, true); });
+    if (panel.always_whole) return;
     b.loop(whole, range.panels, b.i64(1), [&](Var p) { copy(k, p, false); });
   });
 }

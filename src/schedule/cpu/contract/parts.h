@@ -58,6 +58,7 @@ struct Result {
 // end of the one before it, and the last over the room of another vector behind the panel.
 struct Panel {
   int width = 0, padded = 0, lanes = 0;
+  bool always_whole = false;  // the operand ends with a panel
 };
 // Copies operand(first + i, k0 + k), k < depth, to scratch[k * padded + i]. Positions past the
 // operand's end hold anything; up to the next multiple of the lanes, k's past the depth hold zeros.

@@ -207,7 +207,7 @@ ContractTiling choose_tiling(const ContractSpec& spec, const ContractSizes& size
     try_tiles(2, most_rows(target));
     if (has_wide_tiles(target) && is_direct(v, needs, t)) try_tiles(kWideVectors, kWideRows);
   }
-  return best;
+  return with_whole_parts(best, sizes, order);
 }
 
 }  // namespace pantala::schedule::cpu

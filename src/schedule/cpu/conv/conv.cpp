@@ -8,8 +8,6 @@
 #include <optional>
 
 #include "ops/face.h"
-#include "schedule/append.h"
-#include "schedule/company.h"
 #include "schedule/cpu/conv/group.h"
 #include "schedule/cpu/conv/product.h"
 #include "schedule/cpu/conv/winograd_group.h"
@@ -277,21 +275,15 @@ ReductionOrder order_of_node(const Context& context, std::uint32_t id) {
 }  // namespace
 
 const Archetype& conv_archetype() {
-  static const Archetype row{
-      .name = "conv",
-      .ops = {&ops::def<op::Convolution>(), &ops::def<op::ConvolutionInputGrad>(),
-              &ops::def<op::ConvolutionWeightGrad>()},
-      .append = append_widened,
-      .must_store = conv_must_store,
-      .reads = reads_of_conv,
-      .can_join = [](const Company& company) { return company.is_epilogue(); },
-      .channels_last = images_of_conv,
-      .reduction_order = order_of_node,
-      .work = work_of_convolution,
-      .efforts = efforts_of_convolution,
-      .build = build_convolution,
-  };
-  return row;
+  static const Archetype archetype = [] {
+    Archetype row = conv_row();
+    row.reduction_order = order_of_node;
+    row.work = work_of_convolution;
+    row.efforts = efforts_of_convolution;
+    row.build = build_convolution;
+    return row;
+  }();
+  return archetype;
 }
 
 }  // namespace pantala::schedule::cpu

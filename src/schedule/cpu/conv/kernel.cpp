@@ -55,8 +55,9 @@ void ConvKernel::each(const std::array<Var, 3>& counts,
 }
 
 void ConvKernel::vectors(Var count, const std::function<void(Var, Var)>& body) {
-  const Var whole = count / t_.lanes * t_.lanes;
+  const Var whole = t_.whole_lanes ? count : count / t_.lanes * t_.lanes;
   b.loop(b.i64(0), whole, b.i64(t_.lanes), [&](Var i) { body(i, {}); });
+  if (t_.whole_lanes) return;
   b.branch(lt(whole, count), [&] { body(whole, first_lanes(b, count - whole, t_.lanes)); });
 }
 

@@ -97,6 +97,7 @@ struct ConvTiling {
   bool single_block = false;  // the kernel may rely on one block
   bool whole_runs = false;    // all runs are multiples of `unroll`
   bool short_runs = false;    // all runs are just `unroll`
+  bool whole_lanes = false;   // channels of the result are whole vectors
   // weight_grad: the sums are transposed on their way to the result, whose lanes then run along
   // [c / groups, spatial...]. Needs a dense weight and no slices.
   bool flat_result = false;

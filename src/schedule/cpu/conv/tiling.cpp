@@ -218,6 +218,7 @@ ConvTiling complete(ConvTiling t, const ConvSpec& spec, const ConvSizes& sizes,
         break;
       }
   }
+  t.whole_lanes = v.lane_channels % t.lanes == 0 && t.lane_block % t.lanes == 0;
   const Work w = work_of(spec, v, order, t);
   t.single_block = w.blocks == 1;
   const std::int64_t columns = std::int64_t{t.vectors} * t.lanes;

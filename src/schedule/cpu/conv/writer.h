@@ -43,7 +43,7 @@ class ConvKernel {
     b.loop(b.i64(0), count, b.i64(1), body);
   }
   void each(const std::array<Var, 3>& counts, const std::function<void(std::array<Var, 3>)>& body);
-  // `body(i, mask)` for every vector of `count` elements; full vectors have no mask.
+  // `body(i, mask)` for every vector of `count` lanes; full vectors have no mask.
   void vectors(Var count, const std::function<void(Var, Var)>& body);
 
   // Items.

@@ -86,27 +86,21 @@ std::vector<Effort> efforts_of_attention(const EffortSite& at) {
 }  // namespace
 
 const Archetype& attention_archetype() {
-  static const Archetype row{
-      .name = "attention",
-      .ops = {&ops::def<op::Attention>(), &ops::def<op::AttentionGrad>(),
-              &ops::def<op::AttentionCached>()},
-      .append = append_attention,
-      .must_store = attention_must_store,
-      .reads = reads_of_attention,
-      .reads_moved = true,
-      .stores_once = true,
-      .order_for = attention_order_for,
-      // The elements of a head are neighbours.
-      .row_major = true,
-      .reduction_order = [](const Context&,
-                            std::uint32_t) { return ReductionOrder{"attention", {kBlock}}; },
-      .work = [](const Context& context,
-                 const Group& group) { return work_of_attention(context, group, kDevice); },
-      .efforts = efforts_of_attention,
-      .build = [](Building& building,
-                  const Group& group) { return build_attention_group(building, group, kDevice); },
-  };
-  return row;
+  static const Archetype archetype = [] {
+    Archetype row = attention_row();
+    row.reduction_order = [](const Context&, std::uint32_t) {
+      return ReductionOrder{"attention", {kBlock}};
+    };
+    row.work = [](const Context& context, const Group& group) {
+      return work_of_attention(context, group, kDevice);
+    };
+    row.efforts = efforts_of_attention;
+    row.build = [](Building& building, const Group& group) {
+      return build_attention_group(building, group, kDevice);
+    };
+    return row;
+  }();
+  return archetype;
 }
 
 }  // namespace pantala::schedule::gpu
