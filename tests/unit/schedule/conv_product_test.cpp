@@ -65,8 +65,9 @@ void expect_right(const Sizes& n) {
   EXPECT_EQ(differing(expected, got, 1e-5), "");
   for (const int threads : {2, 3, 7})
     EXPECT_EQ(differing_bits(got, run_compiled(g, bindings, {.threads = threads})), "");
-  if (n.in * n.out * n.batch < 5000)
+  if (n.in * n.out * n.batch < 5000) {
     EXPECT_EQ(differing_bits(got, run_compiled(g, bindings, {.device = "kir"})), "");
+  }
 }
 
 TEST(ConvProduct, is_the_convolution_in_all_directions) {
