@@ -138,8 +138,9 @@ TEST_F(VulkanCommand, a_device_that_does_not_round_correctly_is_helped) {
   EXPECT_THAT(run_pantala({"devices"}).out,
               HasSubstr("10 steps agree with the CPU, with division and square root in integers"));
   if (device::vulkan::test_arithmetic(*device::make_device(test_device())) ==
-      device::vulkan::Arithmetic{})
+      device::vulkan::Arithmetic{}) {
     EXPECT_EQ(bytes("run/model.safetensors"), bytes("helped/model.safetensors"));
+  }
 }
 
 TEST_F(VulkanCommand, devices_and_doctor_say_what_was_tested) {

@@ -97,6 +97,38 @@ TEST_F(VulkanKernels, division_square_root_and_fma_in_integers_are_correctly_rou
   device::vulkan::note_arithmetic_of(test_device(), {});
 }
 
+// A driver may know rules about a root beside a division that do not keep what each rounds.
+TEST_F(VulkanKernels, roots_beside_divisions_are_rounded_one_by_one) {
+  for (const bool own : {true, false}) {
+    const device::vulkan::Arithmetic wrong{.divides = false, .takes_roots = false};
+    if (!own) device::vulkan::note_arithmetic_of(test_device(), wrong);
+    Cases cases("beside", 1);
+    Builder& b = cases.builder;
+    const auto positive = [&](const char* name) {
+      const Var bits = cases.input(name, DType::i32);
+      const Var digits = b.binary(Op::bit_and, bits, kir::like(bits, 0xFFFFFF));
+      return b.cast(digits, DType::f32) * 0.37 + 1.5;
+    };
+    const Var x = positive("x"), y = positive("y"), one = kir::like(x, 1.0);
+    const auto root = [&](Var v) { return b.unary(Op::sqrt, v); };
+    cases.result("over_root", x / root(y));
+    cases.result("inverse_root", one / root(x));
+    cases.result("root_of_quotient", root(x / y));
+    cases.result("root_of_inverse", root(one / x));
+    cases.result("root_over", root(x) / y);
+    cases.result("adam", x / (root(y) / x + 1e-8));
+    cases.result("adam_of_constant", x / (root(y) / 0.9 + 1e-8));
+    cases.result("mix", x * 0.9 + y * 0.1);
+    cases.result("twice", one / (one / x));
+    cases.result("square", root(x) * root(x));
+    cases.result("root_of_square", root(x * x));
+    cases.result("product_of_inverse", x * (one / y));
+    cases.result("over_both", x / y / root(y));
+    cases.expect({.ulps = 0});
+  }
+  device::vulkan::note_arithmetic_of(test_device(), {});
+}
+
 TEST_F(VulkanKernels, integers_match) {
   for (const DType dtype : {DType::i32, DType::i64}) {
     for (const int lanes : kLanes) {
