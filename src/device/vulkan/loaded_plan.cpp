@@ -79,7 +79,8 @@ void LoadedPlan::generate(int threads) {
   code_.resize(plan_.units.size());
   pipeline_.resize(plan_.units.size());
   spirv::Target target = code_target(context_.info());
-  if (faults().plain) target.storage8 = target.storage16 = false, target.subgroup = 0;
+  if (faults().plain)
+    target.storage8 = target.storage16 = target.float64 = false, target.subgroup = 0;
   parallel_for(plan_.units.size(), threads, [&](std::size_t k) {
     const plan::Unit& unit = plan_.units[k];
     if (!unit.kernel)
