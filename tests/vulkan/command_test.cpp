@@ -202,6 +202,18 @@ TEST_F(VulkanCommand, reports_all_there_is_to_know_of_a_device) {
   EXPECT_EQ(run_pantala({"bench", "mlp32", "--all"}).exit_code, 2);
 }
 
+TEST_F(VulkanCommand, fits_a_cost_table_for_a_device) {
+  if (!wants_all()) GTEST_SKIP() << "PANTALA_VULKAN_TESTS is not all";
+  const Outcome outcome = run_pantala(
+      {"tune", "--seconds", "0", "--device", test_device(), "--out", file("table.txt"), "--json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_GT(last_json(outcome).at("tuned").at("rank_correlation"), 0.3);
+  EXPECT_THAT(bytes("table.txt"), HasSubstr("group_threads = "));
+  const Outcome bench = run_pantala({"bench", "mlp32", "--seconds", "0", "--json", "--device",
+                                     test_device(), "--cost-table", file("table.txt")});
+  EXPECT_EQ(bench.exit_code, 0) << bench.err;
+}
+
 // Where the loader finds no driver the CPU computes, and a GPU that is asked for is an error.
 TEST_F(VulkanCommand, without_a_driver_automatic_is_the_cpu_and_vulkan_an_error) {
   ::setenv("VK_ICD_FILENAMES", file("none.json").c_str(), 1);
