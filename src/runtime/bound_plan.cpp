@@ -196,7 +196,7 @@ std::string some_of(const std::vector<std::string>& names) {
 }
 
 // " (for 'loss' and the updates)".
-std::string purpose(const plan::CompiledLeaf& input) {
+std::string needed_for(const plan::CompiledLeaf& input) {
   std::vector<std::string> parts;
   if (!input.needed_by.empty()) parts.push_back(some_of(input.needed_by));
   if (input.feeds_updates) parts.emplace_back("the updates");
@@ -213,7 +213,7 @@ void BoundPlan::refuse_run() const {
     const auto leaf = std::ranges::find(compiled_->leaves, item.name, &plan::CompiledLeaf::name);
     const bool known = leaf != compiled_->leaves.end() && leaf->is_needed();
     missing.push_back(
-        fmt::format("'{}' {}{}", item.name, item.type.str(), known ? purpose(*leaf) : ""));
+        fmt::format("'{}' {}{}", item.name, item.type.str(), known ? needed_for(*leaf) : ""));
     std::erase_if(others, [&](const std::string& output) {
       return !known || std::ranges::count(leaf->needed_by, output) > 0;
     });
