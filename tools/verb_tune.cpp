@@ -1,9 +1,11 @@
-// pantala tune: measures a cost table for the machine at hand.
+// pantala tune: measures a cost table for the machine at hand, or for one of its devices.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -17,6 +19,7 @@
 #include "pantala/error.h"
 #include "tools/bench/workloads.h"
 #include "tools/command.h"
+#include "tools/compile_flags.h"
 #include "tools/options.h"
 #include "tools/process.h"
 #include "tools/tune/fit.h"
@@ -31,7 +34,7 @@ using schedule::CostField;
 using schedule::CostTable;
 
 struct TuneOptions {
-  std::string out;
+  std::string out, device;
   double seconds = 20;
   bool json = false;
 };
@@ -63,13 +66,16 @@ constexpr double kMostOfProbe = 0.4;  // seconds: more runs find nothing better
 
 class Tuning {
  public:
-  Tuning(double seconds, int threads, schedule::Target target)
-      : budget_(seconds), threads_(threads), target_(target) {}
+  Tuning(double seconds, Machine machine, schedule::Target target)
+      : budget_(seconds), machine_(std::move(machine)), target_(target) {}
 
   Measurements measure_all() {
     Measurements all;
     measure_launches(all);
-    std::vector<std::vector<Probe>> rounds = probe_rounds(target_, threads_);
+    std::vector<std::vector<Probe>> rounds = probe_rounds(target_, machine_.threads);
+    // There is no part of a device that shares memory with none.
+    if (machine_.takes_times())
+      for (std::vector<Probe>& round : rounds) std::erase_if(round, std::mem_fn(&Probe::is_alone));
     // Half of what is left is for the launches that judge, and for fitting.
     const double enough = budget_.left() / 2;
     for (std::size_t round = 0; round < rounds.size(); ++round) {
@@ -78,17 +84,17 @@ class Tuning {
         if (round > 0 && budget_.left() < enough) break;
         const double left = std::max(0.0, budget_.left() - enough);
         all.fitted.push_back(
-            measure(probes[k], threads_,
+            measure(probes[k], machine_,
                     std::min(kMostOfProbe, left / static_cast<double>(probes.size() - k))));
       }
     }
     all.held_out.push_back(
-        measure(make_workload("lenet64", BenchMode::train), threads_, budget_.left() / 4));
+        measure(make_workload("lenet64", BenchMode::train), machine_, budget_.left() / 4));
     all.held_out.push_back(measure(
         transformer_workload(
             {.batch = 2, .sequence = 64, .layers = 2, .width = 128, .heads = 2, .vocabulary = 1024},
             BenchMode::train),
-        threads_, budget_.left() / 3));
+        machine_, budget_.left() / 3));
     return all;
   }
 
@@ -96,15 +102,15 @@ class Tuning {
   void measure_launches(Measurements& all) {
     const auto overhead = [&](bool serial) {
       const double seconds = std::min(0.2, budget_.share(20));
-      return overhead_of_launch(measure(launch_chain(serial, 8), threads_, seconds),
-                                measure(launch_chain(serial, 72), threads_, seconds));
+      return overhead_of_launch(measure(launch_chain(serial, 8), machine_, seconds),
+                                measure(launch_chain(serial, 72), machine_, seconds));
     };
     all.launch_us = overhead(true);
     all.shared_launch_us = overhead(false);
   }
 
   Budget budget_;
-  int threads_;
+  Machine machine_;
   schedule::Target target_;
 };
 
@@ -114,12 +120,12 @@ double within(std::string_view name, double value) {
   throw InternalError(fmt::format("tune: a cost table has no {}", name));
 }
 
-// The shipped table with this machine's vectors, caches and threads.
+// The shipped table with this machine's vectors, caches and threads, or the device's groups.
 CostTable starting_table(const compiler::Options& options) {
   CostTable table = schedule::shipped_cost_table(options.target);
   table.name = "tuned";
   table.target = options.target;
-  table.workers = options.threads;
+  if (!options.target.has_groups()) table.workers = options.threads;
   return table;
 }
 
@@ -127,7 +133,8 @@ Fitted tuned_table(const CostTable& start, const Measurements& all) {
   const Doing doing("fitting the constants");
   CostTable table = start;
   table.launch = within("launch", all.launch_us);
-  table.barrier = within("barrier", all.shared_launch_us - all.launch_us);
+  table.barrier =
+      within("barrier", start.target.has_groups() ? 0 : all.shared_launch_us - all.launch_us);
   Fitted fitted = fit(table, all.fitted);
   for (Constant& constant : fitted.constants)
     if (constant.name == "launch" || constant.name == "barrier") {
@@ -137,11 +144,14 @@ Fitted tuned_table(const CostTable& start, const Measurements& all) {
   return fitted;
 }
 
-std::string file_text(const CostTable& table, int threads) {
+std::string file_text(const CostTable& table, const Machine& machine) {
+  const std::string threads =
+      machine.takes_times() ? ""
+                            : ", " + counted(static_cast<std::size_t>(machine.threads), "thread");
   return fmt::format(
-             "# A cost table, measured by pantala tune: {}, {}.\n"
+             "# A cost table, measured by pantala tune: {}{}.\n"
              "# It is used where it is named: --cost-table FILE, or compile.cost_table of a run.\n",
-             device::describe("cpu").brief, counted(static_cast<std::size_t>(threads), "thread")) +
+             device::describe(machine.device).brief, threads) +
          to_text(table);
 }
 
@@ -154,8 +164,16 @@ void write_table(const std::string& file, const std::string& text) {
   io::write_file(file, text);
 }
 
+// A table for each device: cost-table.txt, cost-table-vulkan-0.txt.
+std::string usual_file(const Machine& machine) {
+  std::string name = machine.takes_times() ? "cost-table-" + machine.device : "cost-table";
+  std::ranges::replace_if(
+      name, [](unsigned char c) { return std::isalnum(c) == 0 && c != '-'; }, '-');
+  return (config_folder() / (name + ".txt")).string();
+}
+
 struct Result {
-  std::string file;
+  std::string file, device;
   CostTable shipped;
   Fitted fitted;
   Score before, after;
@@ -179,8 +197,9 @@ void print_text(const Result& result) {
   fmt::print(
       "Written to {}. It is not used by itself, so that the same graph comes out everywhere; to "
       "use "
-      "it:\n  pantala train --cost-table {}\n",
-      result.file, result.file);
+      "it:\n  pantala train {}--cost-table {}\n",
+      result.file, result.device == "cpu" ? "" : fmt::format("--device {} ", result.device),
+      result.file);
 }
 
 void print_json(const Result& result) {
@@ -204,17 +223,20 @@ void print_json(const Result& result) {
 
 int tune(const TuneOptions& options) {
   if (std::isnan(options.seconds)) throw TypeError("--seconds must be a number, got nan");
-  const std::string file =
-      options.out.empty() ? (config_folder() / "cost-table.txt").string() : options.out;
+  CompileOptions wanted;
+  if (!options.device.empty()) wanted.device = options.device;
+  const compiler::Options host = compiler::host_options(wanted);
+  const Machine machine{host.device, host.threads};
+  const std::string file = options.out.empty() ? usual_file(machine) : options.out;
   if (std::filesystem::is_directory(file))
     throw TypeError(fmt::format("--out {}: this is a folder; name a file", file));
-  const compiler::Options host = compiler::host_options(CompileOptions{});
   const Measurements all = [&] {
     const Doing doing("measuring this machine");
-    return Tuning(options.seconds, host.threads, host.target).measure_all();
+    return Tuning(options.seconds, machine, host.target).measure_all();
   }();
-  const CostTable& shipped = schedule::shipped_cost_table(host.target.vector_bytes);
+  const CostTable& shipped = schedule::shipped_cost_table(host.target);
   Result result{.file = file,
+                .device = host.device,
                 .shipped = shipped,
                 .fitted = tuned_table(starting_table(host), all),
                 .before = score(all.held_out, shipped),
@@ -222,7 +244,7 @@ int tune(const TuneOptions& options) {
   result.after = score(all.held_out, result.fitted.table);
   for (Constant& constant : result.fitted.constants)
     if (constant.name == "workers") constant.before = shipped.workers;
-  write_table(file, file_text(result.fitted.table, host.threads));
+  write_table(file, file_text(result.fitted.table, machine));
   (options.json ? print_json : print_text)(result);
   return 0;
 }
@@ -233,8 +255,9 @@ Run tune_verb(VerbOptions& verb) {
   const auto options = std::make_shared<TuneOptions>();
   verb.add_option("--out", options->out,
                   "The file to write; not given: pantala/cost-table.txt in $XDG_CONFIG_HOME or "
-                  "~/.config")
+                  "~/.config, for a GPU cost-table-vulkan.txt")
       ->type_name("FILE");
+  add_device_flag(verb, options->device, "cpu");
   verb.add_option("--seconds", options->seconds,
                   "How long to measure; a little more where this is not enough for the least")
       ->between(0.0, 3600.0)

@@ -182,13 +182,13 @@ class MetricCallback {
   virtual void on_start(Trainer& trainer) { static_cast<void>(trainer); }
   // After the backward pass and before the update, with gradients that can be read and set
   // (Session::gradient, set_gradient). Only of sessions compiled with `split_update` or
-  // accumulation. Once per update.
+  // accumulation. Once per update, if looks_at() is true of it.
   virtual void on_gradients(Session& session) { static_cast<void>(session); }
   virtual void on_step(const StepMetrics& metrics) { static_cast<void>(metrics); }
   // Whether on_step of the step with this number (optimizer steps, itself included) looks at or
-  // changes more than its metrics and the trainer's state. A step that nobody looks at may be told
-  // late, when the session has gone on, on a device that computes by itself. Asked before it
-  // begins, on such devices alone.
+  // changes more than its metrics and the trainer's state, or on_gradients anything. A step that
+  // nobody looks at may be told late, when the session has gone on, on a device that computes by
+  // itself. Asked before it begins, on such devices alone.
   virtual bool looks_at(std::int64_t global_step) {
     static_cast<void>(global_step);
     return true;

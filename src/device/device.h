@@ -90,11 +90,11 @@ struct RunArguments {
 
   // Copied when everything that was started before has finished and before the first launch.
   std::span<const Move> before = {};
-  // A run of the same plan comes before this one, and its status has not been taken. If that one
-  // has reported something, has left a 0 in its guard, or has itself been left out, then this run
-  // changes nothing but what `before` copies.
+  // Another run comes before this one, and its status has not been taken. If that one has reported
+  // something, has left a 0 in its guard, or has itself been left out, then this run changes
+  // nothing but what `before` copies. At most four runs come behind one whose guard nobody knows.
   bool is_behind = false;
-  Slice guard = {};          // a byte of a region; none: only the status counts
+  Slice guard = {};          // of the run before, a byte; none: only its status counts
   Slice status_before = {};  // with is_behind: gets the 4 bytes of the status of the run before
 };
 

@@ -9,6 +9,7 @@
 #include "pantala/error.h"
 #include "plan/step_names.h"
 #include "runtime/convert.h"
+#include "runtime/runs_ahead.h"
 
 namespace pantala::runtime {
 
@@ -56,7 +57,7 @@ const device::Slice& PortBlock::slice_of_region(std::uint32_t region) const {
 }
 
 BoundPlan::BoundPlan(std::string name, std::shared_ptr<const plan::CompiledStep> compiled,
-                     device::Device& device, Store& store)
+                     device::Device& device, Store& store, const RunsAhead* ahead)
     : name_(std::move(name)),
       compiled_(std::move(compiled)),
       device_(device),
@@ -65,6 +66,7 @@ BoundPlan::BoundPlan(std::string name, std::shared_ptr<const plan::CompiledStep>
       inputs_(device, compiled_->plan, plan::Storage::input, compiled_->plan.inputs),
       outputs_(device, compiled_->plan, plan::Storage::output, compiled_->plan.outputs),
       inputs_missing_(inputs_.items().size()),
+      ahead_(ahead),
       launch_times_(compiled_->plan.launches.size()) {
   std::int64_t staged = 0;
   for (const PortBlock::Item& item : inputs_.items())
@@ -81,13 +83,12 @@ BoundPlan::BoundPlan(std::string name, std::shared_ptr<const plan::CompiledStep>
   loaded.name = name_;  // what messages and traces call it
   profile_.emplace(loaded, compiled_->report.launches);
   id_ = device_.load(std::move(loaded));
-  open_ahead();
+  moves_.reserve(inputs_.items().size());
 }
 
 BoundPlan::~BoundPlan() {
   device_.unload(id_);
-  for (const device::Slice& slice : {results_, staged_})
-    if (slice.bytes > 0) device_.free(slice.memory);
+  if (staged_.bytes > 0) device_.free(staged_.memory);
 }
 
 void BoundPlan::bind_regions(Store& store) {
@@ -118,7 +119,9 @@ void BoundPlan::bind_numbers(Store& store) {
     number_of_.push_back(store.index_of(*entry));
   }
   numbers_.resize(number_of_.size());
+  start_.numbers.resize(number_of_.size());
   advanced_ = host_.updated_leaves();
+  followed_ = advanced_;
 }
 
 std::vector<std::string> BoundPlan::input_names() const {
@@ -157,7 +160,7 @@ void BoundPlan::write_input(std::string_view name, const Values& values, const C
   }
   PortBlock::Item& item = *found;
   check(Receiver{"input", item.name}, values, item.type, item.bounds);
-  item.is_staged = ahead_ > 0 && item.slice.bytes > 0;
+  item.is_staged = ahead_ && ahead_->size() > 0 && item.slice.bytes > 0;
   if (item.is_staged) {
     encode(values, item.type.dtype, staged_place(item));
   } else if (item.view) {
@@ -193,7 +196,7 @@ std::string some_of(const std::vector<std::string>& names) {
 }
 
 // " (for 'loss' and the updates)".
-std::string purpose(const plan::CompiledLeaf& input) {
+std::string needed_for(const plan::CompiledLeaf& input) {
   std::vector<std::string> parts;
   if (!input.needed_by.empty()) parts.push_back(some_of(input.needed_by));
   if (input.feeds_updates) parts.emplace_back("the updates");
@@ -210,7 +213,7 @@ void BoundPlan::refuse_run() const {
     const auto leaf = std::ranges::find(compiled_->leaves, item.name, &plan::CompiledLeaf::name);
     const bool known = leaf != compiled_->leaves.end() && leaf->is_needed();
     missing.push_back(
-        fmt::format("'{}' {}{}", item.name, item.type.str(), known ? purpose(*leaf) : ""));
+        fmt::format("'{}' {}{}", item.name, item.type.str(), known ? needed_for(*leaf) : ""));
     std::erase_if(others, [&](const std::string& output) {
       return !known || std::ranges::count(leaf->needed_by, output) > 0;
     });
@@ -234,24 +237,43 @@ void BoundPlan::report_status(std::int32_t code, std::size_t left_out) const {
       fmt::format("plan '{}': a kernel reports {}, which has no message", name_, code));
 }
 
+BoundPlan::Outcome BoundPlan::judge(std::int32_t status, bool finite, std::size_t left_out) const {
+  if (status != 0 && status != kir::kNotFinite) report_status(status, left_out);
+  if (!finite) return Outcome::refused;  // whatever was watched has not been stored
+  return status == kir::kNotFinite ? Outcome::spoilt : Outcome::done;
+}
+
 BoundPlan::Outcome BoundPlan::run(const device::Slice& arena, Timing* timing) {
-  if (inputs_missing_ > 0) refuse_run();
-  store_.settle();
-  for (std::size_t k = 0; k < numbers_.size(); ++k) numbers_[k] = store_.number(number_of_[k]);
-  host_.evaluate(numbers_, slots_);
-  device_.run(id_, {.arena = arena,
-                    .regions = regions_,
-                    .uniforms = slots_,
-                    .times = timing ? &times_ : nullptr});
-  has_run_ = true;
+  begin(start_, true);
+  moves_.clear();
+  move_inputs(start_, moves_);
+  device::RunArguments arguments{.arena = arena,
+                                 .regions = {},
+                                 .uniforms = {},
+                                 .times = timing ? &times_ : nullptr,
+                                 .before = moves_};
+  hand_over(start_, arguments);
   if (timing) note_times(*timing);
   const std::int32_t status = device_.take_status();
-  if (status != 0 && status != kir::kNotFinite) report_status(status);
-  if (!is_finite()) return Outcome::refused;  // whatever was watched has not been stored
-  if (status == kir::kNotFinite) return Outcome::spoilt;
+  const Outcome outcome = judge(status, is_finite());
+  if (outcome == Outcome::done) advance_numbers();
+  return outcome;
+}
+
+device::Ticket BoundPlan::hand_over(const Start& start, device::RunArguments& arguments) {
+  std::ranges::copy(start.numbers, numbers_.begin());
+  host_.evaluate(numbers_, slots_);
+  arguments.regions = regions_;
+  arguments.uniforms = slots_;
+  const device::Ticket ticket = device_.run(id_, arguments);
+  has_run_ = true;
+  return ticket;
+}
+
+// Of the run that was handed over last.
+void BoundPlan::advance_numbers() {
   host_.advance(numbers_);
   for (const std::size_t k : advanced_) store_.set_number(number_of_[k], numbers_[k]);
-  return Outcome::done;
 }
 
 void BoundPlan::note_times(Timing& timing) {

@@ -2,13 +2,10 @@
 // outputs. Everything that a run needs is looked up when it is made: a run touches no name and
 // allocates nothing.
 //
-// On a device that runs ahead a run can be taken apart: start() hands it to the device with the
-// numbers of its own, look() waits for it later. Numbers of the host advance when a run is started,
-// as if it went well; if it did not, the device has left out what was started behind it, and look()
-// puts the numbers back.
+// On a device that runs ahead (runs_ahead.h) a run can be taken apart: begin() takes its numbers
+// and inputs, submit() hands it to the device, and somebody looks at what it has left later.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -26,6 +23,8 @@
 #include "runtime/store.h"
 
 namespace pantala::runtime {
+
+class RunsAhead;
 
 // Named tensors in one block of device memory: the inputs or the outputs of a plan.
 class PortBlock {
@@ -63,9 +62,9 @@ class PortBlock {
 
 class BoundPlan {
  public:
-  // The store has all leaves of the plan.
+  // The store has all leaves of the plan. `ahead` is null for a plan that is always waited for.
   BoundPlan(std::string name, std::shared_ptr<const plan::CompiledStep> compiled,
-            device::Device& device, Store& store);
+            device::Device& device, Store& store, const RunsAhead* ahead = nullptr);
   ~BoundPlan();
   BoundPlan(const BoundPlan&) = delete;
   BoundPlan& operator=(const BoundPlan&) = delete;
@@ -97,26 +96,41 @@ class BoundPlan {
 
   // --- runs that nobody waits for (bound_plan_ahead.cpp)
 
-  static constexpr std::size_t kMostAhead = 3;
+  // What a run has been given that the next one of the plan is given anew.
+  struct Start {
+    std::vector<ir::Number> numbers = {};    // as it finds them
+    std::optional<std::size_t> inputs = {};  // the part of the staging memory, if it has one
+  };
   bool can_run_ahead() const;
-  // Runs that were started and not looked at.
-  std::size_t ahead() const { return ahead_; }
-  // Whether the run at hand can be started while others are ahead: it must be possible to start
-  // those again, so all of them get the same inputs anew.
+  // Whether the run at hand can be started while others of the plan are ahead: it must be possible
+  // to start those again, so all of them get the same inputs anew.
   bool fits_behind() const;
-  // Fewer than kMostAhead are ahead.
-  void start(const device::Slice& arena);
-  // Waits for the first that is ahead. If it is not done, or this throws what it reports, nothing
-  // is ahead any more: those behind it have changed nothing.
-  Outcome look();
-  // Of the run that was looked at.
-  double looked_loss() const;
-  // Starts those that were behind it again, in their order and with their inputs.
-  void start_again(const device::Slice& arena);
-  // Gives them up.
-  void leave_out() { left_out_ = 0; }
+  // A number of the store that the session sets by what the runs before have done.
+  void follow(std::size_t number);
+  // Those that a run would find now.
+  void take_numbers(std::vector<ir::Number>& numbers) const;
+  // Takes what the run at hand was given; `is_first` if nothing is ahead.
+  void begin(Start& start, bool is_first);
+  // One that was left out: what users have set in between stays, counters go on from where they
+  // are.
+  void begin_again(Start& start) const;
+  // Its inputs come from staging memory.
+  void move_inputs(const Start& start, std::vector<device::Move>& moves) const;
+  // With what the plan itself adds to the arguments; numbers advance.
+  device::Ticket submit(const Start& start, device::RunArguments& arguments);
+  // Numbers that the run has advanced are as it found them.
+  void put_back(const Start& start);
   // Whether runs change this number of the store.
   bool advances(std::size_t number) const;
+
+  // What a run has left: the guard's flag and the loss, where there are such.
+  device::Slice guard() const { return finite_ ? finite_->slice : device::Slice{}; }
+  device::Slice loss_memory() const { return loss_ ? loss_->slice : device::Slice{}; }
+  bool is_finite() const;
+  double loss_in(const std::byte* memory) const;
+  // Of a status that was taken; with so many runs behind it that were left out. ValueError for what
+  // a kernel reports.
+  Outcome judge(std::int32_t status, bool finite, std::size_t left_out = 0) const;
 
   // TypeErrors name the plan.
   Literal output(std::string_view name) const;
@@ -141,23 +155,10 @@ class BoundPlan {
   void write_input(std::string_view name, const Values& values, const Check& check);
   [[noreturn]] void refuse_run() const;
   // So many runs behind it were left out.
-  [[noreturn]] void report_status(std::int32_t code, std::size_t left_out = 0) const;
-  bool is_finite() const;
-
-  // One that is ahead, or was left out behind a bad one.
-  struct Started {
-    device::Ticket ticket = {};
-    std::vector<ir::Number> numbers = {};    // as it found them
-    std::optional<std::size_t> inputs = {};  // the part of the staging memory, if it has one
-  };
-  void open_ahead();
-  Started& started(std::size_t k) { return started_[(first_ + k) % kMostAhead]; }
-  device::Slice kept_result(std::size_t k, std::int64_t offset, std::int64_t bytes) const;
-  const std::byte* result_of(std::size_t k) const;
+  [[noreturn]] void report_status(std::int32_t code, std::size_t left_out) const;
   std::byte* staged_place(const PortBlock::Item& item);
-  void submit(Started& run, const device::Slice& arena);
-  void keep_results_before();
-  void move_inputs(const Started& run);
+  device::Ticket hand_over(const Start& start, device::RunArguments& arguments);
+  void advance_numbers();
   void note_times(Timing& timing);
   // A device output; null for one that the host computes, or for an unknown name.
   const PortBlock::Item* find_output(std::string_view name) const;
@@ -185,15 +186,13 @@ class BoundPlan {
   const PortBlock::Item* loss_ = nullptr;
   bool has_run_ = false;
 
-  std::array<Started, kMostAhead> started_;  // a ring
-  std::size_t first_ = 0, ahead_ = 0, left_out_ = 0;
-  std::optional<std::size_t> looked_;  // whose result was kept; none: it is what outputs hold
+  const RunsAhead* ahead_;
+  std::vector<std::size_t> followed_;  // what begin_again() takes from the store
   bool last_was_first_ = false;        // nothing was ahead when the last run was started
-  // What runs leave is kept by those behind them: status, flag and loss of each of the ring.
-  device::Slice results_;
-  // A part for each run of the ring and the one at hand, each as the block of inputs.
+  // A part for each run that may be ahead and the one at hand, each as the block of inputs.
   device::Slice staged_;
   std::size_t filling_ = 0;  // the part of the one at hand
+  Start start_;              // of a run that is waited for
   std::vector<device::Move> moves_;
 
   std::optional<device::Profile> profile_;

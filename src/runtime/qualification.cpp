@@ -194,8 +194,8 @@ std::string Qualification::text() const {
     const std::vector<std::string> inexact = arithmetic.inexact();
     return fmt::format("{} agree with the CPU{}", counted(steps.size(), "step"),
                        inexact.empty() ? ""
-                                       : fmt::format(", with {} in integers, since the device does "
-                                                     "not round them correctly",
+                                       : fmt::format(", with {} in more instructions, since the "
+                                                     "device does not round them correctly",
                                                      fmt::join(inexact, " and ")));
   }
   return fmt::format("{} of {} steps are wrong ({}); refused kernels: {}", wrong.size(),

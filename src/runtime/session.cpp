@@ -86,7 +86,7 @@ void Session::wait() { data_->settled().device().wait(); }
 double Session::loss() const { return data_->settled().last_step().loss(); }
 bool Session::last_step_finite() const { return data_->settled().finite(); }
 bool Session::last_step_spoilt() const { return data_->settled().spoilt(); }
-std::int64_t Session::accumulated() const { return data_->accumulated(); }
+std::int64_t Session::accumulated() const { return data_->settled().accumulated(); }
 std::int64_t Session::accumulation_steps() const { return data_->accumulation_steps(); }
 bool Session::splits_update() const { return data_->splits_update(); }
 void Session::apply() { data_->apply(); }

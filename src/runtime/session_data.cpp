@@ -49,18 +49,20 @@ SessionData::SessionData(const CompileResult& compiled, const SessionOptions& op
       device_name_(options.device.empty() ? main_data_->device : options.device),
       device_(open_device(device_name_, *main_data_, options)),
       store_(*device_, options.seed, threads_of(*main_data_, options)),
+      ahead_(*device_),
       report_(compiled.report),
       accumulation_steps_(main_data_->accumulation_steps) {
   const auto begin = std::chrono::steady_clock::now();
   store_.extend(store_leaves(*main_data_), siblings(main_data_->steps.front().plan));
-  for (std::size_t k = 0; k < main_data_->steps.size(); ++k) {
-    const bool applies = main_data_->steps[k].role == plan::kApply;
-    if (applies) apply_ = k;
-    add(main_data_->steps[k].role, step_of(main_data_, k), applies ? Part::apply : Part::step);
-  }
-  if (apply_)
+  const auto applies = [](const plan::CompiledStep& step) { return step.role == plan::kApply; };
+  if (std::ranges::any_of(main_data_->steps, applies))
     first_micro_batch_ =
         store_.index_of(store_.get(plan::kFirstMicroBatch, LeafKind::scalar, "scalar"));
+  for (std::size_t k = 0; k < main_data_->steps.size(); ++k) {
+    const bool is_last = applies(main_data_->steps[k]);
+    if (is_last) apply_ = k;
+    add(main_data_->steps[k].role, step_of(main_data_, k), is_last ? Part::apply : Part::step);
+  }
   const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;
   report_.stages.push_back({"device", taken.count()});
   record_stages();
@@ -113,7 +115,9 @@ SessionData::~SessionData() {
 // What can fail comes first: the session has the plan or is as it was.
 void SessionData::add(std::string name, std::shared_ptr<const plan::CompiledStep> step, Part part) {
   check_qualified(device_name_, step->plan);
-  auto plan = std::make_unique<BoundPlan>(std::move(name), std::move(step), *device_, store_);
+  auto plan = std::make_unique<BoundPlan>(std::move(name), std::move(step), *device_, store_,
+                                          part == Part::other ? nullptr : &ahead_);
+  if (first_micro_batch_) plan->follow(*first_micro_batch_);
   fit_arena(plan->arena_bytes());
   parts_.push_back(part);
   plans_.push_back(std::move(plan));
@@ -180,44 +184,71 @@ BoundPlan& SessionData::step_with(std::string_view output) {
 }
 
 bool SessionData::runs_ahead(std::size_t index) const {
-  return parts_[index] == Part::step && !splits_update() && !is_timed_ &&
-         plans_[index]->can_run_ahead();
+  return parts_[index] == Part::step && !is_timed_ && plans_[index]->can_run_ahead() &&
+         (!apply_ || plans_[*apply_]->can_run_ahead());
 }
 
-void SessionData::start_step(std::size_t index) {
-  if (ahead() > 0 && (last_step_ != index || !plans_[index]->fits_behind())) settle();
-  if (ahead() == BoundPlan::kMostAhead) {
-    outcome_ = last_step().look();
-    last_step().start_again(arena_);
-  }
+void SessionData::start(std::size_t index, RunsAhead::Purpose purpose) {
+  if (ahead() > 0 && !plans_[index]->fits_behind()) settle();
+  if (!has_room_ahead(1)) look_and_go_on();
+  begin_micro_batch();
+  ahead_.start(*plans_[index], purpose, accumulated_, arena_);
+  if (purpose == RunsAhead::Purpose::step_in_window)
+    plans_[*apply_]->take_numbers(ahead_.last().update);
+  if (splits_update()) ++accumulated_;
   last_step_ = index;
-  plans_[index]->start(arena_);
+}
+
+// An update comes again with the step that completes the window now, at the rate of that step.
+void SessionData::start_again(const RunsAhead::Run& run) {
+  if (run.purpose == RunsAhead::Purpose::update) return;
+  begin_micro_batch();
+  ahead_.start_again(run, accumulated_, arena_);
+  if (splits_update()) ++accumulated_;
+  if (run.purpose != RunsAhead::Purpose::step_in_window || accumulated_ < accumulation_steps_)
+    return;
+  ahead_.start_again({.plan = plans_[*apply_].get(),
+                      .purpose = RunsAhead::Purpose::update,
+                      .start = {.numbers = run.update}},
+                     accumulated_, arena_);
+  accumulated_ = 0;
+}
+
+void SessionData::look_and_go_on() {
+  look();
+  for (const RunsAhead::Run& run : ahead_.take_left_out()) start_again(run);
 }
 
 void SessionData::settle() {
-  while (ahead() > 0) {
-    outcome_ = last_step().look();
-    last_step().start_again(arena_);
-  }
+  while (ahead() > 0) look_and_go_on();
 }
 
 BoundPlan::Outcome SessionData::look() {
-  outcome_ = last_step().look();
-  last_step().leave_out();
+  const bool is_update = ahead_.first().purpose == RunsAhead::Purpose::update;
+  const std::int64_t accumulated = ahead_.first().accumulated;
+  try {
+    outcome_ = ahead_.look();
+  } catch (...) {
+    ahead_.take_left_out();
+    accumulated_ = accumulated;
+    throw;
+  }
+  if (!finite()) accumulated_ = is_update ? 0 : accumulated;  // an update drops its window
   return outcome_;
 }
 
 void SessionData::run(std::size_t index) {
-  if (runs_ahead(index)) return start_step(index);
-  settle();
   if (parts_[index] == Part::other) {
+    settle();
     run_plan(index);
   } else if (parts_[index] == Part::apply) {
     apply();
   } else if (splits_update()) {
-    accumulate(index);
-    if (finite() && accumulated_ >= accumulation_steps_) apply();
+    take_micro_batch(index, true);
+  } else if (runs_ahead(index)) {
+    start(index, RunsAhead::Purpose::step);
   } else {
+    settle();
     last_step_ = index;
     outcome_ = run_plan(index);
   }
@@ -237,22 +268,55 @@ void SessionData::accumulate(std::size_t index) {
     throw TypeError(fmt::format(
         "accumulate: plan '{}' is no step of the session; attach_step() makes such plans",
         plans_[index]->name()));
-  store_.set_number(first_micro_batch_, accumulated_ == 0 ? 1.0 : 0.0);
-  last_step_ = index;
-  outcome_ = run_plan(index);
-  if (finite()) ++accumulated_;
+  take_micro_batch(index, false);
 }
 
+// `completes`: the update is a part of the last step of a window.
+void SessionData::take_micro_batch(std::size_t index, bool completes) {
+  if (runs_ahead(index)) {
+    start(index, completes ? RunsAhead::Purpose::step_in_window : RunsAhead::Purpose::micro_batch);
+    if (completes) complete_window();
+    return;
+  }
+  settle();
+  begin_micro_batch();
+  last_step_ = index;
+  outcome_ = run_plan(index);
+  if (!finite()) return;
+  ++accumulated_;
+  if (completes && accumulated_ >= accumulation_steps_) apply();
+}
+
+// The sums begin with the first one of a window.
+void SessionData::begin_micro_batch() {
+  if (first_micro_batch_) store_.set_number(*first_micro_batch_, accumulated_ == 0 ? 1.0 : 0.0);
+}
+
+// Making room may find that there is a micro-batch less.
+void SessionData::complete_window() {
+  if (accumulated_ < accumulation_steps_) return;
+  if (!has_room_ahead(1)) look_and_go_on();
+  if (accumulated_ >= accumulation_steps_) apply_behind();
+}
+
+void SessionData::apply_behind() {
+  ahead_.start(*plans_[*apply_], RunsAhead::Purpose::update, accumulated_, arena_);
+  accumulated_ = 0;
+}
+
+// Of micro-batches that all went well.
 void SessionData::apply() {
   need_split("apply");
+  settle();
   if (accumulated_ == 0) throw TypeError("apply: nothing was accumulated since the last update");
+  if (runs_ahead(last_step_)) return apply_behind();
   outcome_ = run_plan(*apply_);
   accumulated_ = 0;
 }
 
 // Numbers on the host that steps only read can be looked at and set while steps are under way.
 void SessionData::settle_for(const Store::Entry& entry) {
-  if (!entry.leaf.on_host || last_step().advances(store_.index_of(entry))) settle();
+  if (!entry.leaf.on_host || ahead_.advance(store_.index_of(entry))) settle();
 }
 
 double SessionData::scalar(std::string_view name) {

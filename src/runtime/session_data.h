@@ -14,6 +14,7 @@
 #include "device/device.h"
 #include "pantala/session.h"
 #include "runtime/bound_plan.h"
+#include "runtime/runs_ahead.h"
 #include "runtime/store.h"
 #include "runtime/store_leaves.h"
 
@@ -53,15 +54,19 @@ class SessionData {
     settle();
     return *this;
   }
-  // Steps that were started and not looked at.
-  std::size_t ahead() { return last_step().ahead(); }
+  // Runs that were started and not looked at, and whether others can be started behind them.
+  std::size_t ahead() const { return ahead_.size(); }
+  bool has_room_ahead(std::size_t runs) const { return ahead() + runs <= RunsAhead::kMost; }
   // Whether run() only starts the step.
   bool runs_ahead(std::size_t index) const;
   // Looks at the first that is ahead; if it is not done, those behind it are given up.
   BoundPlan::Outcome look();
+  double looked_loss() const { return ahead_.looked_loss(); }
   // One micro-batch without the update.
   void accumulate(std::size_t index);
   void apply();
+  // Started, to come behind micro-batches that may still turn out not to be finite.
+  void apply_behind();
   bool splits_update() const { return apply_.has_value(); }
   bool finite() const { return outcome_ == BoundPlan::Outcome::done; }
   bool spoilt() const { return outcome_ == BoundPlan::Outcome::spoilt; }
@@ -70,6 +75,7 @@ class SessionData {
     outcome_ = BoundPlan::Outcome::refused;
     accumulated_ = accumulated;
   }
+  // As if all that is ahead went well.
   std::int64_t accumulated() const { return accumulated_; }
   std::int64_t accumulation_steps() const { return accumulation_steps_; }
 
@@ -102,7 +108,12 @@ class SessionData {
   BoundPlan::Outcome run_plan(std::size_t index) {
     return plans_[index]->run(arena_, is_timed_ ? &timing_ : nullptr);
   }
-  void start_step(std::size_t index);
+  void start(std::size_t index, RunsAhead::Purpose purpose);
+  void start_again(const RunsAhead::Run& run);
+  void look_and_go_on();
+  void complete_window();
+  void take_micro_batch(std::size_t index, bool completes);
+  void begin_micro_batch();
   void settle_for(const Store::Entry& entry);
   void add(std::string name, std::shared_ptr<const plan::CompiledStep> step, Part part);
   std::size_t add_attached(std::string_view name, const PlanData& data, Part part);
@@ -120,6 +131,7 @@ class SessionData {
   std::string device_name_;  // as it was asked for: "vulkan:1"
   std::unique_ptr<device::Device> device_;
   Store store_;
+  RunsAhead ahead_;
   std::vector<std::unique_ptr<BoundPlan>> plans_;
   std::vector<Part> parts_;  // of the plans
   device::Slice arena_;
@@ -128,7 +140,7 @@ class SessionData {
   std::int64_t accumulated_ = 0;
   std::size_t last_step_ = 0;
   std::optional<std::size_t> apply_;                       // the plan, where the update is split
-  std::size_t first_micro_batch_ = 0;                      // the store's number
+  std::optional<std::size_t> first_micro_batch_;           // the store's number
   BoundPlan::Outcome outcome_ = BoundPlan::Outcome::done;  // of the last step
   static constexpr std::size_t kMostSpans = std::size_t{1} << 18;
   trace::Recorder recorder_{"pantala", kMostSpans};

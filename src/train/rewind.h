@@ -15,6 +15,7 @@
 
 #include "ir/number.h"
 #include "pantala/data.h"
+#include "runtime/runs_ahead.h"
 #include "runtime/session_copy.h"
 #include "train/plans.h"
 
@@ -65,7 +66,7 @@ class Rewind {
   std::uint64_t changes_ = 0;
   std::vector<ir::Number> numbers_;  // that the last step has left
   // Those that were begun and not added, a ring.
-  std::array<Begun, runtime::BoundPlan::kMostAhead + 1> begun_;
+  std::array<Begun, runtime::RunsAhead::kMost + 1> begun_;
   std::size_t first_ = 0, count_ = 0;
   Clock::time_point taken_;
   Clock::duration cost_{};  // of the copy

@@ -9,51 +9,73 @@
 
 namespace pantala {
 
+// A micro-batch that completes its window brings the update with it.
+bool Trainer::Impl::has_room_for_another() {
+  return session().data().has_room_ahead(window_is_complete(1) ? 2 : 1);
+}
+
+std::int64_t Trainer::Impl::updates_begun() const {
+  return std::ranges::count_if(begun_, &BegunStep::updates);
+}
+
 // The step is told when this returns, or begun.
 void Trainer::Impl::take(data::Batch& batch, const FitOptions& options) {
-  while (begun_.size() >= runtime::BoundPlan::kMostAhead) finish_first(options);
-  if (may_go_ahead(batch, options)) {
-    check_values();
-    begin_step(batch);
-    begun_.push_back(std::move(batch));
-    return;
-  }
+  while (!begun_.empty() && !has_room_for_another()) finish_first(options);
+  if (may_go_ahead(batch, options)) return begin(batch);
   finish_begun(options);
   const bool updated = step(batch, &batch).has_value();
   const std::int64_t every = options.checkpoints.every_steps;
   if (updated && every > 0 && state.global_steps % every == 0) save(options.checkpoints);
 }
 
+void Trainer::Impl::begin(data::Batch& batch) {
+  check_values();
+  if (begun_.empty()) session().data().settle();
+  begin_step(batch);
+  const bool updates = !session().splits_update() || window_is_complete();
+  if (session().splits_update() && updates) session().data().apply_behind();
+  begun_.push_back({std::move(batch), updates});
+}
+
 // The first step of a size is waited for, and one behind which something is to be done.
 bool Trainer::Impl::may_go_ahead(const data::Batch& batch, const FitOptions& options) {
   if (!last_plan_ || batch.items() != last_items_ || !last_plan_->runs_ahead()) return false;
-  const std::int64_t number = state.global_steps + std::ssize(begun_) + 1;
+  if (rewind_ && rewind_->is_due(session())) return false;
+  if (session().splits_update() && !window_is_complete(1)) return true;
+  const std::int64_t number = state.global_steps + updates_begun() + 1;
   const std::int64_t every = options.checkpoints.every_steps;
   if (every > 0 && number % every == 0) return false;
   if (options.max_steps > 0 && number >= options.max_steps) return false;
-  if (rewind_ && rewind_->is_due(session())) return false;
   return std::ranges::none_of(callbacks,
                               [&](const auto& callback) { return callback->looks_at(number); });
 }
 
 // Those behind a step that was refused have changed nothing: they are taken again.
 void Trainer::Impl::finish_first(const FitOptions& options) {
-  data::Batch batch = std::move(begun_.front());
+  BegunStep first = std::move(begun_.front());
   begun_.pop_front();
   runtime::SessionData& inner = session().data();
-  std::deque<data::Batch> behind;
-  try {
-    inner.look();
-  } catch (...) {
-    begun_.clear();
-    throw;
-  }
-  if (!inner.finite()) {
+  std::deque<BegunStep> behind;
+  // Whether what was looked at went well; if not, the rate is that of the next step again.
+  const auto look = [&] {
+    try {
+      inner.look();
+    } catch (...) {
+      begun_.clear();
+      throw;
+    }
+    if (inner.finite()) return true;
     behind.swap(begun_);
     if (const std::optional<double> rate = scheduled_rate()) session().set_learning_rate(*rate);
+    return false;
+  };
+  const bool went_well = look();
+  end_step(first.batch, &first.batch, inner.looked_loss());
+  if (went_well && first.updates && session().splits_update()) {
+    look();
+    end_window(&first.batch);
   }
-  end_step(batch, &batch, inner.last_step().looked_loss());
-  for (data::Batch& again : behind) take(again, options);
+  for (BegunStep& again : behind) take(again.batch, options);
 }
 
 void Trainer::Impl::finish_begun(const FitOptions& options) {

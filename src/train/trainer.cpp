@@ -99,7 +99,7 @@ void Trainer::Impl::open_way_back() {
 // None: the session's rate stays as it is.
 std::optional<double> Trainer::Impl::scheduled_rate() const {
   // Those that were begun are counted as if they went well; if not, they are begun again.
-  const std::int64_t step = state.global_steps + std::ssize(begun_);
+  const std::int64_t step = state.global_steps + updates_begun();
   if (state.plateau) return config.rate_schedule.lr(step, state.plateau->lr);
   if (std::holds_alternative<ConstantRate>(config.rate_schedule.kind()) &&
       config.rate_schedule.warmup_steps() == 0)
@@ -127,7 +127,8 @@ std::optional<StepMetrics> Trainer::Impl::step(const data::Batch& batch, data::B
   if (plans.has_model() && batch.items() > 0) bring_plan({Phase::training, batch.items()});
   const SessionPlan& plan = begin_step(batch);
   const double loss = plan.loss();
-  return end_step(batch, from_loader, loss);
+  const std::optional<StepMetrics> metrics = end_step(batch, from_loader, loss);
+  return session().last_step_finite() && window_is_complete() ? apply_window(&batch) : metrics;
 }
 
 // Up to the point where the session computes.
@@ -173,8 +174,13 @@ std::optional<StepMetrics> Trainer::Impl::end_step(const data::Batch& batch,
   state.window_loss += loss_sum;
   state.window_labels += labels;
   if (from_loader) ++state.window_batches;
-  if (session().accumulated() < session().accumulation_steps()) return {};
-  return apply_window(&batch);
+  return {};
+}
+
+// With so many micro-batches more.
+bool Trainer::Impl::window_is_complete(std::int64_t more) {
+  return session().splits_update() &&
+         session().data().accumulated() + more >= session().accumulation_steps();
 }
 
 std::optional<StepMetrics> Trainer::Impl::finish_window() {
@@ -186,7 +192,13 @@ std::optional<StepMetrics> Trainer::Impl::finish_window() {
 std::optional<StepMetrics> Trainer::Impl::apply_window(const data::Batch* last) {
   for (std::size_t k = 0; k < callbacks.size(); ++k) callbacks[k]->on_gradients(session());
   session().apply();
-  const bool finite = session().last_step_finite();
+  session().data().settle();
+  return end_window(last);
+}
+
+// When the session has looked at the update.
+std::optional<StepMetrics> Trainer::Impl::end_window(const data::Batch* last) {
+  const bool finite = session().data().finite();
   if (!finite) refuse_step(last, state.window_loss, true);
   const double sum = state.window_loss;
   const std::int64_t labels = state.window_labels;

@@ -67,7 +67,9 @@ class Trainer::Impl {
                                       double loss);
   void check_session() const;
   std::optional<double> scheduled_rate() const;
+  bool window_is_complete(std::int64_t more = 0);
   std::optional<StepMetrics> apply_window(const data::Batch* last);
+  std::optional<StepMetrics> end_window(const data::Batch* last);
   StepMetrics finish_step(double loss);
   void open_way_back();
   void bring_back(double loss);
@@ -97,6 +99,9 @@ class Trainer::Impl {
   // steps_ahead.cpp
   void take(data::Batch& batch, const FitOptions& options);
   bool may_go_ahead(const data::Batch& batch, const FitOptions& options);
+  bool has_room_for_another();
+  std::int64_t updates_begun() const;
+  void begin(data::Batch& batch);
   void finish_first(const FitOptions& options);
   void finish_begun(const FitOptions& options);
 
@@ -136,8 +141,13 @@ class Trainer::Impl {
   double last_loss_ = 0;
   const SessionPlan* last_plan_ = nullptr;
   std::int64_t last_items_ = 0;
-  std::deque<data::Batch> begun_;  // of steps of fit() that were started and not told
-  bool has_updated_ = false;       // since the state was made or loaded: there is a gradient norm
+  // Of steps of fit() that were started and not told.
+  struct BegunStep {
+    data::Batch batch;
+    bool updates = true;  // a micro-batch that does not complete its window does not
+  };
+  std::deque<BegunStep> begun_;
+  bool has_updated_ = false;  // since the state was made or loaded: there is a gradient norm
 };
 
 }  // namespace pantala

@@ -30,10 +30,15 @@ data::Batch bad_batch(std::uint64_t seed) {
   return batch;
 }
 
-Session session_of(const Graph& graph, NonFiniteGuard guard) {
-  return build_session(
-      graph, graph.output("loss"),
-      {.device = test_device(), .non_finite = guard, .optimizer = optim::adam(0.05)}, {.seed = 3});
+Session session_of(const Graph& graph, NonFiniteGuard guard, std::int64_t accumulation_steps = 1,
+                   bool split_update = false) {
+  return build_session(graph, graph.output("loss"),
+                       {.device = test_device(),
+                        .non_finite = guard,
+                        .accumulation_steps = accumulation_steps,
+                        .split_update = split_update,
+                        .optimizer = optim::adam(0.05)},
+                       {.seed = 3});
 }
 
 void begin(Session& session, const data::Batch& batch, double rate) {
@@ -56,10 +61,11 @@ void expect_the_same(Session& waiting, Session& ahead, const std::vector<data::B
     rate *= 0.9;
   }
   EXPECT_EQ(waiting.data().ahead(), 0U);
-  EXPECT_EQ(most, runtime::BoundPlan::kMostAhead);
+  EXPECT_EQ(most, runtime::RunsAhead::kMost);
   EXPECT_EQ(ahead.last_step_finite(), waiting.last_step_finite());
   EXPECT_EQ(ahead.last_step_spoilt(), waiting.last_step_spoilt());
   EXPECT_EQ(ahead.output("loss"), waiting.output("loss"));
+  EXPECT_EQ(ahead.accumulated(), waiting.accumulated());
   tests::expect_same_bits(ahead, waiting);
 }
 
@@ -87,6 +93,63 @@ TEST_F(StepsAhead, behind_a_bad_one_change_nothing_until_it_is_known) {
       expect_the_same(waiting, ahead, batches);
     }
   }
+}
+
+// A window has one micro-batch less behind one that was bad: its update comes later.
+TEST_F(StepsAhead, of_windows_change_nothing_behind_a_bad_micro_batch) {
+  const Graph graph = tests::dropout_graph(4, Phase::training);
+  for (const std::int64_t steps : {1, 2, 3, 5}) {
+    Session waiting = session_of(graph, NonFiniteGuard::gradients, steps, true),
+            ahead = session_of(graph, NonFiniteGuard::gradients, steps, true);
+    for (const std::vector<std::size_t>& bad :
+         {std::vector<std::size_t>{}, {0}, {3}, {3, 4, 5}, {1, 4, 6, 10}, {2, 5, 8, 11}}) {
+      SCOPED_TRACE(testing::PrintToString(bad) + " of windows of " + std::to_string(steps));
+      std::vector<data::Batch> batches = random_batches(12, 4);
+      for (const std::size_t k : bad) batches[k] = bad_batch(k);
+      expect_the_same(waiting, ahead, batches);
+    }
+  }
+}
+
+TEST_F(StepsAhead, of_windows_that_are_ended_by_hand) {
+  const Graph graph = tests::mlp_graph(4, Phase::training);
+  Session waiting = session_of(graph, NonFiniteGuard::gradients, 4),
+          ahead = session_of(graph, NonFiniteGuard::gradients, 4);
+  for (Session* session : {&waiting, &ahead}) {
+    for (std::uint64_t k = 0; k < 20; ++k) {
+      const data::Batch batch = k == 6 || k == 13 ? bad_batch(k) : random_batch(4, k);
+      session->set_input("x", batch.data.elements());
+      session->set_input("labels", batch.labels.elements());
+      session->accumulate();
+      if (session == &waiting) session->wait();
+      if (k % 7 == 6) session->apply();
+    }
+    EXPECT_EQ(session->accumulated(), 6);
+  }
+  EXPECT_EQ(ahead.gradient("fc1.weight"), waiting.gradient("fc1.weight"));
+  tests::expect_same_bits(ahead, waiting);
+}
+
+// Every gradient is a number, and the norm of their sum is not.
+TEST_F(StepsAhead, of_windows_change_nothing_behind_an_update_that_is_bad) {
+  const Graph graph = tests::mean_graph(2, Phase::training);
+  std::vector<Session> sessions;
+  for (int k = 0; k < 2; ++k)
+    sessions.push_back(build_session(graph, graph.output("loss"),
+                                     {.device = test_device(),
+                                      .non_finite = NonFiniteGuard::gradients,
+                                      .accumulation_steps = 2,
+                                      .normalize = false,
+                                      .optimizer = optim::adam(0.05)}));
+  for (Session& session : sessions)
+    for (std::uint64_t k = 0; k < 14; ++k) {
+      const bool large = k == 4 || k == 5 || k == 11;
+      session.set_input("x", tests::constant_batch(2, large ? 5e18F : 0.5F).data.elements());
+      session.set_input("labels", std::vector<float>(2));
+      session.step();
+      if (&session == &sessions[0]) { EXPECT_EQ(session.last_step_finite(), k != 5) << k; }
+    }
+  tests::expect_same_bits(sessions[1], sessions[0]);
 }
 
 TEST_F(StepsAhead, go_through_staging_memory_where_the_host_reaches_no_other) {
@@ -153,12 +216,29 @@ class Looker : public MetricCallback {
   std::vector<double> losses;
 };
 
-Trainer trainer_with(NonFinite non_finite) {
+Trainer trainer_with(NonFinite non_finite, std::int64_t accumulation_steps = 1) {
   return Trainer(tests::dropout_graph, 4,
                  {.optimizer = optim::adam(0.05),
                   .rate_schedule = RateSchedule(CosineRate{.T_max = 60}),
                   .non_finite = non_finite},
-                 {.device = test_device()}, {.seed = 3});
+                 {.device = test_device(), .accumulation_steps = accumulation_steps}, {.seed = 3});
+}
+
+void expect_told_the_same(const std::vector<data::Batch>& batches, NonFinite kind,
+                          std::int64_t accumulation_steps = 1) {
+  Trainer waiting = trainer_with(kind, accumulation_steps),
+          ahead = trainer_with(kind, accumulation_steps);
+  const auto looker = std::make_shared<Looker>();
+  const auto history = std::make_shared<LossHistory>();
+  waiting.add_callback(looker);
+  ahead.add_callback(history);
+  for (Trainer* trainer : {&waiting, &ahead}) {
+    FixedLoader loader(batches);
+    trainer->fit(loader, {.epochs = 2});
+  }
+  EXPECT_EQ(history->losses, looker->losses);
+  EXPECT_EQ(ahead.state(), waiting.state());
+  tests::expect_same_bits(ahead.session(), waiting.session());
 }
 
 TEST_F(StepsAhead, of_a_trainer_are_told_as_those_that_are_waited_for) {
@@ -166,19 +246,15 @@ TEST_F(StepsAhead, of_a_trainer_are_told_as_those_that_are_waited_for) {
     std::vector<data::Batch> batches = random_batches(20, 4);
     batches.push_back(random_batch(2, 77));
     if (skips) batches[3] = bad_batch(3), batches[11] = bad_batch(11), batches[12] = bad_batch(12);
-    const NonFinite kind = skips ? NonFinite::skip : NonFinite::error;
-    Trainer waiting = trainer_with(kind), ahead = trainer_with(kind);
-    const auto looker = std::make_shared<Looker>();
-    const auto history = std::make_shared<LossHistory>();
-    waiting.add_callback(looker);
-    ahead.add_callback(history);
-    for (Trainer* trainer : {&waiting, &ahead}) {
-      FixedLoader loader(batches);
-      trainer->fit(loader, {.epochs = 2});
-    }
-    EXPECT_EQ(history->losses, looker->losses);
-    EXPECT_EQ(ahead.state(), waiting.state());
-    tests::expect_same_bits(ahead.session(), waiting.session());
+    expect_told_the_same(batches, skips ? NonFinite::skip : NonFinite::error);
+  }
+}
+
+TEST_F(StepsAhead, of_windows_of_a_trainer_are_told_as_those_that_are_waited_for) {
+  for (const std::int64_t steps : {2, 3, 4}) {
+    std::vector<data::Batch> batches = random_batches(19, 4);
+    batches[4] = bad_batch(4), batches[11] = bad_batch(11), batches[12] = bad_batch(12);
+    expect_told_the_same(batches, NonFinite::skip, steps);
   }
 }
 

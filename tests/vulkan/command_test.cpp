@@ -130,16 +130,20 @@ TEST_F(VulkanCommand, a_kernel_that_computes_something_else_is_found_and_refused
 // Integers give the bits that a device gives which rounds as it should.
 TEST_F(VulkanCommand, a_device_that_does_not_round_correctly_is_helped) {
   if (!wants_all()) GTEST_SKIP() << "PANTALA_VULKAN_TESTS is not all";
+  device::vulkan::note_arithmetic_of(test_device(), {});  // not what helps it
+  const device::vulkan::Arithmetic own =
+      device::vulkan::test_arithmetic(*device::make_device(test_device()));
   ASSERT_EQ(run_pantala(train("run", {"--device", test_device()})).exit_code, 0);
   forget_plans();
   ::setenv("PANTALA_VULKAN_FAULT", "inexact", 1);
   ASSERT_EQ(run_pantala(train("helped", {"--device", test_device()})).exit_code, 0);
   ::unsetenv("PANTALA_VULKAN_FAULT");
   EXPECT_THAT(run_pantala({"devices"}).out,
-              HasSubstr("10 steps agree with the CPU, with division and square root in integers"));
-  if (device::vulkan::test_arithmetic(*device::make_device(test_device())) ==
-      device::vulkan::Arithmetic{})
+              HasSubstr(std::string("10 steps agree with the CPU, with division and square root ") +
+                        (own.fuses ? "" : "and fma ") + "in more instructions"));
+  if (own.divides && own.takes_roots) {
     EXPECT_EQ(bytes("run/model.safetensors"), bytes("helped/model.safetensors"));
+  }
 }
 
 TEST_F(VulkanCommand, devices_and_doctor_say_what_was_tested) {
@@ -196,6 +200,18 @@ TEST_F(VulkanCommand, reports_all_there_is_to_know_of_a_device) {
   }
   EXPECT_TRUE(kinds.contains("contract") && kinds.contains("convolution"));
   EXPECT_EQ(run_pantala({"bench", "mlp32", "--all"}).exit_code, 2);
+}
+
+TEST_F(VulkanCommand, fits_a_cost_table_for_a_device) {
+  if (!wants_all()) GTEST_SKIP() << "PANTALA_VULKAN_TESTS is not all";
+  const Outcome outcome = run_pantala(
+      {"tune", "--seconds", "0", "--device", test_device(), "--out", file("table.txt"), "--json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_GT(last_json(outcome).at("tuned").at("rank_correlation"), 0.3);
+  EXPECT_THAT(bytes("table.txt"), HasSubstr("group_threads = "));
+  const Outcome bench = run_pantala({"bench", "mlp32", "--seconds", "0", "--json", "--device",
+                                     test_device(), "--cost-table", file("table.txt")});
+  EXPECT_EQ(bench.exit_code, 0) << bench.err;
 }
 
 // Where the loader finds no driver the CPU computes, and a GPU that is asked for is an error.

@@ -78,8 +78,11 @@ TEST_F(VulkanKernels, division_square_root_and_fma_are_within_what_vulkan_allows
 TEST_F(VulkanKernels, division_square_root_and_fma_in_integers_are_correctly_rounded) {
   const device::vulkan::Arithmetic wrong{.divides = false, .takes_roots = false, .fuses = false};
   device::vulkan::note_arithmetic_of(test_device(), wrong);
-  EXPECT_EQ(device::vulkan::test_arithmetic(*device::make_device(test_device())),
-            device::vulkan::Arithmetic{});
+  for (const bool plain : {false, true}) {
+    device::vulkan::faults().plain = plain;
+    EXPECT_EQ(device::vulkan::test_arithmetic(*device::make_device(test_device())),
+              device::vulkan::Arithmetic{});
+  }
   for (const int lanes : {1, 32}) {
     Cases cases("in_integers", lanes);
     Builder& b = cases.builder;
@@ -93,6 +96,75 @@ TEST_F(VulkanKernels, division_square_root_and_fma_in_integers_are_correctly_rou
     cases.result("cancels", b.fma(x, y, b.unary(Op::neg, x * y)));
     cases.result("same", b.fma(x, kir::like(x, 1.0 - 0x1p-24), b.unary(Op::neg, x)));
     cases.expect({.ulps = 0, .flushed = false});
+  }
+  device::vulkan::note_arithmetic_of(test_device(), {});
+}
+
+// A driver may know rules about a root beside a division that do not keep what each rounds.
+// With double precision, of numbers that are normal.
+TEST_F(VulkanKernels, fma_by_double_precision_is_correctly_rounded) {
+  device::vulkan::note_arithmetic_of(test_device(), {.fuses = false});
+  Cases cases("by_double", 1);
+  Builder& b = cases.builder;
+  const Var x = cases.input("x", DType::f32), y = cases.input("y", DType::f32),
+            z = cases.input("z", DType::f32);
+  cases.result("fma", b.fma(x, y, z));
+  cases.result("cancels", b.fma(x, y, b.unary(Op::neg, x * y)));
+  cases.result("same", b.fma(x, kir::like(x, 1.0 - 0x1p-24), b.unary(Op::neg, x)));
+  cases.result("square", b.fma(kir::like(x, 1.0 + 0x1p-12), kir::like(x, 1.0 + 0x1p-12),
+                               b.select(lt(x, y), kir::like(x, 0x1p-80), kir::like(x, -0x1p-80))));
+  cases.expect({.ulps = 0});
+  device::vulkan::note_arithmetic_of(test_device(), {});
+}
+
+// What a loop adds up is a chain of products and sums there.
+TEST_F(VulkanKernels, sums_of_loops_are_near_without_fma) {
+  device::vulkan::note_arithmetic_of(test_device(), {.fuses = false});
+  Builder b("sum_of_products");
+  const BufferId from = b.buffer("from", DType::f32, Access::read),
+                 to = b.buffer("to", DType::f32, Access::write);
+  const Var zero = b.constant({DType::f32, 1}, 0.0);
+  const Var sum =
+      b.loop(b.i64(0), b.i64(40), b.i64(1), {zero}, [&](Var k, std::span<const Var> before) {
+        const Var x = b.load(from, b.item() * 40 + k);
+        return std::vector{b.fma(x, x, before[0])};
+      })[0];
+  b.store(to, b.item(), sum);
+  std::vector<float> numbers(40 * 96);
+  for (std::size_t k = 0; k < numbers.size(); ++k)
+    numbers[k] = 1 + static_cast<float>(k * 7919 % 10007) / 10007;
+  expect_same(b.finish(), {array_of(DType::f32, numbers), zeros(DType::f32, 96)}, {}, 96,
+              {.ulps = 20});
+  device::vulkan::note_arithmetic_of(test_device(), {});
+}
+
+TEST_F(VulkanKernels, roots_beside_divisions_are_rounded_one_by_one) {
+  for (const bool own : {true, false}) {
+    const device::vulkan::Arithmetic wrong{.divides = false, .takes_roots = false};
+    if (!own) device::vulkan::note_arithmetic_of(test_device(), wrong);
+    Cases cases("beside", 1);
+    Builder& b = cases.builder;
+    const auto positive = [&](const char* name) {
+      const Var bits = cases.input(name, DType::i32);
+      const Var digits = b.binary(Op::bit_and, bits, kir::like(bits, 0xFFFFFF));
+      return b.cast(digits, DType::f32) * 0.37 + 1.5;
+    };
+    const Var x = positive("x"), y = positive("y"), one = kir::like(x, 1.0);
+    const auto root = [&](Var v) { return b.unary(Op::sqrt, v); };
+    cases.result("over_root", x / root(y));
+    cases.result("inverse_root", one / root(x));
+    cases.result("root_of_quotient", root(x / y));
+    cases.result("root_of_inverse", root(one / x));
+    cases.result("root_over", root(x) / y);
+    cases.result("adam", x / (root(y) / x + 1e-8));
+    cases.result("adam_of_constant", x / (root(y) / 0.9 + 1e-8));
+    cases.result("mix", x * 0.9 + y * 0.1);
+    cases.result("twice", one / (one / x));
+    cases.result("square", root(x) * root(x));
+    cases.result("root_of_square", root(x * x));
+    cases.result("product_of_inverse", x * (one / y));
+    cases.result("over_both", x / y / root(y));
+    cases.expect({.ulps = 0});
   }
   device::vulkan::note_arithmetic_of(test_device(), {});
 }

@@ -111,7 +111,7 @@ class Truth {
 // have.
 TEST_F(ModelsOnVulkan, a_step_of_resnet18_is_as_near_the_truth_as_roundings_allow) {
   constexpr int kTrials = 4;
-  constexpr double kMultiple = 16;
+  constexpr double kOff = 16;
   const zoo::Model model = zoo::resnet18_training(
       2, {.form = zoo::ResnetForm::batch_norm, .height = 64, .width = 64, .classes = 10});
   Session gpu = session_of(model, "image", test_device());
@@ -126,7 +126,7 @@ TEST_F(ModelsOnVulkan, a_step_of_resnet18_is_as_near_the_truth_as_roundings_allo
   std::map<std::string, double> allowed;
   for (int trial = 0; trial < kTrials; ++trial)
     for (const auto& [name, value] : truth.step(&random))
-      allowed[name] = std::max(allowed[name], kMultiple * distance(exact.at(name), value));
+      allowed[name] = std::max(allowed[name], kOff * distance(exact.at(name), value));
   for (const auto& [name, value] : exact)
     EXPECT_LE(distance(value, gpu.parameter(name)), allowed.at(name)) << name;
 }

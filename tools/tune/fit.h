@@ -34,7 +34,8 @@ struct Fitted {
 // that it says most about; several times, since they depend on each other. None leaves its range.
 Fitted fit(const schedule::CostTable& start, std::span<const Measured> measured);
 
-// The time between launches, in microseconds, from two chains that differ in their length alone.
+// What a launch takes beside its work, in microseconds, from two chains that differ in their length
+// alone; where a device takes the times it is a part of them.
 double overhead_of_launch(const Measured& shorter, const Measured& longer);
 
 // Three digits, which is more than a measurement says.

@@ -53,9 +53,10 @@ void run_for(Session& session, double seconds, Measured& measured) {
   measured.overhead_us = overheads[overheads.size() / 2];
 }
 
-CompileOptions options_for(int threads) {
+CompileOptions options_for(const Machine& machine) {
   CompileOptions options;
-  options.threads = threads;
+  options.device = machine.device;
+  options.threads = machine.threads;
   options.rewrite = Rewrite::none;
   return options;
 }
@@ -64,15 +65,15 @@ CompileOptions options_for(int threads) {
 
 std::vector<double> Measured::predicted_us(const schedule::CostTable& table) const {
   schedule::CostTable nominal = table;
-  nominal.workers = threads;
+  if (!machine.takes_times()) nominal.workers = machine.threads;
   std::vector<double> predicted;
   for (const schedule::KernelCost& cost : predictions.by(nominal))
-    predicted.push_back(cost.microseconds - cost.overhead);
+    predicted.push_back(cost.microseconds - (machine.takes_times() ? 0 : cost.overhead));
   return predicted;
 }
 
-Measured measure(const Probe& probe, int threads, double seconds) {
-  const int used = probe.is_alone ? 1 : threads;
+Measured measure(const Probe& probe, const Machine& machine, double seconds) {
+  const Machine used{machine.device, probe.is_alone ? 1 : machine.threads};
   const CompileOptions options = options_for(used);
   Measured measured{probe.name,
                     used,
@@ -84,11 +85,11 @@ Measured measure(const Probe& probe, int threads, double seconds) {
   return measured;
 }
 
-Measured measure(const Workload& workload, int threads, double seconds) {
-  CompileOptions options = options_for(threads);
+Measured measure(const Workload& workload, const Machine& machine, double seconds) {
+  CompileOptions options = options_for(machine);
   options.optimizer = workload.optimizer;
   Measured measured{workload.name,
-                    threads,
+                    machine,
                     compiler::Predictions(
                         compiler::Compilation::training(workload.graph, workload.loss, options)),
                     {}};

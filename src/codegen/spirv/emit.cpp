@@ -33,6 +33,7 @@ Emitter::Emitter(const kir::Kernel& kernel, const Target& target, const Facts& f
       facts_(facts),
       ranges_(find_ranges(kernel, facts)),
       values_(kernel.types.size()),
+      sums_(kernel.types.size()),
       has_barriers_(meets(kernel.body)) {}
 
 void Emitter::refuse(const std::string& what) const {
@@ -339,6 +340,7 @@ void Emitter::loop(const kir::Inst& inst) {
   for (std::size_t k = 0; k < body.params.size(); ++k) {
     places.emplace_back(initial[k].size());
     ids(body.params[k]).clear();
+    sums_[body.params[k].id] = true;
     for (std::size_t lane = 0; lane < initial[k].size(); ++lane)
       ids(body.params[k])
           .push_back(
@@ -357,8 +359,10 @@ void Emitter::loop(const kir::Inst& inst) {
   m_.patch(places[0][0], m_.emit(spv::Op::OpIAdd, id_type(counter), {ids(counter)[0], step}));
   m_.emit(spv::Op::OpBranch, {header});
   start(after);
-  for (std::size_t k = 0; k < inst.results.size(); ++k)
+  for (std::size_t k = 0; k < inst.results.size(); ++k) {
     ids(inst.results[k]) = ids(body.params[k + 1]);
+    sums_[inst.results[k].id] = true;
+  }
 }
 
 void Emitter::branch(const kir::Inst& inst) {

@@ -91,6 +91,7 @@ class Emitter {
   Id multiply_high(Id a, Id b, bool wide);
   // A float operation that must not be contracted.
   Id exact(spv::Op op, Id a, Id b, DType dtype = DType::f32);
+  Id multiply_add(const kir::Inst& inst, std::size_t lane);
   Id extreme(bool maximum, DType dtype, bool wide, Id a, Id b);
   Id combine(kir::Op op, DType dtype, bool wide, Id a, Id b);  // of reduce_* and group_*
   bool is_constant(Id id) const;
@@ -159,6 +160,7 @@ class Emitter {
   Code code_;
   std::vector<Range> ranges_;
   std::vector<Ids> values_;    // by kir::Value::id
+  std::vector<bool> sums_;     // by kir::Value::id: what loops add up
   std::vector<Id> bases_;      // of buffers: an address, or a variable in shared memory
   std::vector<Id> constants_;  // floats that are constants and numbers
   Id row_ = 0, goes_on_ = 0, group_ = 0, groups_ = 0, local_ = 0;  // variables

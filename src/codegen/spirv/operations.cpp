@@ -292,8 +292,7 @@ Id Emitter::real(const kir::Inst& inst, std::size_t lane) {
   if (dtype == DType::f32) {
     if (inst.op == Op::div && !target_.divides) return Rounding(m_).divide(operand(0), operand(1));
     if (inst.op == Op::sqrt && !target_.takes_roots) return Rounding(m_).square_root(operand(0));
-    if (inst.op == Op::fma && !target_.fuses)
-      return Rounding(m_).multiply_add(operand(0), operand(1), operand(2));
+    if (inst.op == Op::fma && !target_.fuses) return multiply_add(inst, lane);
   }
   if (const FloatRow* row = find(kFloats, inst.op))
     return exact(row->code, operand(0), operand(1), dtype);
@@ -313,6 +312,19 @@ Id Emitter::real(const kir::Inst& inst, std::size_t lane) {
     default:
       throw InternalError("SPIR-V: a float instruction without a row");
   }
+}
+
+// Without an instruction that rounds once. What a loop adds up depends on the order anyway, so
+// there a product and a sum will do; elsewhere the difference may be what is wanted.
+Id Emitter::multiply_add(const kir::Inst& inst, std::size_t lane) {
+  const Id x = ids(inst.args[0])[lane], y = ids(inst.args[1])[lane], z = ids(inst.args[2])[lane];
+  if (sums_[inst.args[2].id]) {
+    sums_[inst.results[0].id] = true;
+    return exact(spv::Op::OpFAdd, exact(spv::Op::OpFMul, x, y), z);
+  }
+  if (!target_.float64) return Rounding(m_).multiply_add(x, y, z);
+  double_type();
+  return Rounding(m_).multiply_add_in_double(x, y, z);
 }
 
 Id Emitter::logic(const kir::Inst& inst, std::size_t lane) {

@@ -231,4 +231,33 @@ Id Rounding::multiply_add(Id x, Id y, Id z) {
                  {select(word_, both(is_plain(a), is_plain(b)), result, bits(special))});
 }
 
+Id Rounding::doubles(spv::Op op, Id a, Id b) {
+  const Id id = m_.emit(op, m_.type_float(64), {a, b});
+  m_.decorate(id, spv::Decoration::NoContraction);
+  return id;
+}
+
+// The product is exact. A sum that is not becomes the one of its two neighbours whose last digit is
+// odd, so that it is rounded to single precision as the exact sum is.
+Id Rounding::multiply_add_in_double(Id x, Id y, Id z) {
+  const auto widened = [&](Id v) { return m_.emit(spv::Op::OpFConvert, m_.type_float(64), {v}); };
+  const Id product = doubles(spv::Op::OpFMul, widened(x), widened(y)), summand = widened(z);
+  const Id sum = doubles(spv::Op::OpFAdd, product, summand);
+  const Id of_summand = doubles(spv::Op::OpFSub, sum, product);
+  const Id of_product = doubles(spv::Op::OpFSub, sum, of_summand);
+  const Id rest = doubles(spv::Op::OpFAdd, doubles(spv::Op::OpFSub, product, of_product),
+                          doubles(spv::Op::OpFSub, summand, of_summand));
+  const Id zero = m_.constant_double(0);
+  const Id digits = m_.emit(spv::Op::OpBitcast, long_, {sum});
+  const Id even = compare(spv::Op::OpIEqual, dword(spv::Op::OpBitwiseAnd, digits, u64(1)), u64(0));
+  // Away from zero if both have one sign.
+  const Id grows = compare(spv::Op::OpLogicalEqual, compare(spv::Op::OpFOrdGreaterThan, rest, zero),
+                           compare(spv::Op::OpFOrdGreaterThan, sum, zero));
+  const Id odd = dword(spv::Op::OpIAdd, digits, select(long_, grows, u64(1), u64(~0ULL)));
+  const Id moves = both(even, compare(spv::Op::OpFOrdNotEqual, rest, zero));
+  return m_.emit(
+      spv::Op::OpFConvert, float_,
+      {m_.emit(spv::Op::OpBitcast, m_.type_float(64), {select(long_, moves, odd, digits)})});
+}
+
 }  // namespace pantala::codegen::spirv

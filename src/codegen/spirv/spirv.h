@@ -56,8 +56,8 @@ struct Facts {
 
 constexpr int kStatusSlot = 0, kScratchSlot = 1, kItemsSlot = 2, kRowHead = 3;
 int row_slots(const kir::Kernel& kernel);
-// Two words: the status of the run before, and the guard that it has left.
-constexpr std::uint64_t kGoesOn = std::uint64_t{1} << 32;
+// The status of the run before, and the flags that guards of runs before have left.
+constexpr std::uint64_t kGoesOn = std::uint64_t{0x01010101} << 32;
 
 struct Code {
   std::vector<std::uint32_t> words;

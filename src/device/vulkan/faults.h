@@ -15,8 +15,8 @@ enum class Fault : std::uint8_t { allocation, submit };
 // One for the process; not for several threads. In a command that is tested it comes from the
 // variable PANTALA_VULKAN_FAULT: "allocation=3", "submit=10", "kernel=NAME" (a part of its name),
 // "staging" (memory is never reached by the host directly), "plain" (no memory of bytes and halves
-// of words, no subgroups), "inexact" (division and square root are taken to be rounded wrongly),
-// several separated by commas.
+// of words, no double precision, no subgroups), "inexact" (division and square root are taken to be
+// rounded wrongly), several separated by commas.
 class Faults {
  public:
   Faults();

@@ -33,12 +33,12 @@ std::byte* address(const Block& block) { return reinterpret_cast<std::byte*>(blo
 
 }  // namespace
 
-LoadedPlan::LoadedPlan(plan::Plan plan, Context& context, Pipelines& pipelines, const Block& status,
+LoadedPlan::LoadedPlan(plan::Plan plan, Context& context, Pipelines& pipelines, Gate& gate,
                        int threads)
     : plan_(std::move(plan)),
       context_(context),
       pipelines_(pipelines),
-      status_(status),
+      gate_(gate),
       constants_(context, std::ssize(plan_.constants), Block::Kind::device),
       binder_(plan_, plan_.constants.empty() ? nullptr : address(constants_)) {
   check_dtypes();
@@ -79,7 +79,8 @@ void LoadedPlan::generate(int threads) {
   code_.resize(plan_.units.size());
   pipeline_.resize(plan_.units.size());
   spirv::Target target = code_target(context_.info());
-  if (faults().plain) target.storage8 = target.storage16 = false, target.subgroup = 0;
+  if (faults().plain)
+    target.storage8 = target.storage16 = target.float64 = false, target.subgroup = 0;
   parallel_for(plan_.units.size(), threads, [&](std::size_t k) {
     const plan::Unit& unit = plan_.units[k];
     if (!unit.kernel)
@@ -98,8 +99,7 @@ void LoadedPlan::generate(int threads) {
 }
 
 void LoadedPlan::lay_out() {
-  uniforms_.resize(1 + plan_.uniforms.size());
-  uniforms_[0] = static_cast<std::int64_t>(spirv::kGoesOn);
+  uniforms_.resize(plan_.uniforms.size());
   // All launches run at once unless an edge says otherwise, but for those that share scratch.
   for (plan::Launch& launch : plan_.launches) launch.serial = false;
   barrier_ = plan::barriers(plan_.launches);
@@ -139,7 +139,7 @@ void LoadedPlan::add_set(const plan::Launch& launch, const plan::ArgumentSet& se
   spread(dispatch, set.items);
   table_.resize(static_cast<std::size_t>((row + bytes) / 8));
   std::int64_t* slots = table_.data() + row / 8;
-  slots[spirv::kStatusSlot] = static_cast<std::int64_t>(status_.address());
+  slots[spirv::kStatusSlot] = static_cast<std::int64_t>(gate_.status().address());
   slots[spirv::kItemsSlot] = set.items;
   slots += spirv::kRowHead + std::ssize(set.buffers);
   for (std::size_t k = 0; k < set.params.size(); ++k) {
@@ -147,12 +147,9 @@ void LoadedPlan::add_set(const plan::Launch& launch, const plan::ArgumentSet& se
     slots[k] = scalar.value;
     if (!facts_[launch.unit].params[k].in_memory()) continue;
     // The number of its slot for now; it becomes an address.
-    if (scalar.is_uniform) {
-      slots[k] = 1 + scalar.value;
-    } else {
-      slots[k] = std::ssize(uniforms_);
-      uniforms_.push_back(scalar.value);
-    }
+    if (scalar.is_uniform) continue;
+    slots[k] = std::ssize(uniforms_);
+    uniforms_.push_back(scalar.value);
   }
   dispatches_.push_back(dispatch);
 }
@@ -195,7 +192,8 @@ void LoadedPlan::make_descriptors() {
   info.pSetLayouts = &layout;
   context_.check(f.AllocateDescriptorSets(context_.device(), &info, &set_), "descriptors");
   const VkDescriptorBufferInfo buffers[] = {
-      {rows_.buffer(), 0, static_cast<VkDeviceSize>(row_bytes_)}, {uniform_block_.buffer(), 0, 8}};
+      {rows_.buffer(), 0, static_cast<VkDeviceSize>(row_bytes_)},
+      {gate_.buffer(), 0, Gate::kBytes}};
   VkWriteDescriptorSet writes[2] = {};
   for (std::uint32_t k = 0; k < 2; ++k) {
     writes[k].sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET;
@@ -282,49 +280,31 @@ void LoadedPlan::write_rows() {
 // under way has its own.
 std::uint64_t LoadedPlan::submit(const RunArguments& arguments, const Memory& memory,
                                  VkCommandBuffer commands) {
-  const std::span own = std::span(uniforms_).subspan(1, plan_.uniforms.size());
+  const std::span own = std::span(uniforms_).first(plan_.uniforms.size());
   const bool same = uniforms_known_ && std::ranges::equal(own, arguments.uniforms);
-  const bool stays_behind = arguments.is_behind, sets_on = !stays_behind && !goes_on_;
-  if (same && !stays_behind && !sets_on && arguments.before.empty())
+  if (same && !arguments.is_behind && gate_.is_open() && arguments.before.empty())
     return context_.submit(std::span(&commands, 1));
   std::ranges::copy(arguments.uniforms, own.begin());
   const std::uint64_t ticket = context_.before(
       [&](VkCommandBuffer first) {
-        if (!same || sets_on) update_uniforms(first, stays_behind ? 1 : 0);
-        if (stays_behind) stay_behind(first, arguments, memory);
+        if (!same) update_uniforms(first);
+        if (arguments.is_behind)
+          gate_.stay_behind(first, arguments, memory);
+        else
+          gate_.open(first);
         for (const Move& move : arguments.before) memory.record_copy(first, move.from, move.to);
       },
       commands);
   uniforms_known_ = true;
-  goes_on_ = !stays_behind;
   return ticket;
 }
 
-void LoadedPlan::update_uniforms(VkCommandBuffer commands, std::size_t first) const {
-  const auto bytes = std::as_bytes(std::span(uniforms_).subspan(first));
+void LoadedPlan::update_uniforms(VkCommandBuffer commands) const {
+  const auto bytes = std::as_bytes(std::span(uniforms_));
   constexpr std::size_t kAtOnce = 65536;
   for (std::size_t at = 0; at < bytes.size(); at += kAtOnce)
-    context_.functions().CmdUpdateBuffer(commands, uniform_block_.buffer(), first * 8 + at,
+    context_.functions().CmdUpdateBuffer(commands, uniform_block_.buffer(), at,
                                          std::min(kAtOnce, bytes.size() - at), bytes.data() + at);
-}
-
-// What the run before has left says whether this one goes on: a run that is left out leaves the
-// same.
-void LoadedPlan::stay_behind(VkCommandBuffer commands, const RunArguments& arguments,
-                             const Memory& memory) const {
-  const vk::DeviceFunctions& f = context_.functions();
-  const VkBufferCopy status{0, 0, 4};
-  f.CmdCopyBuffer(commands, status_.buffer(), uniform_block_.buffer(), 1, &status);
-  if (arguments.guard.bytes > 0) {
-    const auto [buffer, offset] = memory.place(arguments.guard, "guard");
-    const VkBufferCopy guard{offset, 4, 1};
-    f.CmdCopyBuffer(commands, buffer, uniform_block_.buffer(), 1, &guard);
-  }
-  if (arguments.status_before.bytes > 0) {
-    const auto [buffer, offset] = memory.place(arguments.status_before, "status");
-    const VkBufferCopy kept{0, offset, 4};
-    f.CmdCopyBuffer(commands, status_.buffer(), buffer, 1, &kept);
-  }
 }
 
 Ticket LoadedPlan::run(const RunArguments& arguments, const Memory& memory) {

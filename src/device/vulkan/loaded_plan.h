@@ -10,6 +10,7 @@
 
 #include "codegen/spirv/spirv.h"
 #include "device/host_memory.h"
+#include "device/vulkan/gate.h"
 #include "device/vulkan/memory.h"
 #include "device/vulkan/pipelines.h"
 
@@ -17,9 +18,8 @@ namespace pantala::device::vulkan {
 
 class LoadedPlan {
  public:
-  // `status` has the status word in front. Kernels are compiled by so many threads.
-  LoadedPlan(plan::Plan plan, Context& context, Pipelines& pipelines, const Block& status,
-             int threads);
+  // Kernels are compiled by so many threads.
+  LoadedPlan(plan::Plan plan, Context& context, Pipelines& pipelines, Gate& gate, int threads);
   ~LoadedPlan();
   LoadedPlan(const LoadedPlan&) = delete;
   LoadedPlan& operator=(const LoadedPlan&) = delete;
@@ -51,15 +51,13 @@ class LoadedPlan {
   void write_block(const Block& block, std::span<const std::byte> bytes);
   std::uint64_t submit(const RunArguments& arguments, const Memory& memory,
                        VkCommandBuffer commands);
-  void update_uniforms(VkCommandBuffer commands, std::size_t first) const;
-  void stay_behind(VkCommandBuffer commands, const RunArguments& arguments,
-                   const Memory& memory) const;
+  void update_uniforms(VkCommandBuffer commands) const;
   void run_timed(const RunArguments& arguments, const Memory& memory);
 
   plan::Plan plan_;
   Context& context_;
   Pipelines& pipelines_;
-  const Block& status_;
+  Gate& gate_;
   std::vector<codegen::spirv::Facts> facts_;
   std::vector<codegen::spirv::Code> code_;  // by unit; the words are given up
   std::vector<VkPipeline> pipeline_;        // by unit
@@ -67,8 +65,7 @@ class LoadedPlan {
   std::vector<std::size_t> first_;          // dispatch of each launch, and one more
   std::vector<Dispatch> dispatches_;
   std::vector<std::int64_t> table_;  // slots of all rows
-  // As they are on the device: whether the run goes on (spirv::kGoesOn), the plan's own, and those
-  // that are the same in every run.
+  // As they are on the device: the plan's own, and those that are the same in every run.
   std::vector<std::int64_t> uniforms_;
   std::int64_t scratch_needed_ = 0;
   std::int64_t row_bytes_ = 0;  // of the longest row
@@ -78,7 +75,7 @@ class LoadedPlan {
   VkDescriptorSet set_ = nullptr;
   VkCommandBuffer commands_ = nullptr, timed_ = nullptr;
   VkQueryPool queries_ = nullptr;
-  bool uniforms_known_ = false, goes_on_ = false;  // whether the device has them
+  bool uniforms_known_ = false;  // whether the device has them
 };
 
 }  // namespace pantala::device::vulkan

@@ -22,9 +22,7 @@ class VulkanDevice final : public Device {
         context_(info),
         pipelines_(context_, options.cache_file),
         memory_(context_, options.sentinels),
-        status_(context_, 64, Block::Kind::host) {
-    std::memset(status_.view(), 0, 64);
-  }
+        gate_(context_) {}
   ~VulkanDevice() override {
     try {
       context_.wait();
@@ -71,7 +69,7 @@ class VulkanDevice final : public Device {
     validate(plan);
     const std::lock_guard lock(mutex_);
     auto loaded =
-        std::make_unique<LoadedPlan>(std::move(plan), context_, pipelines_, status_, threads_);
+        std::make_unique<LoadedPlan>(std::move(plan), context_, pipelines_, gate_, threads_);
     const PlanId id{++last_plan_};
     loaded_.emplace(id, std::move(loaded));
     return id;
@@ -101,8 +99,8 @@ class VulkanDevice final : public Device {
     const std::lock_guard lock(mutex_);
     context_.wait();
     std::int32_t status = 0;
-    std::memcpy(&status, status_.view(), sizeof(status));
-    std::memset(status_.view(), 0, sizeof(status));
+    std::memcpy(&status, gate_.status().view(), sizeof(status));
+    std::memset(gate_.status().view(), 0, sizeof(status));
     return status;
   }
 
@@ -135,7 +133,7 @@ class VulkanDevice final : public Device {
   Context context_;
   Pipelines pipelines_;
   mutable Memory memory_;
-  Block status_;
+  Gate gate_;
   std::map<PlanId, std::unique_ptr<LoadedPlan>> loaded_;
   std::uint64_t last_plan_ = 0;
 };
