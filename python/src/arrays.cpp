@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
+#include <memory>
 
 #include "base/text.h"
 #include "pantala/error.h"
@@ -39,9 +41,11 @@ nb::dlpack::dtype dlpack_type(DType dtype) {
 
 // What Python calls the type of an object, and the type of its elements.
 std::string described(nb::handle object) {
-  std::string text = nb::cast<std::string>(nb::str(object.type().attr("__name__")));
-  if (nb::hasattr(object, "dtype"))
-    text += " of " + nb::cast<std::string>(nb::str(object.attr("dtype")));
+  const auto text_of = [](const nb::object& value) {
+    return nb::cast<std::string>(nb::steal(PyObject_Str(value.ptr())));
+  };
+  std::string text = text_of(object.type().attr("__name__"));
+  if (nb::hasattr(object, "dtype")) text += " of " + text_of(object.attr("dtype"));
   return text;
 }
 
@@ -111,9 +115,8 @@ nb::object adopt(std::vector<T> values, DType dtype, const Shape& shape) {
 
 DType dtype_named(std::string_view name) {
   if (const std::optional<DType> dtype = parse_dtype(name)) return *dtype;
-  throw TypeError(
-      fmt::format("'{}' is no dtype{}", name,
-                  did_you_mean(name, {"f32", "f64", "f16", "bf16", "i32", "i64", "u8", "bool"})));
+  const std::vector<std::string> names = {"f32", "f64", "f16", "bf16", "i32", "i64", "u8", "bool"};
+  throw TypeError(fmt::format("'{}' is no dtype{}", name, did_you_mean(name, names)));
 }
 
 ReadArray::ReadArray(nb::handle object, std::string_view what) {

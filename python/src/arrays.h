@@ -4,6 +4,8 @@
 
 #include <nanobind/ndarray.h>
 
+#include <functional>
+
 #include "bind.h"
 #include "pantala/data.h"
 #include "pantala/host_elements.h"

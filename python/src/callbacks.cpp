@@ -23,12 +23,10 @@ void RunControl::look_for_signals() {
   const nb::gil_scoped_acquire lock;
   if (PyErr_CheckSignals() == 0) return;
   nb::python_error raised;
-  if (raised.matches(PyExc_KeyboardInterrupt)) {
-    interrupted_ = true;
-    stopped_ = true;
-  } else {
+  if (raised.matches(PyExc_KeyboardInterrupt))
+    interrupt();
+  else
     fail(std::make_exception_ptr(std::move(raised)));
-  }
 }
 
 void RunControl::fail(std::exception_ptr error) {
@@ -45,7 +43,12 @@ void PythonCallback::call(const char* method, Args... args) {
   const nb::gil_scoped_acquire lock;
   try {
     kept_->attr(method)(args...);
-  } catch (nb::python_error&) { control_->fail(std::current_exception()); }
+  } catch (const nb::python_error& error) {
+    if (error.matches(PyExc_KeyboardInterrupt))
+      control_->interrupt();
+    else
+      control_->fail(std::current_exception());
+  }
 }
 
 void PythonCallback::on_start(Trainer&) { call("on_start"); }

@@ -139,9 +139,9 @@ nb::list evaluate(const Graph& graph, const std::vector<Tensor>& values, const n
 void bind_graph(nb::module_& m) {
   bind_tensor(m);
   bind_initializer(m);
-  auto graph = nb::class_<Graph>(m, "Graph").def(nb::init<>());
-  bind_leaves(graph);
-  bind_results(graph);
+  auto bound = nb::class_<Graph>(m, "Graph").def(nb::init<>());
+  bind_leaves(bound);
+  bind_results(bound);
   m.def("parse_graph",
         [](std::string_view text, std::string_view file) { return parse_graph(text, file); });
   m.def("verify", verify);

@@ -10,8 +10,9 @@ namespace pantala::python {
 void Given::finish() const {
   for (const auto& [key, value] : values_)
     if (const auto name = nb::cast<std::string>(key); !taken_.contains(name))
-      throw TypeError(fmt::format("{}: there is no option '{}'{}", what_, name,
-                                  did_you_mean(name, {taken_.begin(), taken_.end()})));
+      throw TypeError(
+          fmt::format("{}: there is no option '{}'{}", what_, name,
+                      did_you_mean(name, std::vector<std::string>(taken_.begin(), taken_.end()))));
 }
 
 void Given::refuse(const char* name, const std::string& text,

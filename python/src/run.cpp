@@ -2,6 +2,7 @@
 #include "pantala/run.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "base/log.h"
 #include "monitor/chart.h"
@@ -23,6 +24,10 @@ monitor::ProgressOptions progress_options(const nb::dict& values) {
   given.take("width", columns);
   options.mode = monitor::parse_progress_mode(mode);
   options.width = [columns] { return static_cast<int>(columns); };
+  options.clock = [] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+  };
   if (const nb::object write = given.find("write"); !write.is_none())
     options.write = [kept = kept_object(write)](std::string_view text) {
       const nb::gil_scoped_acquire lock;

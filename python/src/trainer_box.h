@@ -25,6 +25,8 @@ class RunControl {
   void save() { saves_ = true; }
   // Keeps what a callback has thrown, for rethrow(). The lock is held.
   void fail(std::exception_ptr error);
+  // Ctrl-C: the run ends with its checkpoint, and its caller goes on.
+  void interrupt() { interrupted_ = stopped_ = true; }
   bool has_failed() const { return error_ != nullptr; }
   // The lock is held.
   void rethrow();
@@ -35,7 +37,7 @@ class RunControl {
 
   using Clock = std::chrono::steady_clock;
   std::atomic<bool> stopped_ = false, saves_ = false;
-  bool interrupted_ = false;
+  std::atomic<bool> interrupted_ = false;
   std::exception_ptr error_;
   Clock::time_point looked_ = Clock::now();
 };
@@ -64,7 +66,16 @@ class TrainerBox {
   template <class F>
   FitResult fit(RunControl& control, F&& work) const {
     interrupts_->reset(std::this_thread::get_id());
-    FitResult result = run(work);
+    FitResult result;
+    try {
+      result = run(work);
+    } catch (const nb::python_error& error) {
+      if (!error.matches(PyExc_KeyboardInterrupt)) throw;
+      // In the middle of the user's own data: the batch is asked for again, and the run ends with
+      // it.
+      control.interrupt();
+      result = run(work);
+    }
     control.rethrow();
     interrupts_->forget_interrupt();
     interrupts_->rethrow();

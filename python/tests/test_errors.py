@@ -8,15 +8,17 @@ import pytest
 import pantala as pn
 
 
-def line():
-    return f"test_errors.py:{inspect.currentframe().f_back.f_lineno}"
+def line(below):
+    """The place of the line so far below the call."""
+    return f"test_errors.py:{inspect.currentframe().f_back.f_lineno + below}"
 
 
 def test_a_wrong_shape_names_op_shapes_and_line():
     g = pn.Graph()
     a, b = g.input("a", (64, 784)), g.input("b", (128, 10))
     with pytest.raises(TypeError) as caught:
-        pn.matmul(a, b); here = line()
+        here = line(1)
+        pn.matmul(a, b)
     assert isinstance(caught.value, pn.TypeError)
     assert str(caught.value) == f"matmul ({here}): inner sizes differ: a f32[64,784], b f32[128,10]"
     assert caught.value.place == here
@@ -25,7 +27,8 @@ def test_a_wrong_shape_names_op_shapes_and_line():
 def test_layers_name_themselves_and_the_line():
     x = pn.Graph().input("x", (64, 784))
     with pytest.raises(pn.TypeError) as caught:
-        pn.nn.conv2d("conv1", x, 8, 3); here = line()
+        here = line(1)
+        pn.nn.conv2d("conv1", x, 8, 3)
     assert "conv1" in str(caught.value) and here in str(caught.value)
 
 
@@ -33,7 +36,8 @@ def test_operators_name_the_line():
     g = pn.Graph()
     x, y = g.input("x", 3), g.input("y", 4)
     with pytest.raises(pn.TypeError) as caught:
-        x + y; here = line()
+        here = line(1)
+        x + y
     assert here in str(caught.value)
 
 

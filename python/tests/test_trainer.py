@@ -143,7 +143,7 @@ def test_callbacks_stop_the_run(classes, tmp_path):
 
     run = trainer.fit(classes, epochs=10, callbacks=[watch], checkpoints=tmp_path, progress=False)
     assert run.end == "interrupted" and len(steps) == 8
-    assert len(os.listdir(tmp_path)) == 1
+    assert "step-000000008" in os.listdir(tmp_path)
     assert trainer.fit(classes, epochs=2, progress=False).end == "finished"
     assert len(steps) == 8
 
@@ -163,32 +163,45 @@ def test_an_exception_ends_the_run_with_its_checkpoint(classes, tmp_path):
     assert other.state["global_steps"] == 4
 
 
-def test_an_interrupt_saves_and_returns(classes, tmp_path):
+def press_ctrl_c():
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_an_interrupt_in_a_callback_saves_and_returns(classes, tmp_path):
     trainer = trainer_of()
-    pressed = []
 
     def press(metrics):
-        if len(pressed) < 1 and metrics.epoch == 1:
-            pressed.append(metrics)
-            os.kill(os.getpid(), signal.SIGINT)
+        if metrics.epoch == 1:
+            press_ctrl_c()
 
-    data = pn.data.loader(pn.data.dataset(*classes), 16, seed=1)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(signal, "getsignal", signal.getsignal)
-        old = signal.signal(signal.SIGINT, lambda *_: pressed.append("seen") or _raise_interrupt())
-        try:
-            run = trainer.fit(data, epochs=100000, callbacks=[press], checkpoints=tmp_path, progress=False)
-        except KeyboardInterrupt:
-            run = None
-        finally:
-            signal.signal(signal.SIGINT, old)
-    assert run is not None and run.end == "interrupted"
-    assert os.listdir(tmp_path)
-    assert trainer.state["global_steps"] > 0
+    run = trainer.fit(classes, epochs=1000, callbacks=[press], checkpoints=tmp_path, progress=False)
+    assert run.end == "interrupted" and "step-000000007" in os.listdir(tmp_path)
 
 
-def _raise_interrupt():
-    raise KeyboardInterrupt
+def test_an_interrupt_in_a_step_saves_and_returns(classes, tmp_path):
+    trainer = trainer_of()
+    timer = threading.Timer(0.3, press_ctrl_c)
+    timer.start()
+    data = pn.data.loader(pn.data.dataset(*classes), 16)
+    run = trainer.fit(data, epochs=10**6, checkpoints=tmp_path, progress=False)
+    assert run.end == "interrupted" and os.listdir(tmp_path)
+
+
+def test_an_interrupt_in_the_users_data_saves_and_returns(classes, tmp_path):
+    pressed = []
+
+    def data():
+        for k, batch in enumerate(batches(classes)):
+            if k == 3 and not pressed:
+                pressed.append(k)
+                press_ctrl_c()
+            yield batch
+
+    trainer = trainer_of()
+    run = trainer.fit(data, epochs=2, checkpoints=tmp_path, progress=False)
+    assert run.end == "interrupted" and os.listdir(tmp_path) == ["step-000000004"]
+    assert trainer.fit(data, epochs=2, progress=False).end == "finished"
+    assert trainer.state["global_steps"] == 12
 
 
 def test_an_interrupted_run_goes_on_with_the_same_bits(classes, tmp_path):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pantala as pn
+from pantala import _pantala as core
 from conftest import ROOT
 from fills import filled
 
@@ -15,8 +16,7 @@ FOLDER = ROOT / "tests" / "fixtures"
 OPS = json.loads((FOLDER / "ops.json").read_text())["cases"]
 OPTIMIZERS = json.loads((FOLDER / "optimizers.json").read_text())
 SCHEDULES = json.loads((FOLDER / "schedules.json").read_text())
-# Results of an op that are recorded, but none of what the package's function gives.
-SAVED = {"attention", "layer_norm", "rms_norm", "group_norm"}
+INPUTS = {entry["name"]: entry["inputs"] for entry in core.op_table()}
 
 
 @pytest.fixture(scope="module")
@@ -43,8 +43,10 @@ def prepared(note, xs):
 def called(case, xs):
     attributes = {name: value for name, value in case["attrs"].items() if name != "layout"}
     function = getattr(pn, case["op"])
-    variadic = case["op"] in ("concat", "stack", "add_n")
-    result = function(list(xs), **attributes) if variadic else function(*xs, **attributes)
+    if case["op"] in ("concat", "stack", "add_n"):
+        return [function(list(xs), **attributes)]
+    named = {name: x for (name, _, _), x in zip(INPUTS[case["op"]], xs)}
+    result = function(**named, **attributes)
     if isinstance(result, pn.Tensor):
         return [result]
     return list(result)
