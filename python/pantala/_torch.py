@@ -66,7 +66,9 @@ class TorchTrainer:
 
     def read_module(self) -> None:
         """Takes the module's weights and statistics as they are now."""
-        self.session.load_weights(self._exported.values(self.session), strict=False)
+        session = self.session
+        session.load_weights(self._exported.file_weights, strict=False)
+        session.load_weights(self._exported.values(session), strict=False)
 
     # --- training
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import inspect
-import io
 import logging
 import warnings
 from collections.abc import Iterator, Mapping
@@ -17,7 +16,8 @@ import numpy as np
 from ._graph import Graph
 from ._onnx import OnnxModel, load_onnx
 from ._session import Session
-from ._torch_report import refusal
+from ._torch_report import export_refusal, refusal
+from ._torch_sequences import without_sequences
 from ._types import as_array
 from .errors import TypeError, UnsupportedError, fail
 
@@ -128,26 +128,36 @@ class Exported:
             size = torch.export.Dim("batch")
             dynamic = {name: {0: size} if value.ndim else {} for name, value in inputs.items()}
         with _training(self.module), _quiet():
-            program = torch.onnx.export(
-                self._picked.module,
-                (),
-                kwargs=dict(inputs),
-                dynamo=True,
-                optimize=False,
-                dynamic_shapes=dynamic,
-                output_names=self._picked.names,
-                verbose=False,
-            )
-        file = io.BytesIO()
-        program.save(file)
-        return file.getvalue()
+            try:
+                program = torch.onnx.export(
+                    self._picked.module,
+                    (),
+                    kwargs=dict(inputs),
+                    dynamo=True,
+                    optimize=False,
+                    dynamic_shapes=dynamic,
+                    output_names=self._picked.names,
+                    verbose=False,
+                )
+            except Exception as error:  # of many kinds, which tell of the first reason alone
+                if any_batch:
+                    raise
+                raise export_refusal(self.module, self._picked.module, inputs, error) from None
+        return without_sequences(program.model_proto)
 
     # --- weights
 
     def frozen_names(self) -> list[str]:
-        """Parameters that need no gradient."""
-        known = {leaf.name for leaf in self._first.graph.leaves("parameter")}
-        return [n for n, p in self.module.named_parameters() if not p.requires_grad and n in known]
+        """What is not trained: parameters that need no gradient, and buffers."""
+        owners = _owners(self.module)
+        trained = {n for n, p in self.module.named_parameters() if p.requires_grad}
+        names = [leaf.name for leaf in self._first.graph.leaves("parameter")]
+        return [name for name in names if not trained.intersection(owners.get(name, [name]))]
+
+    @property
+    def file_weights(self) -> Any:
+        """All that the exported file holds, also constants that are no part of the module's state."""
+        return self._first.weights
 
     def values(self, session: Session) -> dict[str, Any]:
         """The module's numbers, as the session names them."""

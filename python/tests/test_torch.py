@@ -219,6 +219,12 @@ def vision(name, **options):
     return getattr(torchvision.models, name)(num_classes=10, **options)
 
 
+# At larger rates batch norms over few numbers make training chaotic: after five steps of 0.01 PyTorch's
+# own losses of ResNet-18 differ by 1 % between f32 and f64.
+GENTLE = dict(optimizer=pn.optim.sgd(1e-3, momentum=0.9),
+              make_optimizer=lambda p: torch.optim.SGD(p, 1e-3, momentum=0.9))
+
+
 @pytest.mark.parametrize("name, size, options, norms", [
     ("resnet18", 64, {}, True),
     ("mobilenet_v2", 64, {"dropout": 0.0}, True),
@@ -226,7 +232,7 @@ def vision(name, **options):
     ("vit_b_16", 32, {"image_size": 32}, False),
 ])
 def test_models_of_torchvision(name, size, options, norms):
-    compare(vision(name, **options), images(size), norms=norms, **SGD, **CLASSES)
+    compare(vision(name, **options), images(size), norms=norms, **GENTLE, **CLASSES)
 
 
 def tokens_of(batch=2, length=16, vocabulary=64, classes=None):
@@ -244,6 +250,10 @@ def language_loss(out, labels):
 
 
 ADAM = dict(optimizer=pn.optim.adamw(1e-3), make_optimizer=lambda p: torch.optim.AdamW(p, 1e-3))
+
+
+# The gradient of a key's bias is 0 but for rounding, which Adam makes as large as any other.
+LARGE = dict(optimizer=pn.optim.sgd(0.1), make_optimizer=lambda p: torch.optim.SGD(p, 0.1))
 
 
 def test_bert():
@@ -264,7 +274,7 @@ def test_gpt2():
                                      resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, use_cache=False)
     batches = tokens_of()
     compare(transformers.GPT2LMHeadModel(config), batches, loss="cross_entropy", labels=batches[0][1],
-            torch_loss=language_loss, **ADAM)
+            torch_loss=language_loss, **LARGE)
 
 
 def test_llama():
