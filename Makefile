@@ -1,5 +1,6 @@
 # The commands of a user and of CI. On a fresh Debian machine each installs what it needs first.
 BUILD_PACKAGES := g++ pkgconf cmake ninja-build ccache libfmt-dev libspdlog-dev libcli11-dev libtomlplusplus-dev nlohmann-json3-dev zlib1g-dev libssl-dev libpng-dev libjpeg-dev libprotobuf-dev protobuf-compiler libonnx-dev llvm-19-dev libvulkan-dev spirv-headers spirv-tools
+PYTHON_PACKAGES := python3-venv python3-dev libzstd-dev
 DATA_PACKAGES := dataset-fashion-mnist
 TEST_PACKAGES := $(DATA_PACKAGES) patch libonnx-testdata libgtest-dev libgmock-dev clang-format-19 mesa-vulkan-drivers vulkan-validationlayers
 JOBS ?= $(shell nproc)
@@ -36,7 +37,7 @@ test-exchange: deps
 PYTHON ?= python3
 PYTHON_ENVIRONMENT := $(CURDIR)/build/python
 python:
-	@$(call need,$(BUILD_PACKAGES) python3-venv python3-dev)
+	@$(call need,$(BUILD_PACKAGES) $(PYTHON_PACKAGES))
 	test -x $(PYTHON_ENVIRONMENT)/bin/python || $(PYTHON) -m venv $(PYTHON_ENVIRONMENT)
 	CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) $(PYTHON_ENVIRONMENT)/bin/pip install .
 
@@ -47,7 +48,7 @@ test-python: python
 
 # One file for this machine's Python (from 3.12 on for all newer ones), in build/wheels.
 wheel:
-	@$(call need,$(BUILD_PACKAGES) python3-venv python3-dev)
+	@$(call need,$(BUILD_PACKAGES) $(PYTHON_PACKAGES))
 	test -x $(PYTHON_ENVIRONMENT)/bin/python || $(PYTHON) -m venv $(PYTHON_ENVIRONMENT)
 	CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) $(PYTHON_ENVIRONMENT)/bin/pip wheel --no-deps --wheel-dir build/wheels .
 

@@ -286,11 +286,13 @@ def main() -> None:
     (folder / "_ops.py").write_text(ops_text(core))
     (folder / "optim.py").write_text("\n\n".join([OPTIM_HEAD, *optimizers]))
     (folder / "rates.py").write_text("\n\n".join([RATES_HEAD, *rates]))
-    subprocess.run(
-        [sys.executable, "-m", "nanobind.stubgen", "-q", "-m", "_pantala", "-i", str(folder)]
-        + ["-o", str(folder / "_pantala.pyi")],
-        check=True,
-    )
+    stub = folder / "_pantala.pyi"
+    command = [sys.executable, "-m", "nanobind.stubgen", "-q", "-m", "_pantala", "-i", str(folder)]
+    subprocess.run([*command, "-o", str(stub)], check=True)
+    # What C++ calls an object is an array or a tuple, of which the package knows more.
+    text = stub.read_text().replace("-> object", "-> Any").replace("-> dict:", "-> dict[str, Any]:")
+    text = text.replace("-> tuple:", "-> tuple[Any, ...]:").replace("-> list:", "-> list[Any]:")
+    stub.write_text(f"from typing import Any\n{text}")
 
 
 if __name__ == "__main__":

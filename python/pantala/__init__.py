@@ -46,6 +46,7 @@ from ._graph import (  # noqa: E402
     verify,
 )
 from ._history import Evaluation, History, Plot  # noqa: E402
+from ._inspect import Table, Tables, explain, inspect  # noqa: E402
 from ._onnx import OnnxModel, export_onnx, load_onnx  # noqa: E402
 from ._ops import *  # noqa: E402, F403
 from ._more_ops import *  # noqa: E402, F403

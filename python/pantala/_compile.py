@@ -108,7 +108,7 @@ class Report:
         return self._core.cached
 
     def as_dict(self) -> dict[str, Any]:
-        return json.loads(self._core.json())  # type: ignore[no-any-return]
+        return json.loads(self._core.json())
 
     def __str__(self) -> str:
         return self._core.text()

@@ -123,7 +123,7 @@ def _svg(history: History, metric: str) -> str:
     return _core.chart_svg(metric, "epoch", metric, lines, True, False)
 
 
-def history_of(entry: dict[str, Any], step_loss: Array) -> History:
+def history_of(entry: dict[str, Any], step_loss: Any) -> History:
     epochs = entry["epochs"]
     columns: dict[str, Any] = {
         "epoch": np.array([epoch for epoch, _, _ in epochs], np.int64),

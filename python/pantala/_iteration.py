@@ -55,9 +55,9 @@ class Iteration:
                 "epoch has one of its own",
             )
         self._begun = True
-        sampler = getattr(source, "sampler", None)
-        if hasattr(sampler, "set_epoch"):
-            sampler.set_epoch(epoch)
+        set_epoch = getattr(getattr(source, "sampler", None), "set_epoch", None)
+        if set_epoch is not None:
+            set_epoch(epoch)
         self._iterator = iter(_called(source, epoch) if callable(source) else source)
 
     def next(self) -> Batch | None:

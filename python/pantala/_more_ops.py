@@ -15,6 +15,12 @@ Reduction = Literal["mean", "sum", "none"]
 IGNORED_LABEL = -100
 
 
+def _tensor(op: str, x: Operand) -> Tensor:
+    if not isinstance(x, Tensor):
+        raise fail(TypeError, f"{op} needs a tensor of a graph, got a {type(x).__name__}")
+    return x
+
+
 def cross_entropy(
     logits: Operand,
     target: Operand,
@@ -42,30 +48,29 @@ def cross_entropy(
     return _ops.cross_entropy_probabilities(logits, target, weight, reduction, label_smoothing)
 
 
-def cast(x: Tensor, dtype: DTypeLike) -> Tensor:
+def cast(x: Operand, dtype: DTypeLike) -> Tensor:
     """x in another element type; x itself if it has it already."""
-    return x.astype(dtype)
+    return _tensor("cast", x).astype(dtype)
 
 
-def reshape(x: Tensor, shape: Ints) -> Tensor:
+def reshape(x: Operand, shape: Ints) -> Tensor:
     """The same elements under another shape; one size may be -1.
 
     >>> import pantala as pn
     >>> pn.reshape(pn.Graph().input("x", (2, 6)), (3, -1)).shape
     (3, 4)
     """
-    return x.reshape(int_list(shape))
+    return _tensor("reshape", x).reshape(int_list(shape))
 
 
-def permute(x: Tensor, axes: Ints) -> Tensor:
+def permute(x: Operand, axes: Ints) -> Tensor:
     """The axes in another order."""
-    return x.permute(int_list(axes))
+    return _tensor("permute", x).permute(int_list(axes))
 
 
 def slice_axis(x: Operand, axis: int, start: int, end: int, step: int = 1) -> Tensor:
     """Every step-th position of [start, end) of one axis; negative ends count from the end."""
-    if not isinstance(x, Tensor):
-        raise fail(TypeError, "slice_axis needs a tensor")
+    x = _tensor("slice_axis", x)
     index: list[slice] = [slice(None)] * x.ndim
     if not -x.ndim <= axis < x.ndim:
         raise fail(TypeError, f"slice_axis: axis {axis} is out of range for {x!r}")

@@ -144,12 +144,12 @@ class Session:
 
     def output(self, name: str, out: Array | None = None) -> Array:
         """A copy of an output of the last step; into `out` if it is given."""
-        return self._core.output(name, out)  # type: ignore[no-any-return]
+        return self._core.output(name, out)
 
     def output_view(self, name: str) -> Array:
         """The output itself, read-only and without a copy: the next step writes over it. The session
         stays as long as the view."""
-        return self._core.output_view(name)  # type: ignore[no-any-return]
+        return self._core.output_view(name)
 
     @property
     def loss(self) -> float:
@@ -235,7 +235,7 @@ class Session:
 
     def view(self, name: str) -> Array:
         """A parameter or state itself, read-only and without a copy: steps change it."""
-        return self._core.stored_view(name)  # type: ignore[no-any-return]
+        return self._core.stored_view(name)
 
     def set_parameter(self, name: str, values: Any) -> None:
         self._core.set_parameter(name, as_array(values, self._type_for(name, values)))
@@ -252,7 +252,7 @@ class Session:
 
     def gradient(self, parameter: str) -> Array:
         """Of the last step; for sessions compiled with observe_gradients or split_update."""
-        return self._core.gradient(parameter)  # type: ignore[no-any-return]
+        return self._core.gradient(parameter)
 
     def set_gradient(self, parameter: str, values: Any) -> None:
         """Before the update of a split step."""
@@ -260,7 +260,7 @@ class Session:
 
     def observed(self, name: str) -> Array:
         """A value of the option `observe`, of the last step."""
-        return self._core.observed(name)  # type: ignore[no-any-return]
+        return self._core.observed(name)
 
     # --- hyper-parameters
 
@@ -404,12 +404,12 @@ class Plan:
         self._session._core.plan_accumulate(self.name)
 
     def output(self, name: str, out: Array | None = None) -> Array:
-        return self._session._core.plan_output(self.name, name, out)  # type: ignore[no-any-return]
+        return self._session._core.plan_output(self.name, name, out)
 
     def output_view(self, name: str) -> Array:
         """Read-only, without a copy."""
         core = self._session._core
-        return core.plan_output_view(self.name, name)  # type: ignore[no-any-return]
+        return core.plan_output_view(self.name, name)
 
     @property
     def loss(self) -> float:

@@ -14,6 +14,7 @@ from .errors import TypeError, fail
 if TYPE_CHECKING:
     from ._graph import Graph
 
+CoreTensor = _core.Tensor  # the class below has a member _core
 Number = Union[int, float, bool, "np.number[Any]"]
 Operand = Union["Tensor", Number, "np.ndarray[Any, Any]"]
 Axes = Union[int, Sequence[int], None]
@@ -36,10 +37,10 @@ class Tensor:
 
     __slots__ = ("_core",)
     __array_ufunc__ = None  # arrays leave the operator to the tensor beside them
-    _core: _core.Tensor
+    _core: CoreTensor
 
-    def __init__(self, core: _core.Tensor) -> None:
-        if not isinstance(core, _core.Tensor):
+    def __init__(self, core: CoreTensor) -> None:
+        if not isinstance(core, CoreTensor):
             raise fail(TypeError, "tensors are made by a graph: Graph().input(...), pn.relu(x), ...")
         self._core = core
 
@@ -47,7 +48,7 @@ class Tensor:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self._core.shape  # type: ignore[no-any-return]
+        return self._core.shape
 
     @property
     def dtype(self) -> DType:
@@ -147,16 +148,16 @@ class Tensor:
     def __abs__(self) -> Tensor:
         return apply("abs", [self])
 
-    def __lt__(self, other: Operand) -> Tensor:
+    def __lt__(self, other: Operand) -> Tensor:  # type: ignore[misc]
         return apply("lt", [self, other])
 
-    def __le__(self, other: Operand) -> Tensor:
+    def __le__(self, other: Operand) -> Tensor:  # type: ignore[misc]
         return apply("le", [self, other])
 
-    def __gt__(self, other: Operand) -> Tensor:
+    def __gt__(self, other: Operand) -> Tensor:  # type: ignore[misc]
         return apply("gt", [self, other])
 
-    def __ge__(self, other: Operand) -> Tensor:
+    def __ge__(self, other: Operand) -> Tensor:  # type: ignore[misc]
         return apply("ge", [self, other])
 
     def __eq__(self, other: object) -> Tensor:  # type: ignore[override]

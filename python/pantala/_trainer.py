@@ -267,7 +267,7 @@ class Trainer:
 
     def predict(self, data: Any) -> Array:
         """The model's predictions for any number of items."""
-        return self._core.predict(as_array(data))  # type: ignore[no-any-return]
+        return self._core.predict(as_array(data))
 
     # --- what it has
 

@@ -42,15 +42,15 @@ class Dataset:
     @property
     def data(self) -> Array | None:
         """A copy of all items; None where they are made when they are needed."""
-        return self._core.data()  # type: ignore[no-any-return]
+        return self._core.data()
 
     @property
     def labels(self) -> Array | None:
-        return self._core.labels()  # type: ignore[no-any-return]
+        return self._core.labels()
 
     @property
     def item_shape(self) -> tuple[int, ...]:
-        return self._core.item_form()[1]  # type: ignore[no-any-return]
+        return self._core.item_form()[1]
 
     def select(self, numbers: Sequence[int]) -> Dataset:
         """The items with these numbers, in this order."""
@@ -292,7 +292,7 @@ def read_image_folder(folder: PathLike, channels: int = 3) -> Dataset:
 
 def read_image(path: PathLike, channels: int = 3) -> Array:
     """A PNG or JPEG file as u8 [channels, height, width]."""
-    return _core.read_image(os.fspath(path), channels)  # type: ignore[no-any-return]
+    return _core.read_image(os.fspath(path), channels)
 
 
 def read_tokens(

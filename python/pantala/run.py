@@ -43,7 +43,7 @@ def train(
 
 def compare(folders: Sequence[PathLike], metric: str = "") -> dict[str, Any]:
     """Runs side by side: the keys that differ, their metrics, and the best."""
-    return json.loads(_core.compare_runs([os.fspath(f) for f in folders], metric))  # type: ignore[no-any-return]
+    return json.loads(_core.compare_runs([os.fspath(f) for f in folders], metric))
 
 
 def draw_plots(folder: PathLike) -> list[str]:

@@ -53,6 +53,25 @@ void bind_import(nb::module_& m) {
   });
 }
 
+// {"inputs": [text], "outputs": [text], "operators": {name: nodes}, "tensors": [(name, dtype,
+// shape)]}
+nb::dict summary_of(const onnx::Summary& summary) {
+  const auto texts = [](const std::vector<onnx::Summary::Value>& values) {
+    nb::list list;
+    for (const onnx::Summary::Value& value : values) list.append(value.name + " " + value.str());
+    return list;
+  };
+  nb::list tensors;
+  for (const onnx::Summary::Tensor& tensor : summary.tensors)
+    tensors.append(nb::make_tuple(tensor.name, tensor.dtype, nb::tuple(nb::cast(tensor.shape))));
+  nb::dict entry;
+  entry["inputs"] = texts(summary.inputs);
+  entry["outputs"] = texts(summary.outputs);
+  entry["operators"] = summary.operators;
+  entry["tensors"] = tensors;
+  return entry;
+}
+
 void bind_export(nb::module_& m) {
   m.def("export_onnx", [](const Graph& graph, const Weights& weights, const std::string& path,
                           const nb::dict& values) {
@@ -73,6 +92,7 @@ void bind_export(nb::module_& m) {
 
 void bind_onnx(nb::module_& m) {
   bind_import(m);
+  m.def("onnx_summary", [](const std::string& path) { return summary_of(onnx::summarize(path)); });
   bind_export(m);
 }
 

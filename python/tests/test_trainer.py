@@ -295,6 +295,9 @@ def test_charts_tables_and_frames(classes):
     assert run.plot()._repr_svg_().startswith("<svg") and "<svg" in run.plot("accuracy").svg
     assert "<table>" in run._repr_html_()
     assert "<table>" in trainer.session.report._repr_html_()
+    explained = pn.explain(trainer)
+    assert explained["kernels"].rows and "<table>" in explained._repr_html_()
+    assert ("fc1.weight", "f32", (16, 3)) in pn.inspect(trainer)["tensors"].rows
     pandas = pytest.importorskip("pandas")
     assert isinstance(run.history.frame(), pandas.DataFrame)
 
@@ -318,3 +321,17 @@ def test_a_trainer_of_a_plan(classes):
     plan = pn.compile(model.graph, model.loss, optimizer=pn.optim.adam(0.02))
     run = pn.Trainer(plan, 16, optimizer=pn.optim.adam(0.02)).fit(classes, epochs=3, progress=False)
     assert run.history["loss"][-1] < run.history["loss"][0]
+
+
+def test_trainers_leave_nothing(classes):
+    import gc
+    import weakref
+
+    trainer = trainer_of()
+    trainer.fit(classes, callbacks=[lambda metrics: None], progress=False)
+    data = lambda: batches(classes)  # noqa: E731: something that can be watched
+    trainer.fit(data, epochs=2, progress=False)
+    watched = [weakref.ref(trainer), weakref.ref(data)]
+    del trainer, data
+    gc.collect()
+    assert [ref() for ref in watched] == [None, None]
