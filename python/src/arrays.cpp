@@ -94,7 +94,7 @@ Variant elements(DType dtype, auto* data, std::size_t count) {
   });
 }
 
-DType array_type(DType dtype) { return dtype == f16 || dtype == bf16 ? f32 : dtype; }
+DType array_type(DType dtype) { return is_half(dtype) ? f32 : dtype; }
 
 nb::object numpy_array(DType dtype, const Shape& shape, void* data, nb::handle owner) {
   std::vector<std::size_t> sizes(shape.begin(), shape.end());
@@ -155,6 +155,14 @@ Literal ReadArray::literal() const {
           return Literal::ints(shape_, {values.begin(), values.end()}, dtype_);
       },
       elements_);
+}
+
+Literal ReadArray::rounded_to(DType half, std::string_view what) const {
+  if (!is_float(dtype_))
+    throw TypeError(fmt::format("{} is {}, got {}", what, dtype_name(half), dtype_name(dtype_)));
+  std::vector<double> values = literal().f();
+  for (double& value : values) value = round_to(half, value);
+  return Literal::floats(shape_, std::move(values), half);
 }
 
 data::Array ReadArray::array() const {

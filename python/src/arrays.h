@@ -13,6 +13,9 @@
 
 namespace pantala::python {
 
+// f16 and bf16 are kept in memory only.
+inline bool is_half(DType dtype) { return dtype == f16 || dtype == bf16; }
+
 // By the names of the library: "f32". TypeError with the list.
 DType dtype_named(std::string_view name);
 
@@ -27,6 +30,8 @@ class ReadArray {
   DType dtype() const { return dtype_; }
   const HostElements& elements() const { return elements_; }
   Literal literal() const;
+  // Of floats as f16 or bf16, which arrays of the host do not have; TypeError for others.
+  Literal rounded_to(DType half, std::string_view what) const;
   data::Array array() const;
   const void* bytes() const { return array_.data(); }
 

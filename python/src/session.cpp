@@ -15,8 +15,12 @@ void check_shape(std::string_view what, std::string_view name, const Shape& give
 
 template <class Plan>
 void set_input(Plan& plan, std::string_view name, const ReadArray& values) {
-  check_shape("input", name, values.shape(), plan.input_type(name));
-  plan.set_input(name, values.elements());
+  const Type type = plan.input_type(name);
+  check_shape("input", name, values.shape(), type);
+  if (is_half(type.dtype))
+    plan.set_input(name, values.rounded_to(type.dtype, fmt::format("input '{}'", name)));
+  else
+    plan.set_input(name, values.elements());
 }
 
 template <class Plan>
@@ -30,7 +34,7 @@ nb::object output(Plan& plan, std::string_view name, nb::handle out) {
 
 nb::object view(const Type& type, std::string_view name, std::span<const std::byte> memory,
                 const nb::capsule& owner) {
-  if (type.dtype == f16 || type.dtype == bf16)
+  if (is_half(type.dtype))
     throw UnsupportedError(fmt::format("'{}' is {}: arrays of {} are copies in f32, not views",
                                        name, type.str(), dtype_name(type.dtype)));
   if (memory.empty() && type.shape.numel() > 0)

@@ -24,6 +24,22 @@ nb::object stored(const SessionBox& box, std::string_view name, nb::handle out, 
   });
 }
 
+using WritingElements = void (Session::*)(std::string_view, const HostElements&);
+using WritingLiteral = void (Session::*)(std::string_view, const Literal&);
+void set_stored(const SessionBox& box, std::string_view name, nb::handle values,
+                WritingElements write, WritingLiteral write_literal) {
+  const std::string what = fmt::format("'{}'", name);
+  const ReadArray array(values, what);
+  box.use([&](Session& s) {
+    const Type type = s.stored_type(name);
+    check_shape(name, array.shape(), type);
+    if (is_half(type.dtype))
+      (s.*write_literal)(name, array.rounded_to(type.dtype, what));
+    else
+      (s.*write)(name, array.elements());
+  });
+}
+
 void bind_stored(nb::class_<SessionBox>& session) {
   session
       .def("parameters",
@@ -51,18 +67,10 @@ void bind_stored(nb::class_<SessionBox>& session) {
            })
       .def("set_parameter",
            [](const SessionBox& box, std::string_view name, nb::handle values) {
-             const ReadArray array(values, fmt::format("parameter '{}'", name));
-             box.use([&](Session& s) {
-               check_shape(name, array.shape(), s.stored_type(name));
-               s.set_parameter(name, array.elements());
-             });
+             set_stored(box, name, values, &Session::set_parameter, &Session::set_parameter);
            })
       .def("set_state", [](const SessionBox& box, std::string_view name, nb::handle values) {
-        const ReadArray array(values, fmt::format("state '{}'", name));
-        box.use([&](Session& s) {
-          check_shape(name, array.shape(), s.stored_type(name));
-          s.set_state(name, array.elements());
-        });
+        set_stored(box, name, values, &Session::set_state, &Session::set_state);
       });
 }
 

@@ -37,6 +37,20 @@ def test_dtypes_of_outputs():
     np.testing.assert_array_equal(outputs["f16"], [0, 1, 2, 3])
 
 
+def test_half_precision_is_taken_and_given():
+    g = pn.Graph()
+    w = g.parameter("w", 3, 1.0, pn.f16)
+    g.output("y", (g.input("x", 3, pn.f16) * w).astype("f32"))
+    session = pn.build_inference_session(g)
+    session.set_parameter("w", np.array([1, 2, 0.1], np.float16))
+    assert session.parameter("w").dtype == np.float16
+    assert session.parameter("w")[2] == np.float16(0.1)
+    got = session.run(x=np.array([1, 0.5, 3], np.float16))["y"]
+    np.testing.assert_allclose(got, [1, 1, 3 * np.float32(np.float16(0.1))], rtol=1e-3)
+    with pytest.raises(pn.TypeError):
+        session.set_input("x", np.array([1, 2, 3]))
+
+
 def test_views_see_every_step_and_are_read_only(session):
     view = session.view("fc.weight")
     before = view.copy()
