@@ -7,6 +7,7 @@ itself (_pantala.pyi).
 from __future__ import annotations
 
 import importlib.util
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -289,10 +290,16 @@ def main() -> None:
     stub = folder / "_pantala.pyi"
     command = [sys.executable, "-m", "nanobind.stubgen", "-q", "-m", "_pantala", "-i", str(folder)]
     subprocess.run([*command, "-o", str(stub)], check=True)
-    # What C++ calls an object is an array or a tuple, of which the package knows more.
-    text = stub.read_text().replace("-> object", "-> Any").replace("-> dict:", "-> dict[str, Any]:")
-    text = text.replace("-> tuple:", "-> tuple[Any, ...]:").replace("-> list:", "-> list[Any]:")
-    stub.write_text(f"from typing import Any\n{text}")
+    stub.write_text("from typing import Any\n" + typed(stub.read_text()))
+
+
+def typed(text: str) -> str:
+    """What C++ calls an object is an array, of which the package knows more; containers that it does
+    not describe hold anything."""
+    for kind, full in {"dict": "dict[str, Any]", "list": "list[Any]", "tuple": "tuple[Any, ...]"}.items():
+        text = re.sub(rf"(?<=[ (\[]){kind}(?=[,):\]]| *$| \|)", full, text, flags=re.M)
+    text = re.sub(r"(def __eq__\(self, arg): \w+", r"\1: object", text)
+    return text.replace("-> object", "-> Any")
 
 
 if __name__ == "__main__":

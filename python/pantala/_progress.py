@@ -13,7 +13,7 @@ _CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 def in_notebook() -> bool:
     """Whether what is displayed goes to a page."""
     ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None  # type: ignore[attr-defined]
+    shell = ipython.get_ipython() if ipython is not None else None
     return shell is not None and hasattr(shell, "kernel")
 
 

@@ -9,7 +9,7 @@ import inspect
 import logging
 import warnings
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,10 +21,6 @@ from ._torch_sequences import without_sequences
 from ._types import as_array
 from .errors import TypeError, UnsupportedError, fail
 
-if TYPE_CHECKING:
-    import torch
-
-
 _ANY = 0  # the key of the file for all batch sizes
 
 
@@ -35,7 +31,7 @@ class Exported:
         torch = _torch()
         if not isinstance(module, torch.nn.Module):
             raise fail(TypeError, f"from_torch takes a torch.nn.Module, not a {type(module).__name__}")
-        self.module: torch.nn.Module = module
+        self.module: Any = module
         self._check_places()
         self._inputs = _by_name(module, example_inputs)
         self.input_names = list(self._inputs)

@@ -87,7 +87,7 @@ def dtype(value: DTypeLike) -> DType:
                 return known
     name = str(value).removeprefix("torch.")
     try:
-        name = np.dtype(value).name  # type: ignore[arg-type]
+        name = np.dtype(value).name
     except _BuiltinTypeError:
         pass
     if name == "bfloat16":

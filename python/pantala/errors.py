@@ -13,6 +13,7 @@ True True
 from __future__ import annotations
 
 import builtins
+from typing import TypeVar
 
 from . import _pantala as _core
 
@@ -87,7 +88,10 @@ def _all_classes() -> dict[str, type[Error]]:
 __all__ = [*_all_classes()]
 
 
-def fail(kind: type[Error], message: str) -> Error:
+_Kind = TypeVar("_Kind", bound=Error)
+
+
+def fail(kind: type[_Kind], message: str) -> _Kind:
     """An exception with the user's place in front of its message."""
     place = _core.place()
     error = kind(f"{place}: {message}" if place else message)
