@@ -24,52 +24,101 @@ from . import _pantala as _core
 
 _core.set_package_folder(_os.path.dirname(_os.path.abspath(__file__)) + _os.sep)
 
-from . import _more_ops, data, errors, init, nn, optim, rates, run, zoo  # noqa: E402
+from . import (  # noqa: E402
+    _more_ops,
+    data as data,
+    errors as errors,
+    init as init,
+    nn as nn,
+    optim as optim,
+    rates as rates,
+    run as run,
+    zoo as zoo,
+)
 from . import _ops as ops  # noqa: E402
-from ._callbacks import Activity, Callback, EpochStats, StepMetrics  # noqa: E402
+from ._callbacks import (  # noqa: E402
+    Activity as Activity,
+    Callback as Callback,
+    EpochStats as EpochStats,
+    StepMetrics as StepMetrics,
+)
 from ._compile import (  # noqa: E402
-    CompiledPlan,
-    CompileOptions,
-    ParameterGroup,
-    Report,
-    compile,
-    load_plan,
+    CompiledPlan as CompiledPlan,
+    CompileOptions as CompileOptions,
+    ParameterGroup as ParameterGroup,
+    Report as Report,
+    compile as compile,
+    load_plan as load_plan,
 )
-from ._generate import Generated, Generator  # noqa: E402
+from ._generate import (  # noqa: E402
+    Generated as Generated,
+    Generator as Generator,
+)
 from ._graph import (  # noqa: E402
-    Gradients,
-    Graph,
-    Leaf,
-    differentiate,
-    evaluate,
-    parse_graph,
-    verify,
+    Gradients as Gradients,
+    Graph as Graph,
+    Leaf as Leaf,
+    differentiate as differentiate,
+    evaluate as evaluate,
+    parse_graph as parse_graph,
+    verify as verify,
 )
-from ._history import Evaluation, History, Plot  # noqa: E402
-from ._inspect import Table, Tables, explain, inspect  # noqa: E402
-from ._onnx import OnnxModel, export_onnx, load_onnx  # noqa: E402
+from ._history import (  # noqa: E402
+    Evaluation as Evaluation,
+    History as History,
+    Plot as Plot,
+)
+from ._inspect import (  # noqa: E402
+    Table as Table,
+    Tables as Tables,
+    explain as explain,
+    inspect as inspect,
+)
+from ._onnx import (  # noqa: E402
+    OnnxModel as OnnxModel,
+    export_onnx as export_onnx,
+    load_onnx as load_onnx,
+)
 from ._ops import *  # noqa: E402, F403
 from ._more_ops import *  # noqa: E402, F403
-from ._optimizer import Optimizer  # noqa: E402
-from ._rates import Plateau, PlateauOptions, RateSchedule  # noqa: E402
-from ._session import (  # noqa: E402
-    Plan,
-    Profile,
-    Session,
-    Type,
-    build_inference_session,
-    build_inference_session_cached,
-    build_session,
-    build_session_cached,
-    build_session_unoptimized,
+from ._optimizer import Optimizer as Optimizer  # noqa: E402
+from ._rates import (  # noqa: E402
+    Plateau as Plateau,
+    PlateauOptions as PlateauOptions,
+    RateSchedule as RateSchedule,
 )
-from ._tensor import Tensor  # noqa: E402
-from ._torch import TorchTrainer, from_torch  # noqa: E402
-from ._trainer import Checkpoints, EarlyStopping, Run, Trainer  # noqa: E402
-from ._types import DType, dtype  # noqa: E402
-from ._weights import LoadReport, Weights  # noqa: E402
+from ._session import (  # noqa: E402
+    Plan as Plan,
+    Profile as Profile,
+    Session as Session,
+    Type as Type,
+    build_inference_session as build_inference_session,
+    build_inference_session_cached as build_inference_session_cached,
+    build_session as build_session,
+    build_session_cached as build_session_cached,
+    build_session_unoptimized as build_session_unoptimized,
+)
+from ._tensor import Tensor as Tensor  # noqa: E402
+from ._torch import (  # noqa: E402
+    TorchTrainer as TorchTrainer,
+    from_torch as from_torch,
+)
+from ._trainer import (  # noqa: E402
+    Checkpoints as Checkpoints,
+    EarlyStopping as EarlyStopping,
+    Run as Run,
+    Trainer as Trainer,
+)
+from ._types import (  # noqa: E402
+    DType as DType,
+    dtype as dtype,
+)
+from ._weights import (  # noqa: E402
+    LoadReport as LoadReport,
+    Weights as Weights,
+)
 from .errors import *  # noqa: E402, F403
-from .init import Initializer  # noqa: E402
+from .init import Initializer as Initializer  # noqa: E402
 
 f32, f64, f16, bf16 = DType.f32, DType.f64, DType.f16, DType.bf16
 i32, i64, u8, boolean = DType.i32, DType.i64, DType.u8, DType.boolean
