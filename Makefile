@@ -1,11 +1,12 @@
 # The commands of a user and of CI. On a fresh Debian machine each installs what it needs first.
 BUILD_PACKAGES := g++ pkgconf cmake ninja-build ccache libfmt-dev libspdlog-dev libcli11-dev libtomlplusplus-dev nlohmann-json3-dev zlib1g-dev libssl-dev libpng-dev libjpeg-dev libprotobuf-dev protobuf-compiler libonnx-dev llvm-19-dev libvulkan-dev spirv-headers spirv-tools
+PYTHON_PACKAGES := python3-venv python3-dev libzstd-dev
 DATA_PACKAGES := dataset-fashion-mnist
 TEST_PACKAGES := $(DATA_PACKAGES) patch libonnx-testdata libgtest-dev libgmock-dev clang-format-19 mesa-vulkan-drivers vulkan-validationlayers
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 
-.PHONY: build install test demo bench test-exchange test-pages test-vulkan test-asan test-tsan deps format clean
+.PHONY: python test-python wheel build install test demo bench test-exchange test-pages test-vulkan test-asan test-tsan deps format clean
 
 # The command and the library alone; tests and examples are built by `make test`.
 build:
@@ -31,6 +32,25 @@ test-exchange: deps
 	cmake --preset release -DPANTALA_TESTS=ON -DPANTALA_SAFETENSORS_PYTHON=$(EXCHANGE)/bin/python -DPANTALA_ONNXRUNTIME_PYTHON=$(EXCHANGE)/bin/python -DPANTALA_TENSORBOARD_PYTHON=$(EXCHANGE)/bin/python
 	cmake --build --preset release -j $(JOBS) --target copy_weights write_exported_models write_sample_run
 	ctest --preset release -L exchange
+
+# The Python package in an environment below build/, and its tests there; with torch in that environment those that need it run, too.
+PYTHON ?= python3
+PYTHON_ENVIRONMENT := $(CURDIR)/build/python
+python:
+	@$(call need,$(BUILD_PACKAGES) $(PYTHON_PACKAGES))
+	test -x $(PYTHON_ENVIRONMENT)/bin/python || $(PYTHON) -m venv $(PYTHON_ENVIRONMENT)
+	CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) $(PYTHON_ENVIRONMENT)/bin/pip install .
+
+test-python: python
+	@$(call need,$(DATA_PACKAGES))
+	$(PYTHON_ENVIRONMENT)/bin/pip install --quiet pytest mypy pandas nbconvert ipykernel
+	$(PYTHON_ENVIRONMENT)/bin/python -m pytest
+
+# One file for this machine's Python (from 3.12 on for all newer ones), in build/wheels.
+wheel:
+	@$(call need,$(BUILD_PACKAGES) $(PYTHON_PACKAGES))
+	test -x $(PYTHON_ENVIRONMENT)/bin/python || $(PYTHON) -m venv $(PYTHON_ENVIRONMENT)
+	CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) $(PYTHON_ENVIRONMENT)/bin/pip wheel --no-deps --wheel-dir build/wheels .
 
 # The pages that `pantala explain --html` writes, clicked through in headless Chromium; pictures of them are in build/pages.
 test-pages: build

@@ -40,9 +40,17 @@ struct ItemForm {
   friend bool operator==(const ItemForm&, const ItemForm&) = default;
 };
 
+// An array that belongs to the model's input of this name.
+struct NamedArray {
+  std::string name;
+  Array array;
+};
+
 // What one step reads.
 struct Batch {
   Array data, labels;
+  // Of models with several inputs, those beside the data.
+  std::vector<NamedArray> more = {};
   std::int64_t items() const { return data.items(); }
 };
 

@@ -15,6 +15,7 @@
 #include "pantala/ops.h"
 #include "pantala/optim.h"
 #include "pantala/rate_schedule.h"
+#include "pantala/rate_schedule_table.h"
 #include "pantala/run.h"
 #include "pantala/session.h"
 #include "pantala/sweep.h"

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -109,6 +110,9 @@ class SessionPlan {
   const std::string& name() const;
   std::vector<std::string> inputs() const;  // those that its results depend on
   std::vector<std::string> outputs() const;
+  // TypeError with the nearest name.
+  Type input_type(std::string_view name) const;
+  Type output_type(std::string_view name) const;
   // An input of the graph that nothing here depends on is checked and left out. The values stay
   // until they are set again. ValueError naming input, position and value for an index that the
   // readers of an integer input cannot take.
@@ -125,6 +129,9 @@ class SessionPlan {
   Literal output(std::string_view name) const;
   void output(std::string_view name, const HostBuffer& into) const;
   double output_scalar(std::string_view name) const;
+  // The memory of an output, in its own type, where the host can reach it, else nothing: what the
+  // last run has left. The next one writes over it; it is there as long as the session is.
+  std::span<const std::byte> output_memory(std::string_view name) const;
   // Before the update, if there is one. TypeError without a loss, and before the first run.
   double loss() const;
 
@@ -167,11 +174,14 @@ class Session {
   // Inputs and outputs as those of SessionPlan, of `step` (or `accumulate`).
   std::vector<std::string> inputs() const;
   std::vector<std::string> outputs() const;
+  Type input_type(std::string_view name) const;
+  Type output_type(std::string_view name) const;
   void set_input(std::string_view name, const HostElements& values);
   void set_input(std::string_view name, const Literal& value);
   Literal output(std::string_view name) const;
   void output(std::string_view name, const HostBuffer& into) const;
   double output_scalar(std::string_view name) const;
+  std::span<const std::byte> output_memory(std::string_view name) const;
 
   // Computes loss and outputs and moves parameters, states and counters on. With accumulation a
   // step is one micro-batch, and the last one of a window applies the update.
@@ -221,6 +231,12 @@ class Session {
   Literal state(std::string_view name) const;
   void set_state(std::string_view name, const Literal& value);
   void set_state(std::string_view name, const HostElements& values);
+  // Of a parameter or a state. As output_memory(); nothing also for numbers that are kept apart,
+  // such as counters.
+  Type stored_type(std::string_view name) const;
+  std::span<const std::byte> stored_memory(std::string_view name) const;
+  // Into memory of the caller, as parameter().
+  void state(std::string_view name, const HostBuffer& into) const;
 
   // Of the last step; TypeError naming the option that keeps it. As long as a split update has not
   // been applied the gradient is the mean over what was accumulated, and needs no option; the sum

@@ -134,6 +134,8 @@ class BatchesLoader : public Loader {
       if (batch.data.items() != batch.labels.items())
         throw TypeError(fmt::format("batch {}: {} items with {} labels", k, batch.data.items(),
                                     batch.labels.items()));
+      for (const NamedArray& other : batch.more)
+        check_array(other.array, fmt::format("batch {}: {}", k, other.name));
     }
   }
 
@@ -162,8 +164,10 @@ class BatchesLoader : public Loader {
   std::string fingerprint() const override {
     if (fingerprint_.empty()) {
       std::uint64_t hash = hash_combine(kHashSeed, seed_);
-      for (const Batch& batch : batches_)
+      for (const Batch& batch : batches_) {
         hash = hash_array(batch.labels, hash_array(batch.data, hash));
+        for (const NamedArray& other : batch.more) hash = hash_array(other.array, hash);
+      }
       fingerprint_ = fmt::format("{:016x}", hash);
     }
     return fingerprint_;

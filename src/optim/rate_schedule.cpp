@@ -11,6 +11,7 @@
 #include <ostream>
 
 #include "base/options.h"
+#include "pantala/rate_schedule_table.h"
 
 namespace pantala {
 
@@ -338,7 +339,42 @@ RateSchedule::Kind read_kind(std::size_t index, const NamedOptions& options,
   return kind;
 }
 
+template <class T>
+OptionValue default_value(const T& field) {
+  if constexpr (std::is_same_v<T, std::vector<std::int64_t>>)
+    return std::vector<double>(field.begin(), field.end());
+  else if constexpr (std::is_same_v<T, std::int64_t>)
+    return real(field);
+  else
+    return field;
+}
+
+template <class T>
+RateDescription description_of() {
+  RateDescription description{std::string(About<T>::name), {}};
+  const T defaults;
+  About<T>::fields(
+      [&]<class Field>(std::string_view name, const Field& field, Need need) {
+        constexpr bool kWhole =
+            std::is_same_v<Field, std::int64_t> || std::is_same_v<Field, std::vector<std::int64_t>>;
+        description.options.push_back(
+            {std::string(name), default_value(field), need == Need::required, kWhole});
+      },
+      defaults);
+  return description;
+}
+template <std::size_t... I>
+std::vector<RateDescription> all_descriptions(std::index_sequence<I...>) {
+  return {description_of<std::variant_alternative_t<I, RateSchedule::Kind>>()...,
+          description_of<PlateauOptions>()};
+}
+
 }  // namespace
+
+const std::vector<RateDescription>& rate_descriptions() {
+  static const std::vector<RateDescription> all = all_descriptions(kKinds);
+  return all;
+}
 
 RateSchedule::RateSchedule(Kind kind, std::int64_t warmup_steps)
     : kind_(std::move(kind)), warmup_steps_(warmup_steps) {

@@ -58,6 +58,8 @@ std::string save_divergence(const RunFolder& folder, const RunConfig& config,
     if (!batch) return;
     data::write_npy(folder.diverged() / "batch-data.npy", batch->data);
     data::write_npy(folder.diverged() / "batch-labels.npy", batch->labels);
+    for (const data::NamedArray& other : batch->more)
+      data::write_npy(folder.diverged() / ("batch-" + other.name + ".npy"), other.array);
   };
   const std::string failures =
       failures_of({[&] { trainer.save_checkpoint(folder.diverged() / "state"); }, save_batch,

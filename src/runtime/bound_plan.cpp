@@ -138,10 +138,18 @@ std::vector<std::string> BoundPlan::output_names() const {
 }
 
 // Inputs are few and names short: looking through them costs less than a hash.
-PortBlock::Item* BoundPlan::find_input(std::string_view name) {
-  for (PortBlock::Item& item : inputs_.items())
+const PortBlock::Item* BoundPlan::find_input(std::string_view name) const {
+  for (const PortBlock::Item& item : inputs_.items())
     if (item.name == name) return &item;
   return nullptr;
+}
+PortBlock::Item* BoundPlan::find_input(std::string_view name) {
+  return const_cast<PortBlock::Item*>(std::as_const(*this).find_input(name));
+}
+
+const Type& BoundPlan::input_type(std::string_view name) const {
+  const PortBlock::Item* item = find_input(name);
+  return item ? item->type : unread_input(name).type;
 }
 
 const plan::CompiledLeaf& BoundPlan::unread_input(std::string_view name) const {
@@ -385,6 +393,20 @@ void BoundPlan::output(std::string_view name, const HostBuffer& into) const {
     encode(value, value.dtype(), space.data());
     decode_into({"output", name}, value.type(), space.data(), into);
   }
+}
+
+Type BoundPlan::output_type(std::string_view name) const {
+  if (const PortBlock::Item* item = find_output(name)) return item->type;
+  if (const auto index = find_host_output(name)) return {host_.output_dtype(*index), {}};
+  refuse_output(name);
+}
+
+std::span<const std::byte> BoundPlan::output_memory(std::string_view name) const {
+  const PortBlock::Item* item = find_output(name);
+  if (!item && !find_host_output(name)) refuse_output(name);
+  check_has_run(name);
+  if (!item || !item->view) return {};
+  return {item->view, static_cast<std::size_t>(item->slice.bytes)};
 }
 
 double BoundPlan::output_scalar(std::string_view name) const {

@@ -77,6 +77,11 @@ class BoundPlan {
   std::vector<std::string> input_names() const;
   std::vector<std::string> output_names() const;
   bool has_output(std::string_view name) const;
+  // TypeErrors name the plan.
+  const Type& input_type(std::string_view name) const;
+  Type output_type(std::string_view name) const;
+  // Nothing where the host cannot reach it.
+  std::span<const std::byte> output_memory(std::string_view name) const;
   void set_input(std::string_view name, const HostElements& values);
   void set_input(std::string_view name, const Literal& value);
   // What a run has done to the store.
@@ -148,7 +153,9 @@ class BoundPlan {
  private:
   void bind_regions(Store& store);
   void bind_numbers(Store& store);
-  PortBlock::Item* find_input(std::string_view name);  // null if the plan reads none of this name
+  // Null if the plan reads none of this name.
+  const PortBlock::Item* find_input(std::string_view name) const;
+  PortBlock::Item* find_input(std::string_view name);
   // An input of the graph that the plan does not need; TypeError if the graph has none either.
   const plan::CompiledLeaf& unread_input(std::string_view name) const;
   template <class Values, class Check>

@@ -21,6 +21,12 @@ std::vector<std::string> SessionPlan::inputs() const {
 std::vector<std::string> SessionPlan::outputs() const {
   return session_->plan(index_).output_names();
 }
+Type SessionPlan::input_type(std::string_view name) const {
+  return session_->plan(index_).input_type(name);
+}
+Type SessionPlan::output_type(std::string_view name) const {
+  return session_->plan(index_).output_type(name);
+}
 void SessionPlan::set_input(std::string_view name, const HostElements& values) const {
   session_->plan(index_).set_input(name, values);
 }
@@ -39,6 +45,10 @@ void SessionPlan::output(std::string_view name, const HostBuffer& into) const {
 }
 double SessionPlan::output_scalar(std::string_view name) const {
   return session_->settled().plan(index_).output_scalar(name);
+}
+
+std::span<const std::byte> SessionPlan::output_memory(std::string_view name) const {
+  return session_->settled().plan(index_).output_memory(name);
 }
 
 Session::Session(const CompiledPlan& plan, const SessionOptions& options)
@@ -64,6 +74,8 @@ std::vector<std::string> Session::plans() const {
 
 std::vector<std::string> Session::inputs() const { return data_->main().input_names(); }
 std::vector<std::string> Session::outputs() const { return data_->main().output_names(); }
+Type Session::input_type(std::string_view name) const { return data_->main().input_type(name); }
+Type Session::output_type(std::string_view name) const { return data_->main().output_type(name); }
 void Session::set_input(std::string_view name, const HostElements& values) {
   data_->main().set_input(name, values);
 }
@@ -78,6 +90,9 @@ void Session::output(std::string_view name, const HostBuffer& into) const {
 }
 double Session::output_scalar(std::string_view name) const {
   return data_->settled().main().output_scalar(name);
+}
+std::span<const std::byte> Session::output_memory(std::string_view name) const {
+  return data_->settled().main().output_memory(name);
 }
 
 void Session::step() { data_->run(0); }
@@ -116,6 +131,23 @@ void Session::set_state(std::string_view name, const Literal& value) {
 }
 void Session::set_state(std::string_view name, const HostElements& values) {
   data_->settled().store().write(data_->store().get(name, LeafKind::state, "state"), values);
+}
+void Session::state(std::string_view name, const HostBuffer& into) const {
+  data_->settled().store().read(data_->store().get(name, LeafKind::state, "state"), into);
+}
+
+namespace {
+const runtime::Store::Entry& stored(SessionData& data, std::string_view name) {
+  const runtime::Store::Entry* entry = data.store().find(name);
+  return entry && entry->leaf.kind == LeafKind::state
+             ? *entry
+             : data.store().get(name, LeafKind::parameter, "parameter or state");
+}
+}  // namespace
+Type Session::stored_type(std::string_view name) const { return stored(*data_, name).leaf.type; }
+std::span<const std::byte> Session::stored_memory(std::string_view name) const {
+  const runtime::Store::Entry& entry = stored(data_->settled(), name);
+  return data_->store().memory(entry);
 }
 
 Literal Session::gradient(std::string_view parameter) const {

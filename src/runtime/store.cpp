@@ -225,6 +225,15 @@ const Store::Entry& Store::get(std::string_view name, LeafKind kind, std::string
                               did_you_mean(name, names(kind))));
 }
 
+std::span<const std::byte> Store::memory(const Entry& entry) const {
+  if (entry.leaf.on_host) return {};
+  settle(entry);
+  device_.wait();
+  const std::byte* view = device_.host_view(entry.slice.memory);
+  if (!view) return {};
+  return {view + entry.slice.offset, static_cast<std::size_t>(bytes_of(entry.leaf.type))};
+}
+
 std::span<const std::byte> Store::bytes(const Entry& entry, std::vector<std::byte>& space) const {
   const auto count = static_cast<std::size_t>(bytes_of(entry.leaf.type));
   if (entry.leaf.on_host) {
@@ -233,10 +242,8 @@ std::span<const std::byte> Store::bytes(const Entry& entry, std::vector<std::byt
            space.data());
     return space;
   }
-  settle(entry);
-  device_.wait();
-  if (const std::byte* view = device_.host_view(entry.slice.memory))
-    return {view + entry.slice.offset, count};
+  if (const std::span<const std::byte> seen = memory(entry); !seen.empty() || count == 0)
+    return seen;
   space.resize(count);
   device_.read(entry.slice, space);
   return space;

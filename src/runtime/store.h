@@ -82,6 +82,8 @@ class Store {
   void write(const Entry& entry, const HostElements& value);
   // Elements as a file holds them, of a dtype that fits (convert.h: storable, check_stored).
   void write_stored(const Entry& entry, DType dtype, std::span<const std::byte> bytes);
+  // The memory of an entry where the host can reach it; nothing for a number of the host.
+  std::span<const std::byte> memory(const Entry& entry) const;
   // The bytes of an entry; `space` keeps them where the device's memory cannot be seen.
   std::span<const std::byte> bytes(const Entry& entry, std::vector<std::byte>& space) const;
 

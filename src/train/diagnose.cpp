@@ -324,6 +324,7 @@ Diagnosis diagnose(const Graph& graph, const Tensor& loss, const CompileOptions&
   replay.take(session, {{std::string(plan::kFirstMicroBatch), Literal::scalar(is_first)}});
   replay.give(names.data, batch.data);
   replay.give(names.labels, batch.labels);
+  for (const data::NamedArray& other : batch.more) replay.give(other.name, other.array);
   replay.run();
   const Search search(first, replay);
   diagnosis.origin = search.run();

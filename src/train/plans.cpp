@@ -273,6 +273,8 @@ bool Plans::counts(std::int64_t label) const {
 void Plans::set_inputs(const SessionPlan& plan, const data::Batch& batch) const {
   plan.set_input(names_.data, batch.data.elements());
   plan.set_input(names_.labels, batch.labels.elements());
+  for (const data::NamedArray& other : batch.more)
+    plan.set_input(other.name, other.array.elements());
 }
 
 const SessionPlan& Plans::step_on(const data::Batch& batch) {

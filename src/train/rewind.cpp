@@ -26,7 +26,9 @@ std::int64_t bytes_of(const data::Array& array) {
       array.values);
 }
 std::int64_t bytes_of(const data::Batch& batch) {
-  return bytes_of(batch.data) + bytes_of(batch.labels);
+  std::int64_t bytes = bytes_of(batch.data) + bytes_of(batch.labels);
+  for (const data::NamedArray& other : batch.more) bytes += bytes_of(other.array);
+  return bytes;
 }
 
 bool is_same(const ir::Number& a, const ir::Number& b) {

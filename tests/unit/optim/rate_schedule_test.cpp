@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "pantala/error.h"
+#include "pantala/rate_schedule_table.h"
 #include "support/errors.h"
 
 namespace pantala {
@@ -153,6 +154,38 @@ TEST(Plateau, lowers_the_rate_after_patience_and_cools_down) {
   }
   // Two reports without improvement, then two that are ignored, then two again; the floor holds.
   EXPECT_THAT(lrs, testing::ElementsAre(1, 1, 1, 0.5, 0.5, 0.5, 0.5, 0.3, 0.3, 0.3, 0.3));
+}
+
+TEST(RateSchedule, descriptions_are_of_all_names_and_options) {
+  std::vector<std::string> names;
+  for (const RateDescription& description : rate_descriptions()) names.push_back(description.name);
+  std::vector<std::string> expected = RateSchedule::names();
+  expected.emplace_back("plateau");
+  EXPECT_EQ(names, expected);
+  const RateDescription& multistep = rate_descriptions()[2];
+  ASSERT_EQ(multistep.options.size(), 2u);
+  EXPECT_EQ(multistep.options[0].name, "milestones");
+  EXPECT_TRUE(multistep.options[0].required && multistep.options[0].whole);
+  EXPECT_EQ(multistep.options[1].default_value, OptionValue(0.1));
+  EXPECT_FALSE(multistep.options[1].required || multistep.options[1].whole);
+}
+
+TEST(RateSchedule, the_described_defaults_make_the_same_schedule) {
+  for (const RateDescription& description : rate_descriptions()) {
+    NamedOptions given, all;
+    for (const RateOption& option : description.options) {
+      const OptionValue value = option.name == "milestones" ? OptionValue(std::vector<double>{3, 5})
+                                : option.required           ? OptionValue(2.0)
+                                                            : option.default_value;
+      all[option.name] = value;
+      if (option.required) given[option.name] = value;
+    }
+    if (description.name == "plateau")
+      EXPECT_EQ(Plateau::from_options(1, all), Plateau::from_options(1, given));
+    else
+      EXPECT_EQ(RateSchedule::from_options(description.name, all),
+                RateSchedule::from_options(description.name, given));
+  }
 }
 
 TEST(Plateau, modes_and_thresholds) {

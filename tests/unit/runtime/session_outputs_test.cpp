@@ -49,6 +49,38 @@ TEST(SessionOutputs, predictions_need_no_labels) {
   EXPECT_EQ(some.output("logits"), all.output("logits"));
 }
 
+TEST(SessionOutputs, types_of_inputs_outputs_and_values_are_told) {
+  const Classifier model;
+  Session session = build_session(model.graph, model.loss, {.optimizer = optim::adam(0.1)});
+  EXPECT_EQ(session.input_type("x"), (Type{f32, {4, 3}}));
+  EXPECT_EQ(session.output_type("logits"), (Type{f32, {4, 2}}));
+  EXPECT_EQ(session.stored_type("fc.weight"), (Type{f32, {2, 3}}));
+  EXPECT_EQ(session.stored_type("optim.step").shape, Shape{});
+  EXPECT_THAT(message_of<TypeError>([&] { session.input_type("z"); }),
+              testing::HasSubstr("no input named 'z'"));
+  EXPECT_THROW(session.output_type("logit"), TypeError);
+  EXPECT_THROW(session.stored_type("fc.weights"), TypeError);
+}
+
+TEST(SessionOutputs, memory_that_the_host_can_reach_is_what_is_read) {
+  const Classifier model;
+  Session session = build_session(model.graph, model.loss, {.optimizer = optim::sgd(0.1)});
+  session.set_input("x", places());
+  session.set_input("labels", std::vector<std::int64_t>{0, 1, 0, 1});
+  EXPECT_THROW(session.output_memory("logits"), TypeError);  // before the first run
+  const std::span<const std::byte> weight = session.stored_memory("fc.weight");
+  for (int step = 0; step < 2; ++step) {
+    session.step();
+    const std::span<const std::byte> logits = session.output_memory("logits");
+    ASSERT_EQ(logits.size(), 4u * 2 * sizeof(float));
+    ASSERT_EQ(weight.size(), 2u * 3 * sizeof(float));
+    const auto* seen = reinterpret_cast<const float*>(logits.data());
+    const auto* kept = reinterpret_cast<const float*>(weight.data());
+    for (int k = 0; k < 8; ++k) EXPECT_EQ(seen[k], session.output("logits").at(k));
+    for (int k = 0; k < 6; ++k) EXPECT_EQ(kept[k], session.parameter("fc.weight").at(k));
+  }
+}
+
 TEST(SessionOutputs, the_loss_of_a_training_step_is_there_whatever_is_asked_for) {
   const Classifier model;
   const CompileResult compiled =

@@ -64,6 +64,39 @@ std::shared_ptr<MetricCallback> on_gradients(F f) {
 }
 
 // --- sizes
+// The class of the sum of two inputs.
+Graph two_inputs_graph(std::int64_t batch, Phase) {
+  Graph g;
+  const Tensor x = g.input("x", {batch, kInputs}), other = g.input("other", {batch, kInputs});
+  const Tensor logits = nn::linear("fc", x + other, kClasses);
+  g.output("logits", logits);
+  g.output("loss", cross_entropy(logits, g.input("labels", {batch}, i64)));
+  return g;
+}
+
+TEST(Trainer, batches_may_have_further_inputs) {
+  std::vector<data::Batch> batches = random_batches(6, 8), plain = batches;
+  for (std::size_t k = 0; k < batches.size(); ++k) {
+    data::Array half = batches[k].data;
+    for (float& value : std::get<std::vector<float>>(half.values)) value /= 2;
+    batches[k].data = half;
+    batches[k].more = {{"other", half}};
+    plain[k].more = {{"other", {half.shape, std::vector<float>(8 * kInputs)}}};
+  }
+  std::vector<std::vector<double>> losses;
+  for (const auto& given : {batches, plain}) {
+    Trainer trainer(two_inputs_graph, 8, {.optimizer = optim::adam(0.01), .log_interval = 0});
+    const auto history = std::make_shared<LossHistory>();
+    trainer.add_callback(history);
+    FixedLoader loader(given);
+    trainer.fit(loader, {.epochs = 2, .validation = &loader});
+    losses.push_back(history->losses);
+  }
+  ASSERT_THAT(losses[0], SizeIs(12));
+  EXPECT_EQ(losses[0], losses[1]);  // x / 2 + x / 2 is x, to the bit
+  EXPECT_LT(losses[0].back(), losses[0].front());
+}
+
 TEST(TrainerSizes, a_short_last_batch_needs_the_model_as_a_function) {
   Trainer trainer(session_of(mlp_graph(4, Phase::training), optim::sgd(0.01)));
   EXPECT_THAT(message_of<TypeError>([&] { trainer.step(random_batch(3, 0)); }),

@@ -1,0 +1,308 @@
+"""A module of PyTorch as graphs of any batch size, through PyTorch's ONNX exporter: it keeps the names
+of parameters, what each node was made of, and training mode (see docs/onnx.md)."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import inspect
+import logging
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from ._graph import Graph
+from ._onnx import OnnxModel, load_onnx
+from ._session import Session
+from ._torch_report import export_refusal, refusal
+from ._torch_sequences import without_sequences
+from ._types import as_array
+from .errors import TypeError, UnsupportedError, fail
+
+_ANY = 0  # the key of the file for all batch sizes
+
+
+class Exported:
+    """The module's graph for any batch size, and its weights."""
+
+    def __init__(self, module: Any, example_inputs: Any) -> None:
+        torch = _torch()
+        if not isinstance(module, torch.nn.Module):
+            raise fail(TypeError, f"from_torch takes a torch.nn.Module, not a {type(module).__name__}")
+        self.module: Any = module
+        self._check_places()
+        self._inputs = _by_name(module, example_inputs)
+        self.input_names = list(self._inputs)
+        self.batch = self._batch()
+        self._picked = _Picked(module, self._inputs)
+        self.output_shapes = self._picked.shapes
+        self._files: dict[int, bytes] = {}
+        self._any_batch = True
+        self._models: dict[tuple[int, str], OnnxModel] = {}
+        self._first = self._model(self.batch, "training")
+        self._check_parameters()
+        self.warnings = self._first.warnings
+
+    # --- what is given
+
+    def _check_places(self) -> None:
+        tensors = [*self.module.named_parameters(), *self.module.named_buffers()]
+        elsewhere = [name for name, tensor in tensors if tensor.device.type != "cpu"]
+        if elsewhere:
+            raise fail(TypeError, f"the module is not on the CPU: {_listed(elsewhere)}")
+
+    def _batch(self) -> int:
+        sizes = {value.shape[0] for value in self._inputs.values() if value.ndim}
+        if len(sizes) != 1:
+            raise fail(TypeError, f"the inputs have batches of {sorted(sizes)}; they must agree")
+        (batch,) = sizes
+        if batch < 2:
+            raise fail(
+                TypeError,
+                "the example inputs need a batch of 2 or more: the exporter takes a size of 1 for "
+                "a constant",
+            )
+        return int(batch)
+
+    def _check_parameters(self) -> None:
+        """All that the module would train must be there to be trained."""
+        known = {leaf.name for leaf in self._first.graph.leaves("parameter")}
+        lost = [
+            f"{name} {tuple(parameter.shape)}"
+            for name, parameter in self.module.named_parameters()
+            if parameter.requires_grad and name not in known and parameter.ndim == 0
+        ]
+        if lost:
+            raise fail(
+                UnsupportedError,
+                "parameters that are single numbers are not trained; give them the shape [1]: "
+                + _listed(lost),
+            )
+
+    # --- graphs
+
+    def graph(self, batch: int, phase: str) -> Graph:
+        """A copy for this batch size, in "training" or "evaluation"."""
+        return self._model(batch, phase).graph.copy()
+
+    def _model(self, batch: int, phase: str) -> OnnxModel:
+        key = batch, phase
+        if key not in self._models:
+            self._models[key] = self._read(batch, phase)
+        return self._models[key]
+
+    def _read(self, batch: int, phase: str) -> OnnxModel:
+        file = self._file(batch)
+        shapes = {
+            name: [batch, *value.shape[1:]] for name, value in self._inputs.items() if value.ndim
+        }
+        mode = {"training": True} if phase == "training" else {"evaluation": True}
+        try:
+            return load_onnx(file, shapes=shapes, name=type(self.module).__name__, **mode)  # type: ignore[arg-type]
+        except UnsupportedError as error:
+            raise refusal(self.module, file, str(error)) from None
+
+    def _file(self, batch: int) -> bytes:
+        """One file for all batch sizes where the module can be exported so, else one for each."""
+        if self._any_batch and _ANY not in self._files:
+            try:
+                self._files[_ANY] = self._export(self._inputs, True)
+            except Exception:  # of many kinds; the export of one size says what is really wrong
+                self._any_batch = False
+        if self._any_batch:
+            return self._files[_ANY]
+        if batch not in self._files:
+            self._files[batch] = self._export(_of_batch(self._inputs, batch), False)
+        return self._files[batch]
+
+    def _export(self, inputs: Mapping[str, Any], any_batch: bool) -> bytes:
+        torch = _torch()
+        dynamic = None
+        if any_batch:
+            size = torch.export.Dim("batch")
+            dynamic = {name: {0: size} if value.ndim else {} for name, value in inputs.items()}
+        with _training(self.module), _quiet():
+            try:
+                program = torch.onnx.export(
+                    self._picked.module,
+                    (),
+                    kwargs=dict(inputs),
+                    dynamo=True,
+                    optimize=False,
+                    dynamic_shapes=dynamic,
+                    output_names=self._picked.names,
+                    verbose=False,
+                )
+            except Exception as error:  # of many kinds, which tell of the first reason alone
+                if any_batch:
+                    raise
+                raise export_refusal(self.module, self._picked.module, inputs, error) from None
+        return without_sequences(program.model_proto)
+
+    # --- weights
+
+    def frozen_names(self) -> list[str]:
+        """What is not trained: parameters that need no gradient, and buffers."""
+        owners = _owners(self.module)
+        trained = {n for n, p in self.module.named_parameters() if p.requires_grad}
+        names = [leaf.name for leaf in self._first.graph.leaves("parameter")]
+        return [name for name in names if not trained.intersection(owners.get(name, [name]))]
+
+    @property
+    def file_weights(self) -> Any:
+        """All that the exported file holds, also constants that are no part of the module's state."""
+        return self._first.weights
+
+    def values(self, session: Session) -> dict[str, Any]:
+        """The module's numbers, as the session names them."""
+        state = self.module.state_dict()
+        named = {name: state[name] for name in state}
+        stored = [*session.parameters, *session.states]
+        return {name: as_array(named[name]) for name in stored if name in named}
+
+    def state_dict(self, session: Session, steps: int) -> dict[str, Any]:
+        """The module's state with the session's numbers; of what the graph does not have, counters of
+        batch norms are counted on."""
+        torch = _torch()
+        trained = session.weights()
+        state = self.module.state_dict()
+        owners = _owners(self.module)
+        result = {}
+        for name, value in state.items():
+            source = next((other for other in owners.get(name, [name]) if other in trained), None)
+            if source is not None:
+                array = np.ascontiguousarray(trained[source])
+                result[name] = torch.from_numpy(array).to(value.dtype).reshape(value.shape)
+            elif name.endswith("num_batches_tracked"):
+                result[name] = value + steps
+            else:
+                result[name] = value.clone()
+        return result
+
+
+class _Picked:
+    """The module with a forward() that gives a tuple of tensors only, under the module's own names of
+    its outputs; the names of its parameters stay what they are."""
+
+    def __init__(self, module: Any, inputs: Mapping[str, Any]) -> None:
+        torch = _torch()
+        with torch.no_grad(), _evaluating(module):
+            result = module(**inputs)
+        self.names, kept = _tensors(result)
+        if not kept:
+            raise fail(TypeError, f"forward() gives no tensor but a {type(result).__name__}")
+        self.shapes = [tuple(_item(result, key).shape) for key in kept]
+        self.module = copy.copy(module)
+        forward = module.forward
+
+        def picked(*args: Any, **kwargs: Any) -> Any:
+            made = forward(*args, **kwargs)
+            return tuple(_item(made, key) for key in kept)
+
+        picked.__signature__ = inspect.signature(forward)  # type: ignore[attr-defined]
+        self.module.forward = picked
+
+
+def _tensors(result: Any) -> tuple[list[str], list[Any]]:
+    """Names and keys of the tensors that count: of a model's output with logits these alone."""
+    torch = _torch()
+    if isinstance(result, torch.Tensor):
+        return ["output"], [None]
+    entries = list(result.items()) if isinstance(result, Mapping) else list(enumerate(result))
+    kept = [key for key, value in entries if isinstance(value, torch.Tensor)]
+    if "loss" in kept:
+        kept = ["loss"]
+    elif "logits" in kept:
+        kept = ["logits"]
+    return [key if isinstance(key, str) else f"output{key}" for key in kept], kept
+
+
+def _item(result: Any, key: Any) -> Any:
+    return result if key is None else result[key]
+
+
+def _torch() -> Any:
+    try:
+        import torch
+    except ImportError:
+        raise fail(UnsupportedError, "from_torch needs the package torch") from None
+    return torch
+
+
+def _by_name(module: Any, example_inputs: Any) -> dict[str, Any]:
+    """The example inputs by the names of forward()."""
+    torch = _torch()
+    if isinstance(example_inputs, Mapping):
+        named = dict(example_inputs)
+    else:
+        names = [
+            name
+            for name, parameter in inspect.signature(module.forward).parameters.items()
+            if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+        ]
+        if len(example_inputs) > len(names):
+            raise fail(TypeError, f"{len(example_inputs)} inputs for forward({', '.join(names)})")
+        named = dict(zip(names, example_inputs))
+    for name, value in named.items():
+        if not isinstance(value, torch.Tensor):
+            named[name] = torch.as_tensor(value)
+    return named
+
+
+def _of_batch(inputs: Mapping[str, Any], batch: int) -> dict[str, Any]:
+    """Examples of another batch size: their items again and again."""
+    torch = _torch()
+    return {
+        name: value[torch.arange(batch) % value.shape[0]] if value.ndim else value
+        for name, value in inputs.items()
+    }
+
+
+def _owners(module: Any) -> dict[str, list[str]]:
+    """For each name of the state all names of the same tensor: tied weights."""
+    by_tensor: dict[int, list[str]] = {}
+    for name, value in module.state_dict(keep_vars=True).items():
+        by_tensor.setdefault(id(value), []).append(name)
+    return {name: names for names in by_tensor.values() for name in names}
+
+
+@contextlib.contextmanager
+def _modes(module: Any, change: Any) -> Iterator[None]:
+    flags = [(part, part.training) for part in module.modules()]
+    change()
+    try:
+        yield
+    finally:
+        for part, flag in flags:
+            part.training = flag
+
+
+def _training(module: Any) -> Any:
+    """In training mode; submodules of a module that trains already keep their own."""
+    return _modes(module, lambda: None if module.training else module.train())
+
+
+def _evaluating(module: Any) -> Any:
+    return _modes(module, module.eval)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """The exporter's remarks are about its own affairs."""
+    loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript", "onnx_ir")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for logger, level in zip(loggers, levels):
+            logger.setLevel(level)
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names)

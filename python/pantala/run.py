@@ -1,0 +1,51 @@
+"""Runs of configs, as `pantala train` makes them, and runs side by side.
+
+    outcome = pn.run.train("run.toml", ["epochs=3", "optimizer.lr=0.01"])
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from . import _pantala as _core
+from ._weights import PathLike
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended: "finished", "was_finished" before, "interrupted" and saved, or "not_begun";
+    `result` is what result.json holds."""
+
+    end: str
+    result: dict[str, Any]
+    steps: int
+
+
+def train(
+    config: PathLike = "",
+    values: Sequence[str] = (),
+    *,
+    resume: bool = False,
+    restart: bool = False,
+    plan_cache: PathLike = "",
+) -> Outcome:
+    """The whole run of a TOML file with values "key=value" on top, or what is left of it."""
+    made = _core.run_training(
+        os.fspath(config), list(values), resume, restart, os.fspath(plan_cache)
+    )
+    result = json.loads(made["result"]) if made["result"] else {}
+    return Outcome(made["end"], result, made["steps"])
+
+
+def compare(folders: Sequence[PathLike], metric: str = "") -> dict[str, Any]:
+    """Runs side by side: the keys that differ, their metrics, and the best."""
+    return json.loads(_core.compare_runs([os.fspath(f) for f in folders], metric))
+
+
+def draw_plots(folder: PathLike) -> list[str]:
+    """Draws what a run's log has into its folder; gives the files."""
+    return _core.draw_plots(os.fspath(folder))
