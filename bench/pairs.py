@@ -62,7 +62,7 @@ def variants_of(options, workload, infer, folder, end):
             return None
         needed += variant.expected_seconds()
         known[variant.same_graph()] = found[name] = variant
-        pairs.extend((other, name) for other in against if other in found)
+        pairs.extend((other, name) for other in dict.fromkeys(against) if other in found)
         return variant
 
     given = add("given", ["--rewrite", "none"])
