@@ -1,5 +1,6 @@
 #include "device/vulkan/faults.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <string_view>
 #include <utility>
@@ -10,6 +11,7 @@ namespace pantala::device::vulkan {
 Faults::Faults() {
   const char* variable = std::getenv("PANTALA_VULKAN_FAULT");
   std::string_view rest = variable ? variable : "";
+  watches = !rest.empty();
   while (!rest.empty()) {
     const std::string_view one = rest.substr(0, rest.find(','));
     rest.remove_prefix(one.size() == rest.size() ? one.size() : one.size() + 1);
@@ -17,6 +19,9 @@ Faults::Faults() {
     const std::string value(one.size() > name.size() ? one.substr(name.size() + 1) : "");
     if (name == "allocation") allocation = std::atoll(value.c_str());
     if (name == "submit") submission = std::atoll(value.c_str());
+    if (name == "wait") waiting = std::atoll(value.c_str());
+    if (name == "barrier") barrier = std::atoll(value.c_str());
+    if (name == "no_barriers") no_barriers = true;
     if (name == "kernel") perturbed_kernel = value;
     if (name == "staging") staging = true;
     if (name == "plain") plain = true;
@@ -25,7 +30,8 @@ Faults::Faults() {
 }
 
 bool Faults::take(Fault fault) {
-  std::int64_t& left = fault == Fault::allocation ? allocation : submission;
+  std::int64_t* const counters[] = {&allocation, &submission, &waiting, &barrier};
+  const std::atomic_ref left(*counters[static_cast<std::size_t>(fault)]);
   return left > 0 && --left == 0;
 }
 
