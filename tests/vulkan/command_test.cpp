@@ -77,10 +77,10 @@ TEST_F(VulkanCommand, a_run_goes_on_on_another_device_and_says_that_the_bits_wil
   EXPECT_EQ(last_json(back).at("epochs"), 5);
 }
 
-// The points are 120 for training, 8 batches an epoch; the device is lost behind the second or third one.
+// An epoch is 9 updates; the device is lost behind the second or third one.
 TEST_F(VulkanCommand, a_run_that_loses_its_device_says_how_to_go_on_and_goes_on) {
   ASSERT_EQ(run_pantala(train("whole", {"--device", test_device()})).exit_code, 0);
-  for (const char* fault : {"submit=40", "wait=45"})
+  for (const char* fault : {"submit=40", "wait=150"})
     for (const std::string& device : {test_device(), std::string("cpu")}) {
       const std::string out = std::string(fault, 4) + device;
       SCOPED_TRACE(out);
@@ -218,7 +218,8 @@ TEST_F(VulkanCommand, traces_and_profiles_the_kernels_of_a_run) {
   EXPECT_EQ(bytes("plain/model.safetensors"), bytes("timed/model.safetensors"));
   double microseconds = 0;
   std::set<std::string> layers;
-  for (const json& kernel : last_json(timed).at("profile").at("kernels")) {
+  const json result = json::parse(timed.out);
+  for (const json& kernel : result.at("profile").at("kernels")) {
     microseconds += kernel.at("us").get<double>();
     layers.insert(kernel.at("layers"));
   }
@@ -239,8 +240,8 @@ TEST_F(VulkanCommand, profiles_a_model) {
       {"inspect", "mlp", "--batch", "8", "--profile", "--json", "--device", test_device()});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   double microseconds = 0;
-  for (const json& kernel : json::parse(outcome.out).at("kernels"))
-    microseconds += kernel.at("us").get<double>();
+  const json profile = json::parse(outcome.out);
+  for (const json& kernel : profile.at("kernels")) microseconds += kernel.at("us").get<double>();
   EXPECT_GT(microseconds, 0);
 }
 

@@ -51,11 +51,12 @@ TEST_F(Qualifications, find_every_kind_of_kernel_that_computes_something_else) {
 
 // The driver refuses one step, or the device is lost in it: the others can be used.
 TEST_F(Qualifications, of_a_step_that_cannot_be_run_leave_the_rest_of_the_device) {
-  // The first device is that of the arithmetic; enough for a few steps to run before.
-  for (std::int64_t device::vulkan::Faults::* fault :
-       {&device::vulkan::Faults::allocation, &device::vulkan::Faults::submission,
-        &device::vulkan::Faults::waiting}) {
-    faults().*fault = 120;
+  // Each is behind the first device, which is that of the arithmetic, and some steps.
+  using device::vulkan::Faults;
+  const std::pair<std::int64_t Faults::*, std::int64_t> places[] = {
+      {&Faults::allocation, 300}, {&Faults::submission, 20}, {&Faults::waiting, 20}};
+  for (const auto& [fault, number] : places) {
+    faults().*fault = number;
     const Qualification made = runtime::qualify(test_device());
     EXPECT_LE(faults().*fault, 0);
     ASSERT_EQ(wrong_steps(made).size(), 1U) << made.text();

@@ -43,10 +43,15 @@ void perturb(kir::Kernel& kernel, kir::Block& block) {
     for (kir::Block& inner : inst.blocks) perturb(kernel, inner);
     if (inst.op == kir::Op::store || inst.op == kir::Op::store_strided) {
       kir::Value& value = inst.args[inst.op == kir::Op::store ? 1 : 2];
-      if (kernel.type(value).dtype == DType::f32) {
+      const DType dtype = kernel.type(value).dtype;
+      const bool is_index = dtype == DType::i32 || dtype == DType::i64;
+      if (dtype == DType::f32 || is_index) {
         const kir::Value turned{static_cast<std::uint32_t>(kernel.types.size())};
         kernel.types.push_back(kernel.type(value));
-        body.push_back({.op = kir::Op::neg, .args = {value}, .results = {turned}});
+        if (is_index)
+          body.push_back({.op = kir::Op::sub, .args = {value, value}, .results = {turned}});
+        else
+          body.push_back({.op = kir::Op::neg, .args = {value}, .results = {turned}});
         value = turned;
       }
     }

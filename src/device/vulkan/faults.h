@@ -39,7 +39,8 @@ class Faults {
 };
 Faults& faults();
 
-// The kernel with the sign of every number that it stores turned, and of bools the other one.
+// The kernel with the sign of every float that it stores turned, and zeros for integers, which no
+// memory ends before.
 kir::Kernel perturbed(kir::Kernel kernel);
 
 }  // namespace pantala::device::vulkan
