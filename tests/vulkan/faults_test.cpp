@@ -225,6 +225,31 @@ TEST_F(VulkanFaults, a_graph_of_f64_is_refused_by_name) {
               HasSubstr("is f64; the device vulkan computes in f32"));
 }
 
+// The states of a step lie in shared memory. Nothing is computed here.
+TEST_F(VulkanFaults, recurrent_layers_that_shared_memory_has_no_room_for_are_refused) {
+  const auto compiles = [](std::int64_t hidden) {
+    Graph g;
+    const Tensor x = g.input("x", {2, 1, 4 * hidden}), w = g.input("w", {hidden, 4 * hidden}),
+                 h = g.input("h", {1, hidden}), c = g.input("c", {1, hidden});
+    g.output("y", lstm(x, w, h, c).h);
+    compile(g, {.device = test_device()});
+  };
+  compiles(1536);
+  const std::int64_t too_many =
+      vulkan::choose(test_device().substr(test_device().find(':') + 1)).shared_bytes / 16 + 1;
+  EXPECT_THAT(tests::message_of<UnsupportedError>([&] { compiles(too_many); }),
+              HasSubstr("hidden units do not fit into"));
+}
+
+TEST_F(VulkanFaults, plans_with_double_precision_on_the_way_are_refused_where_there_is_none) {
+  Graph g;
+  g.output("y", rope(g.input("x", {1, 1, 5, 8})));
+  faults().plain = true;
+  EXPECT_THAT(tests::message_of<UnsupportedError>(
+                  [&] { build_inference_session(g, {.device = test_device()}); }),
+              HasSubstr("needs numbers of f64 on the way, which this device does not have"));
+}
+
 TEST_F(VulkanFaults, a_device_that_is_not_there_is_an_error_with_the_list) {
   EXPECT_THAT(tests::message_of<DeviceError>([] { device::make_device("vulkan:no-such-gpu"); }),
               HasSubstr("no Vulkan device is 'no-such-gpu': vulkan:0 is "));
