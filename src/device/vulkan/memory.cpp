@@ -73,7 +73,8 @@ void Block::create(std::int64_t bytes, Kind kind) {
   allocate.memoryTypeIndex = static_cast<std::uint32_t>(type);
   context_->check(f.AllocateMemory(context_->device(), &allocate, nullptr, &memory_), what);
   context_->check(f.BindBufferMemory(context_->device(), buffer_, memory_, 0), what);
-  if (kind == Kind::host || direct) {
+  const bool is_reached = context_->memory_type(std::uint32_t{1} << type, kReached) == type;
+  if (is_reached && (kind == Kind::host || direct)) {
     void* mapped = nullptr;
     context_->check(f.MapMemory(context_->device(), memory_, 0, VK_WHOLE_SIZE, 0, &mapped),
                     what + " for the host");
