@@ -121,6 +121,8 @@ std::pair<std::string, int> answer() {
     return {fmt::format("internal error: {}", error.what()), kExitInternal};
   } catch (const DivergenceError& error) {
     return {error.what(), kExitDiverged};
+  } catch (const DeviceLostError& error) {
+    return {error.what(), kExitInterrupted};
   } catch (const Error& error) {
     return {error.what(), kExitUsage};
   } catch (const std::system_error& error) {

@@ -15,7 +15,8 @@ namespace pantala::tools {
 class VerbOptions;
 
 // 0 success, 1 the verb's own "no" (a failed check), 2 a mistake of the user, 3 the numbers of a
-// training stopped being finite, 70 a bug of Pantala, 75 interrupted and saved: run it again.
+// training stopped being finite, 70 a bug of Pantala, 75 interrupted and saved, or the GPU was
+// lost: run it again.
 inline constexpr int kExitFailed = 1;
 inline constexpr int kExitUsage = 2;
 inline constexpr int kExitDiverged = 3;

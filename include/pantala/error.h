@@ -36,6 +36,12 @@ class DeviceError : public Error {
   using Error::Error;
 };
 
+// A GPU that has hung, was reset or was taken out; what was in its memory is gone with it.
+class DeviceLostError : public DeviceError {
+ public:
+  using DeviceError::DeviceError;
+};
+
 // A file that cannot be opened, read or written.
 class IoError : public Error {
  public:

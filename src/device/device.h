@@ -165,7 +165,8 @@ struct DeviceOptions {
   // For tests: memory is surrounded by bytes that must not change, and so are the buffers of the
   // arena where there is room between them.
   bool sentinels = false;
-  // Where a driver's work on kernels is kept; "": nowhere.
+  // Where a driver's work on kernels is kept, with what tells the device and the driver behind the
+  // name; "": nowhere.
   std::filesystem::path cache_file = {};
 };
 

@@ -123,6 +123,19 @@ void check_dependencies(const Plan& plan) {
   }
 }
 
+void check_barriers(const Plan& plan, const std::vector<bool>& before) {
+  const std::vector<Footprint> prints = footprints(plan);
+  std::size_t last = 0;  // launches below are finished
+  for (std::size_t to = 0; to < plan.launches.size(); ++to) {
+    if (before[to]) last = to;
+    for (std::size_t from = last; from < to; ++from)
+      if (prints[to].conflicts(prints[from]))
+        throw InternalError(fmt::format(
+            "plan '{}': launches {} '{}' and {} '{}' touch the same memory without a barrier",
+            plan.name, from, plan.launches[from].name, to, plan.launches[to].name));
+  }
+}
+
 std::vector<bool> barriers(std::span<const Launch> launches) {
   std::vector<bool> before(launches.size());
   std::size_t last = 0;  // launches below are finished

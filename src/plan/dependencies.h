@@ -22,4 +22,8 @@ void check_dependencies(const Plan& plan);
 // needs none.
 std::vector<bool> barriers(std::span<const Launch> launches);
 
+// Throws InternalError naming two launches that touch the same bytes with no barrier between them,
+// where there are barriers before some launches and all others may run at once.
+void check_barriers(const Plan& plan, const std::vector<bool>& before);
+
 }  // namespace pantala::plan

@@ -166,7 +166,7 @@ std::vector<Finding> check_gpus() {
       });
       const auto tested = software ? runtime::remembered_qualification(name)
                                    : std::optional(runtime::qualification_of(name));
-      const bool right = !tested || tested->refused().empty();
+      const bool right = !tested || tested->is_right();
       findings.push_back({"gpu", right ? Health::ok : Health::warn,
                           fmt::format("{}: {}; {}", name, device.text,
                                       tested ? tested->text() : "not compared with the CPU yet")});

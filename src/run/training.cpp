@@ -9,6 +9,7 @@
 
 #include "base/doing.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "io/file.h"
 #include "io/file_changes.h"
 #include "pantala/cancelled.h"
@@ -143,13 +144,36 @@ class TrainingRun {
     open_folder(*trainer);
     const bool traces = !options_.trace.empty();
     if (traces || options_.profile) trainer->session().set_timing(true, traces);
-    RunOutcome outcome = train(*trainer, lock);
+    RunOutcome outcome = train_on_device(*trainer, lock);
     write_trace(*trainer);
     if (options_.profile) outcome.profile = trainer->session().profile();
     return outcome;
   }
 
  private:
+  RunOutcome train_on_device(Trainer& trainer, const FolderLock& lock) {
+    try {
+      return train(trainer, lock);
+    } catch (const DeviceLostError& error) {
+      recording_.finish();
+      throw DeviceLostError(fmt::format("{}; {}", error.what(), way_on()));
+    }
+  }
+
+  // From what is in the folder, which is all that is left.
+  std::string way_on() const {
+    const std::string_view command =
+        options_.restart ? "the same command without --restart" : "the same command";
+    const auto saved = train::list_checkpoints(folder_.checkpoints());
+    if (saved.empty())
+      return fmt::format("nothing was saved yet: {} begins anew, and with --device cpu on the CPU",
+                         command);
+    return fmt::format(
+        "the run was saved after {} in {}: {} goes on from there, and with --device cpu on the CPU",
+        counted(static_cast<std::size_t>(saved.back().steps), "update"), folder_.root().string(),
+        command);
+  }
+
   RunOutcome train(Trainer& trainer, const FolderLock& lock) {
     const FitResult fit = this->fit(trainer, lock);
     recording_.finish();

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
 #include "base/hash.h"
 #include "base/log.h"
@@ -20,6 +22,7 @@
 #include "io/file.h"
 #include "pantala/error.h"
 #include "pantala/session.h"
+#include "plan/compiled_plan.h"
 #include "runtime/qualification_steps.h"
 
 namespace pantala::runtime {
@@ -35,7 +38,6 @@ constexpr int kRuns = 2;
 // What a step leaves: the loss, what it gives, and all parameters.
 struct Left {
   std::vector<std::pair<std::string, Literal>> values;
-  std::set<std::string> kernels;
 };
 
 // "contract_2" is one of several that are called contract.
@@ -45,16 +47,26 @@ std::string kind_of(std::string_view kernel) {
   return std::string(numbered ? kernel.substr(0, end) : kernel);
 }
 
-Left run_step(const QualificationGraph& step, const std::string& device) {
-  const CompileOptions options{.device = device, .threads = 1, .optimizer = optim::sgd(0.25)};
-  Session session(compile_training_graph(step.graph, step.loss, options));
+CompileResult compile(const QualificationGraph& step, const std::string& device) {
+  return compile_training_graph(step.graph, step.loss,
+                                {.device = device, .threads = 1, .optimizer = step.optimizer});
+}
+
+std::vector<std::string> kinds_of(const CompileResult& compiled) {
+  std::set<std::string> kinds;
+  for (const plan::CompiledStep& step : compiled.plan.data()->steps)
+    for (const plan::Unit& unit : step.plan.units) kinds.insert(kind_of(unit.entry));
+  return {kinds.begin(), kinds.end()};
+}
+
+Left run_step(const QualificationGraph& step, const CompileResult& compiled) {
+  Session session(compiled);
   for (int run = 0; run < kRuns; ++run) session.step();
   Left left;
   left.values.emplace_back("loss", Literal::scalar(session.loss()));
   left.values.emplace_back("value", session.output("value"));
   for (const Leaf& leaf : step.graph.leaves(LeafKind::parameter))
     left.values.emplace_back(leaf.name, session.parameter(leaf.name));
-  for (const KernelInfo& kernel : session.kernels()) left.kernels.insert(kind_of(kernel.unit));
   return left;
 }
 
@@ -72,16 +84,18 @@ std::string difference(const Left& right, const Left& got) {
   return "";
 }
 
-QualifiedStep qualify(const QualificationStep& step, const std::string& device) {
+QualifiedStep qualify_step(const QualificationStep& step, const std::string& device) {
   QualifiedStep result{.name = step.name, .wrong = {}, .kernels = {}};
   try {
     const QualificationGraph graph = step.make();
-    const Left right = run_step(graph, "cpu"), got = run_step(graph, device);
-    result.kernels.assign(got.kernels.begin(), got.kernels.end());
-    result.wrong = difference(right, got);
-  } catch (const DeviceError&) { throw; } catch (const Error& error) {
+    const Left right = run_step(graph, compile(graph, "cpu"));
+    const CompileResult compiled = compile(graph, device);
+    result.kernels = kinds_of(compiled);
+    result.wrong = difference(right, run_step(graph, compiled));
+  } catch (const DeviceError& error) {
     result.wrong = error.what();
-  }
+    result.failed = true;
+  } catch (const Error& error) { result.wrong = error.what(); }
   return result;
 }
 
@@ -143,34 +157,58 @@ Qualification make(const std::string& device) {
     return made;
   }
   logging::info("{} is used for the first time: it is compared with the CPU", device);
-  qualifying = true;
-  try {
-    made.arithmetic = device::vulkan::test_arithmetic(*device::make_device(device));
-    device::vulkan::note_arithmetic_of(device, made.arithmetic);
-    for (const QualificationStep& step : qualification_steps())
-      made.steps.push_back(qualify(step, device));
-  } catch (...) {
-    qualifying = false;
-    throw;
-  }
-  qualifying = false;
-  write(file, made);
+  made = qualify(device);
+  if (std::ranges::none_of(made.steps, &QualifiedStep::failed)) write(file, made);
   return made;
+}
+
+// Kinds of kernels and in how many right steps they are.
+std::map<std::string, int> right_kinds(const std::vector<QualifiedStep>& steps) {
+  std::map<std::string, int> kinds;
+  for (const QualifiedStep& step : steps)
+    for (const std::string& kind : step.kernels) kinds[kind] += step.wrong.empty() ? 1 : 0;
+  return kinds;
+}
+
+// What may be the reason that a step is wrong.
+std::vector<std::string> suspects_of(const QualifiedStep& step,
+                                     const std::map<std::string, int>& right) {
+  int least = std::numeric_limits<int>::max();
+  for (const std::string& kind : step.kernels) least = std::min(least, right.at(kind));
+  std::vector<std::string> suspects;
+  std::ranges::copy_if(step.kernels, std::back_inserter(suspects),
+                       [&](const std::string& kind) { return right.at(kind) == least; });
+  return suspects;
 }
 
 }  // namespace
 
-std::vector<std::string> Qualification::refused() const {
-  std::set<std::string> right, refused;
-  for (const QualifiedStep& step : steps)
-    if (step.wrong.empty()) right.insert(step.kernels.begin(), step.kernels.end());
-  std::vector<std::vector<std::string>> unexplained;  // of wrong steps, what may be the reason
-  for (const QualifiedStep& step : steps) {
-    if (step.wrong.empty()) continue;
-    auto& suspects = unexplained.emplace_back();
-    std::ranges::copy_if(step.kernels, std::back_inserter(suspects),
-                         [&](const std::string& kernel) { return !right.contains(kernel); });
+Qualification qualify(const std::string& device) {
+  Qualification made{.identity = identity_of(device), .steps = {}};
+  const bool before = std::exchange(qualifying, true);
+  try {
+    made.arithmetic = device::vulkan::test_arithmetic(*device::make_device(device));
+    device::vulkan::note_arithmetic_of(device, made.arithmetic);
+    for (const QualificationStep& step : qualification_steps())
+      made.steps.push_back(qualify_step(step, device));
+  } catch (...) {
+    qualifying = before;
+    throw;
   }
+  qualifying = before;
+  return made;
+}
+
+bool Qualification::is_right() const {
+  return std::ranges::all_of(steps, [](const auto& step) { return step.wrong.empty(); });
+}
+
+std::vector<std::string> Qualification::refused() const {
+  const std::map<std::string, int> right = right_kinds(steps);
+  std::set<std::string> refused;
+  std::vector<std::vector<std::string>> unexplained;  // of wrong steps, what may be the reason
+  for (const QualifiedStep& step : steps)
+    if (!step.wrong.empty()) unexplained.push_back(suspects_of(step, right));
   for (;;) {
     std::map<std::string, int> occurs;
     int most = 0;
@@ -198,8 +236,10 @@ std::string Qualification::text() const {
                                                      "device does not round them correctly",
                                                      fmt::join(inexact, " and ")));
   }
+  const std::vector<std::string> kinds = refused();
   return fmt::format("{} of {} steps are wrong ({}); refused kernels: {}", wrong.size(),
-                     steps.size(), fmt::join(wrong, "; "), fmt::join(refused(), ", "));
+                     steps.size(), fmt::join(wrong, "; "),
+                     kinds.empty() ? "none" : fmt::format("{}", fmt::join(kinds, ", ")));
 }
 
 Qualification qualification_of(const std::string& device) {
@@ -210,7 +250,7 @@ Qualification qualification_of(const std::string& device) {
   const auto found = known.find(device);
   if (found != known.end()) return found->second;
   Qualification made = make(device);
-  if (!made.refused().empty()) logging::warning("{}: {}", device, made.text());
+  if (!made.is_right()) logging::warning("{}: {}", device, made.text());
   return known.emplace(device, std::move(made)).first->second;
 }
 

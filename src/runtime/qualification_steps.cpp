@@ -104,12 +104,41 @@ QualificationGraph recurrent() {
   return d.finish(lstm(x, w, h, c).h);
 }
 
+// Angles in double precision.
+QualificationGraph rotations() {
+  Draft d;
+  const Tensor x = d.weight("x", {2, 3, 19, 16});
+  return d.finish(rope(x));
+}
+
+// Only what is rounded to one number, whatever computes it.
+QualificationGraph halves() {
+  Draft d;
+  const Tensor x = cast(d.weight("x", {7, 37}), f16), y = cast(d.weight("y", {7, 37}), f16);
+  return d.finish(cast(maximum(x * y, x), f32));
+}
+
+QualificationGraph dropouts() {
+  Draft d;
+  return d.finish(dropout(d.weight("x", {11, 53}), 0.3));
+}
+
+QualificationGraph moments() {
+  Draft d;
+  const Tensor x = d.weight("x", {7, 37}), y = d.weight("y", {37});
+  QualificationGraph made = d.finish(x * y + tanh(y));
+  made.optimizer = optim::adam(0.05);
+  return made;
+}
+
 constexpr QualificationStep kSteps[] = {
     {"elements", elements},     {"rows", rows},
     {"products", products},     {"convolutions", convolutions},
     {"batch_norm", batch_norm}, {"attention", attentions},
     {"losses", losses},         {"indices", indexing},
     {"scans", scans},           {"recurrent", recurrent},
+    {"rotations", rotations},   {"halves", halves},
+    {"dropout", dropouts},      {"adam", moments},
 };
 
 }  // namespace

@@ -6,12 +6,14 @@
 #include <span>
 
 #include "pantala/graph.h"
+#include "pantala/optim.h"
 
 namespace pantala::runtime {
 
 struct QualificationGraph {
   Graph graph;
   Tensor loss;
+  optim::Optimizer optimizer = optim::sgd(0.25);
 };
 struct QualificationStep {
   const char* name;

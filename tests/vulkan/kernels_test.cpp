@@ -1,5 +1,7 @@
 // Single kernels on a Vulkan device against the interpreter of kernels.
+#include "device/vulkan/facts.h"
 #include "unit/codegen/llvm_case.h"
+#include "vulkan/instance.h"
 #include "vulkan/vulkan_case.h"
 
 namespace pantala::vulkan_tests {
@@ -447,6 +449,16 @@ void check_groups() {
 }
 
 TEST_F(VulkanKernels, groups_match) { check_groups(); }
+
+// What groups_match has run on this device.
+TEST_F(VulkanKernels, groups_exchange_between_subgroups_where_there_are_any) {
+  const vulkan::DeviceInfo info = vulkan::choose(test_device().substr(test_device().find(':') + 1));
+  const codegen::spirv::Target target = device::vulkan::code_target(info);
+  EXPECT_EQ(target.subgroup, info.shuffles ? info.subgroup : 0);
+  const std::string code =
+      codegen::spirv::disassembly(codegen::spirv::emit(group_kernel(32), target).words);
+  EXPECT_EQ(code.find("OpGroupNonUniformShuffleXor") != code.npos, target.subgroup > 1);
+}
 
 TEST_F(VulkanKernels, groups_match_without_subgroups) {
   device::vulkan::faults().plain = true;

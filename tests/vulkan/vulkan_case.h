@@ -16,6 +16,7 @@
 #include "device/device.h"
 #include "device/vulkan/arithmetic.h"
 #include "device/vulkan/faults.h"
+#include "device/vulkan/watched.h"
 #include "kir/interpret.h"
 #include "plan/arena.h"
 #include "plan/dependencies.h"
@@ -39,13 +40,26 @@ inline bool wants_all() {
   return which && std::string_view(which) == "all";
 }
 
+// `make test-vulkan` is about nothing without a device.
+inline void need_device() {
+  if (!test_device().empty()) return;
+  if (wants_all()) FAIL() << "there is no Vulkan driver on this machine (mesa-vulkan-drivers)";
+  GTEST_SKIP() << "there is no Vulkan driver on this machine";
+}
+
 class OnVulkan : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (test_device().empty()) GTEST_SKIP() << "there is no Vulkan driver on this machine";
+    need_device();
+    if (IsSkipped() || HasFatalFailure()) return;
+    device::vulkan::faults() = {};
+    // Modules are validated, and barriers compared with what plans need.
+    device::vulkan::faults().watches = true;
+  }
+  void TearDown() override {
+    EXPECT_EQ(device::vulkan::watched_objects(), 0) << "something of a device was not given back";
     device::vulkan::faults() = {};
   }
-  void TearDown() override { device::vulkan::faults() = {}; }
 };
 
 // A plan of one launch of the kernel over the arrays.

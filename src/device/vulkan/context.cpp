@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "device/vulkan/faults.h"
+#include "device/vulkan/watched.h"
 #include "pantala/error.h"
 
 namespace pantala::device::vulkan {
@@ -30,7 +31,10 @@ std::uint32_t compute_family(const vk::InstanceFunctions& functions, const vk::D
 
 }  // namespace
 
-Context::Context(const vk::DeviceInfo& info) : instance_(vk::Instance::get()), info_(info) {
+Context::Context(const vk::DeviceInfo& info, Empty) : instance_(vk::Instance::get()), info_(info) {}
+
+// What was made before something fails is given back: the destructor is that of an empty one.
+Context::Context(const vk::DeviceInfo& info) : Context(info, Empty{}) {
   open_device();
   VkCommandPoolCreateInfo pool{};
   pool.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
@@ -75,18 +79,22 @@ void Context::open_device() {
   create.pNext = &features;
   create.queueCreateInfoCount = 1;
   create.pQueueCreateInfos = &queue;
-  if (const VkResult result = functions.CreateDevice(info_.handle, &create, nullptr, &device_);
-      result != VK_SUCCESS)
+  const VkResult result = faults().take(Fault::allocation)
+                              ? VK_ERROR_OUT_OF_DEVICE_MEMORY
+                              : functions.CreateDevice(info_.handle, &create, nullptr, &device_);
+  if (result != VK_SUCCESS)
     throw DeviceError(fmt::format("{} cannot be opened: {}", info_.name, vk::result_text(result)));
 #define PANTALA_LOOK_UP(NAME) \
   f_.NAME = reinterpret_cast<PFN_vk##NAME>(functions.GetDeviceProcAddr(device_, "vk" #NAME));
   PANTALA_VULKAN_DEVICE_FUNCTIONS(PANTALA_LOOK_UP)
 #undef PANTALA_LOOK_UP
+  if (faults().watches) watch(device_, f_);
   f_.GetDeviceQueue(device_, family_, 0, &queue_);
 }
 
 Context::~Context() {
-  f_.DeviceWaitIdle(device_);
+  if (!device_) return;
+  come_to_rest();
   if (timeline_) f_.DestroySemaphore(device_, timeline_, nullptr);
   if (pool_) f_.DestroyCommandPool(device_, pool_, nullptr);
   f_.DestroyDevice(device_, nullptr);
@@ -95,8 +103,10 @@ Context::~Context() {
 void Context::check(VkResult result, std::string_view what) const {
   if (result == VK_SUCCESS) return;
   lost_ = lost_ || result == VK_ERROR_DEVICE_LOST;
-  throw DeviceError(fmt::format("vulkan, {}: {}: {}{}", info_.name, what, vk::result_text(result),
-                                lost_ ? "; what was in its memory is gone" : ""));
+  const std::string text =
+      fmt::format("vulkan, {}: {}: {}", info_.name, what, vk::result_text(result));
+  if (lost_) throw DeviceLostError(text + "; what was in its memory is gone");
+  throw DeviceError(text);
 }
 
 int Context::memory_type(std::uint32_t allowed, VkMemoryPropertyFlags flags) const {
@@ -123,7 +133,7 @@ void Context::free_commands(VkCommandBuffer commands) {
 
 VkCommandBuffer Context::take_commands() {
   std::uint64_t reached = 0;
-  f_.GetSemaphoreCounterValue(device_, timeline_, &reached);
+  check(f_.GetSemaphoreCounterValue(device_, timeline_, &reached), "commands");
   if (!in_use_.empty() && in_use_.front().first <= reached) {
     const VkCommandBuffer commands = in_use_.front().second;
     in_use_.erase(in_use_.begin());
@@ -132,9 +142,11 @@ VkCommandBuffer Context::take_commands() {
   return new_commands();
 }
 
-std::uint64_t Context::submit_once(VkCommandBuffer commands, std::span<const VkCommandBuffer> all) {
-  const std::uint64_t ticket = submit(all);
-  in_use_.emplace_back(ticket, commands);
+std::uint64_t Context::Lent::submit(VkCommandBuffer then) const {
+  const VkCommandBuffer both[] = {commands_, then};
+  const std::uint64_t ticket = context_.submit(std::span(both).first(then ? 2 : 1));
+  submitted_ = true;
+  context_.in_use_.emplace_back(ticket, commands_);
   return ticket;
 }
 
@@ -188,9 +200,7 @@ std::uint64_t Context::submit(std::span<const VkCommandBuffer> commands) {
   info.pCommandBuffers = commands.data();
   info.signalSemaphoreCount = 1;
   info.pSignalSemaphores = &timeline_;
-  check(faults().take(Fault::submit) ? VK_ERROR_DEVICE_LOST
-                                     : f_.QueueSubmit(queue_, 1, &info, VK_NULL_HANDLE),
-        "submitting");
+  check(f_.QueueSubmit(queue_, 1, &info, VK_NULL_HANDLE), "submitting");
   submitted_ = ticket;
   return ticket;
 }
@@ -204,5 +214,8 @@ void Context::wait(std::uint64_t ticket) const {
   info.pValues = &ticket;
   check(f_.WaitSemaphores(device_, &info, UINT64_MAX), "waiting");
 }
+
+// Where the device is lost that is the answer at once, and nothing runs any more.
+void Context::come_to_rest() const noexcept { f_.DeviceWaitIdle(device_); }
 
 }  // namespace pantala::device::vulkan

@@ -1,8 +1,8 @@
 // A Vulkan device that is open: one queue, on which everything runs in the order in which it was
 // submitted, and a timeline that says how far it is.
 //
-// Errors: DeviceError for memory that is not there and for a device that is lost; what was in its
-// memory is then gone, and every later call says so.
+// Errors: DeviceError for memory that is not there, DeviceLostError for a device that is lost; what
+// was in its memory is then gone, and every later call says so.
 #pragma once
 
 #include <cstdint>
@@ -40,20 +40,20 @@ class Context {
   // A command buffer that is recorded by `record`, submitted, and used again when it has finished.
   template <class Record>
   std::uint64_t once(const Record& record) {
-    const VkCommandBuffer commands = take_commands();
-    begin(commands, true);
-    record(commands);
-    end(commands);
-    return submit_once(commands, std::span(&commands, 1));
+    const Lent commands(*this);
+    begin(commands.get(), true);
+    record(commands.get());
+    end(commands.get());
+    return commands.submit({});
   }
   // The same in front of other commands; what the host reads of it they hand over to it.
   template <class Record>
   std::uint64_t before(const Record& record, VkCommandBuffer then) {
-    const VkCommandBuffer both[] = {take_commands(), then};
-    begin(both[0], true);
-    record(both[0]);
-    check(f_.EndCommandBuffer(both[0]), "recording");
-    return submit_once(both[0], both);
+    const Lent commands(*this);
+    begin(commands.get(), true);
+    record(commands.get());
+    check(f_.EndCommandBuffer(commands.get()), "recording");
+    return commands.submit(then);
   }
   void begin(VkCommandBuffer commands, bool once) const;
   void end(VkCommandBuffer commands) const;
@@ -67,11 +67,32 @@ class Context {
   std::uint64_t last_ticket() const { return submitted_; }
   void wait(std::uint64_t ticket) const;
   void wait() const { wait(submitted_); }
+  // For what takes things away: nothing runs any more afterwards, also on a device that is lost.
+  void come_to_rest() const noexcept;
 
  private:
+  // Commands for one submission, which are used again when that has finished.
+  class Lent {
+   public:
+    explicit Lent(Context& context) : context_(context), commands_(context.take_commands()) {}
+    ~Lent() {
+      if (!submitted_) context_.free_commands(commands_);
+    }
+    Lent(const Lent&) = delete;
+    Lent& operator=(const Lent&) = delete;
+    VkCommandBuffer get() const { return commands_; }
+    // With others behind it, if there are any.
+    std::uint64_t submit(VkCommandBuffer then) const;
+
+   private:
+    Context& context_;
+    const VkCommandBuffer commands_;
+    mutable bool submitted_ = false;
+  };
+  struct Empty {};
+  Context(const vk::DeviceInfo& info, Empty);
   void open_device();
   VkCommandBuffer take_commands();
-  std::uint64_t submit_once(VkCommandBuffer commands, std::span<const VkCommandBuffer> all);
 
   const std::shared_ptr<const vk::Instance> instance_;
   const vk::DeviceInfo info_;

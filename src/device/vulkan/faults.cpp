@@ -1,5 +1,6 @@
 #include "device/vulkan/faults.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <string_view>
 #include <utility>
@@ -10,6 +11,7 @@ namespace pantala::device::vulkan {
 Faults::Faults() {
   const char* variable = std::getenv("PANTALA_VULKAN_FAULT");
   std::string_view rest = variable ? variable : "";
+  watches = !rest.empty();
   while (!rest.empty()) {
     const std::string_view one = rest.substr(0, rest.find(','));
     rest.remove_prefix(one.size() == rest.size() ? one.size() : one.size() + 1);
@@ -17,6 +19,9 @@ Faults::Faults() {
     const std::string value(one.size() > name.size() ? one.substr(name.size() + 1) : "");
     if (name == "allocation") allocation = std::atoll(value.c_str());
     if (name == "submit") submission = std::atoll(value.c_str());
+    if (name == "wait") waiting = std::atoll(value.c_str());
+    if (name == "barrier") barrier = std::atoll(value.c_str());
+    if (name == "no_barriers") no_barriers = true;
     if (name == "kernel") perturbed_kernel = value;
     if (name == "staging") staging = true;
     if (name == "plain") plain = true;
@@ -25,7 +30,8 @@ Faults::Faults() {
 }
 
 bool Faults::take(Fault fault) {
-  std::int64_t& left = fault == Fault::allocation ? allocation : submission;
+  std::int64_t* const counters[] = {&allocation, &submission, &waiting, &barrier};
+  const std::atomic_ref left(*counters[static_cast<std::size_t>(fault)]);
   return left > 0 && --left == 0;
 }
 
@@ -37,10 +43,15 @@ void perturb(kir::Kernel& kernel, kir::Block& block) {
     for (kir::Block& inner : inst.blocks) perturb(kernel, inner);
     if (inst.op == kir::Op::store || inst.op == kir::Op::store_strided) {
       kir::Value& value = inst.args[inst.op == kir::Op::store ? 1 : 2];
-      if (kernel.type(value).dtype == DType::f32) {
+      const DType dtype = kernel.type(value).dtype;
+      const bool is_index = dtype == DType::i32 || dtype == DType::i64;
+      if (dtype == DType::f32 || is_index) {
         const kir::Value turned{static_cast<std::uint32_t>(kernel.types.size())};
         kernel.types.push_back(kernel.type(value));
-        body.push_back({.op = kir::Op::neg, .args = {value}, .results = {turned}});
+        if (is_index)
+          body.push_back({.op = kir::Op::sub, .args = {value, value}, .results = {turned}});
+        else
+          body.push_back({.op = kir::Op::neg, .args = {value}, .results = {turned}});
         value = turned;
       }
     }

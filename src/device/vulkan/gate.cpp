@@ -26,7 +26,6 @@ void Gate::open(VkCommandBuffer commands) {
   if (is_open_) return;
   context_.functions().CmdUpdateBuffer(commands, gate_.buffer(), 0, kBytes,
                                        &codegen::spirv::kGoesOn);
-  is_open_ = true;
 }
 
 void Gate::stay_behind(VkCommandBuffer commands, const RunArguments& arguments,
@@ -45,7 +44,6 @@ void Gate::stay_behind(VkCommandBuffer commands, const RunArguments& arguments,
     const VkBufferCopy kept{0, offset, 4};
     f.CmdCopyBuffer(commands, status_.buffer(), buffer, 1, &kept);
   }
-  is_open_ = false;
 }
 
 }  // namespace pantala::device::vulkan

@@ -19,6 +19,8 @@ class Gate {
 
   // Whether kernels of a run that comes behind none go on as it is.
   bool is_open() const { return is_open_; }
+  // Into commands, which say whether they were submitted in the end.
+  void note_submitted(bool open) { is_open_ = open; }
   void open(VkCommandBuffer commands);
   void stay_behind(VkCommandBuffer commands, const RunArguments& arguments, const Memory& memory);
 

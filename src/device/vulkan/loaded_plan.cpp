@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <optional>
 
 #include "base/parallel.h"
 #include "device/vulkan/facts.h"
 #include "device/vulkan/faults.h"
+#include "device/vulkan/watched.h"
 #include "pantala/error.h"
 #include "plan/dependencies.h"
 
@@ -28,19 +30,31 @@ std::int64_t rounded(std::int64_t bytes, std::int64_t unit) {
   return (bytes + unit - 1) / unit * unit;
 }
 
+bool checks_modules() {
+#ifdef NDEBUG
+  return faults().watches;
+#else
+  return true;
+#endif
+}
+
 // As host addresses are kept; the first base is the arena, the second the constants.
 std::byte* address(const Block& block) { return reinterpret_cast<std::byte*>(block.address()); }
 
 }  // namespace
 
-LoadedPlan::LoadedPlan(plan::Plan plan, Context& context, Pipelines& pipelines, Gate& gate,
-                       int threads)
+LoadedPlan::LoadedPlan(plan::Plan plan, Context& context, Pipelines& pipelines, Gate& gate, Empty)
     : plan_(std::move(plan)),
       context_(context),
       pipelines_(pipelines),
       gate_(gate),
       constants_(context, std::ssize(plan_.constants), Block::Kind::device),
-      binder_(plan_, plan_.constants.empty() ? nullptr : address(constants_)) {
+      binder_(plan_, plan_.constants.empty() ? nullptr : address(constants_)) {}
+
+// What was made before something fails is given back: the destructor is that of an empty one.
+LoadedPlan::LoadedPlan(plan::Plan plan, Context& context, Pipelines& pipelines, Gate& gate,
+                       int threads)
+    : LoadedPlan(std::move(plan), context, pipelines, gate, Empty{}) {
   check_dtypes();
   generate(threads);
   lay_out();
@@ -50,15 +64,12 @@ LoadedPlan::LoadedPlan(plan::Plan plan, Context& context, Pipelines& pipelines, 
   context_.begin(commands_, false);
   record(commands_, false);
   context_.end(commands_);
+  if (faults().watches) check_barriers();
 }
 
 LoadedPlan::~LoadedPlan() {
   const vk::DeviceFunctions& f = context_.functions();
-  try {
-    context_.wait();
-  } catch (const DeviceError&) {
-    // It is lost: nothing runs any more.
-  }
+  context_.come_to_rest();
   context_.free_commands(commands_);
   context_.free_commands(timed_);
   if (queries_) f.DestroyQueryPool(context_.device(), queries_, nullptr);
@@ -89,10 +100,9 @@ void LoadedPlan::generate(int threads) {
     code_[k] =
         spirv::emit(faults().is_perturbed(unit.entry) ? perturbed(*unit.kernel) : *unit.kernel,
                     target, facts_[k]);
-#ifndef NDEBUG
-    if (const std::string wrong = spirv::broken_rule(code_[k].words); !wrong.empty())
-      throw InternalError(fmt::format("SPIR-V of '{}': {}", unit.entry, wrong));
-#endif
+    if (checks_modules())
+      if (const std::string wrong = spirv::broken_rule(code_[k].words); !wrong.empty())
+        throw InternalError(fmt::format("SPIR-V of '{}': {}", unit.entry, wrong));
     pipeline_[k] = pipelines_.get(code_[k].words, unit.entry);
     code_[k].words = {};
   });
@@ -225,6 +235,23 @@ void LoadedPlan::record(VkCommandBuffer commands, bool timed) {
   }
 }
 
+void LoadedPlan::check_barriers() const {
+  const std::vector<bool> of_dispatches = recorded_barriers(commands_);
+  std::vector<bool> before(plan_.launches.size());
+  std::optional<std::size_t> in_scratch;  // the last launch, which needs its scratch to itself
+  for (std::size_t k = 0; k < before.size(); ++k) {
+    if (first_[k] == first_[k + 1]) continue;
+    before[k] = of_dispatches.at(first_[k]);
+    if (before[k]) in_scratch.reset();
+    if (code_[plan_.launches[k].unit].scratch_bytes == 0) continue;
+    if (in_scratch)
+      throw InternalError(fmt::format("plan '{}': launches {} and {} share scratch at once",
+                                      plan_.name, *in_scratch, k));
+    in_scratch = k;
+  }
+  plan::check_barriers(plan_, before);
+}
+
 void LoadedPlan::record_launch(VkCommandBuffer commands, std::size_t launch) {
   const vk::DeviceFunctions& f = context_.functions();
   if (first_[launch] == first_[launch + 1]) return;
@@ -285,6 +312,7 @@ std::uint64_t LoadedPlan::submit(const RunArguments& arguments, const Memory& me
   if (same && !arguments.is_behind && gate_.is_open() && arguments.before.empty())
     return context_.submit(std::span(&commands, 1));
   std::ranges::copy(arguments.uniforms, own.begin());
+  uniforms_known_ = false;
   const std::uint64_t ticket = context_.before(
       [&](VkCommandBuffer first) {
         if (!same) update_uniforms(first);
@@ -296,6 +324,7 @@ std::uint64_t LoadedPlan::submit(const RunArguments& arguments, const Memory& me
       },
       commands);
   uniforms_known_ = true;
+  gate_.note_submitted(!arguments.is_behind);
   return ticket;
 }
 
@@ -308,7 +337,9 @@ void LoadedPlan::update_uniforms(VkCommandBuffer commands) const {
 }
 
 Ticket LoadedPlan::run(const RunArguments& arguments, const Memory& memory) {
-  if (binder_.bind(plan_, arguments, memory)) write_rows();
+  if (binder_.bind(plan_, arguments, memory)) rows_known_ = false;
+  if (!rows_known_) write_rows();
+  rows_known_ = true;
   if (!arguments.times) return {submit(arguments, memory, commands_)};
   run_timed(arguments, memory);
   return {context_.last_ticket()};

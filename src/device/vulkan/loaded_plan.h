@@ -33,6 +33,8 @@ class LoadedPlan {
   Ticket run(const RunArguments& arguments, const Memory& memory);
 
  private:
+  struct Empty {};
+  LoadedPlan(plan::Plan plan, Context& context, Pipelines& pipelines, Gate& gate, Empty);
   struct Dispatch {  // of one argument set
     std::uint32_t unit = 0;
     std::uint32_t row = 0;  // its byte in the table
@@ -46,6 +48,8 @@ class LoadedPlan {
   void spread(Dispatch& dispatch, std::int64_t items);
   void make_descriptors();
   void record(VkCommandBuffer commands, bool timed);
+  // InternalError if a launch may run beside one that it must wait for.
+  void check_barriers() const;
   void record_launch(VkCommandBuffer commands, std::size_t launch);
   void write_rows();
   void write_block(const Block& block, std::span<const std::byte> bytes);
@@ -76,6 +80,7 @@ class LoadedPlan {
   VkCommandBuffer commands_ = nullptr, timed_ = nullptr;
   VkQueryPool queries_ = nullptr;
   bool uniforms_known_ = false;  // whether the device has them
+  bool rows_known_ = false;      // the same of the table
 };
 
 }  // namespace pantala::device::vulkan

@@ -38,8 +38,11 @@ Block::Block(Context& context, std::int64_t bytes, Kind kind) : context_(&contex
 void Block::create(std::int64_t bytes, Kind kind) {
   const vk::DeviceFunctions& f = context_->functions();
   const std::string what = fmt::format("memory of {} bytes", bytes);
-  if (bytes > context_->info().max_allocation || faults().take(Fault::allocation))
-    context_->check(VK_ERROR_OUT_OF_DEVICE_MEMORY, what);
+  if (const std::int64_t most = context_->info().max_allocation; bytes > most)
+    throw DeviceError(
+        fmt::format("vulkan, {}: {} are more than the device gives at once: at most {} bytes "
+                    "(maxMemoryAllocationSize)",
+                    context_->info().name, what, most));
   VkBufferCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
   info.size = static_cast<VkDeviceSize>(bytes);
@@ -70,10 +73,12 @@ void Block::create(std::int64_t bytes, Kind kind) {
   allocate.memoryTypeIndex = static_cast<std::uint32_t>(type);
   context_->check(f.AllocateMemory(context_->device(), &allocate, nullptr, &memory_), what);
   context_->check(f.BindBufferMemory(context_->device(), buffer_, memory_, 0), what);
-  if (kind == Kind::host || direct) {
+  const bool is_reached = context_->memory_type(std::uint32_t{1} << type, kReached) == type;
+  if (is_reached && (kind == Kind::host || direct)) {
     void* mapped = nullptr;
-    if (f.MapMemory(context_->device(), memory_, 0, VK_WHOLE_SIZE, 0, &mapped) == VK_SUCCESS)
-      view_ = static_cast<std::byte*>(mapped);
+    context_->check(f.MapMemory(context_->device(), memory_, 0, VK_WHOLE_SIZE, 0, &mapped),
+                    what + " for the host");
+    view_ = static_cast<std::byte*>(mapped);
   }
   VkBufferDeviceAddressInfo address{};
   address.sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO;
@@ -111,12 +116,11 @@ Memory::Memory(Context& context, bool sentinels)
 MemoryId Memory::allocate(std::int64_t bytes, Block::Kind kind) {
   if (bytes < 0) throw DeviceError(fmt::format("{} bytes of memory are asked for", bytes));
   Entry entry{Block(context_, bytes + 2 * margin_, kind), bytes};
-  fill(entry.block, 0, entry.block.bytes(), std::byte{0});
-  if (margin_ > 0) {
-    std::vector<std::byte> pattern(static_cast<std::size_t>(margin_));
-    write_sentinels(pattern);
-    upload(entry.block, 0, pattern);
-    upload(entry.block, margin_ + bytes, pattern);
+  try {
+    clear(entry);
+  } catch (...) {
+    context_.come_to_rest();  // it may be written to
+    throw;
   }
   const MemoryId id{++last_id_};
   entries_.emplace(id, std::move(entry));
@@ -125,9 +129,19 @@ MemoryId Memory::allocate(std::int64_t bytes, Block::Kind kind) {
   return id;
 }
 
+void Memory::clear(const Entry& entry) {
+  fill(entry.block, 0, entry.block.bytes(), std::byte{0});
+  if (margin_ > 0) {
+    std::vector<std::byte> pattern(static_cast<std::size_t>(margin_));
+    write_sentinels(pattern);
+    upload(entry.block, 0, pattern);
+    upload(entry.block, margin_ + entry.bytes, pattern);
+  }
+}
+
 void Memory::free(MemoryId memory) {
   const Entry& entry = find(memory, "free");
-  context_.wait();  // a run may still use it
+  context_.come_to_rest();  // a run may still use it
   allocated_ -= entry.bytes;
   ++generation_;
   entries_.erase(memory);

@@ -74,6 +74,8 @@ class Memory : public AddressSpace {
     std::int64_t bytes = 0;
   };
   const Entry& find(MemoryId memory, std::string_view what) const;
+  // Zeros, and around them what must not change.
+  void clear(const Entry& entry);
   void fill(const Block& block, std::int64_t offset, std::int64_t bytes, std::byte value);
   void check_margin(const Entry& entry, MemoryId id, std::int64_t offset);
   // Through staging; the slice lies in the block.

@@ -2,14 +2,26 @@
 
 #include <fmt/format.h>
 
+#include "base/hash.h"
 #include "codegen/spirv/spirv.h"
 #include "io/file.h"
 #include "pantala/error.h"
 
 namespace pantala::device::vulkan {
 
-Pipelines::Pipelines(Context& context, std::filesystem::path file)
-    : context_(context), file_(std::move(file)) {
+std::filesystem::path pipeline_file(const std::filesystem::path& given,
+                                    const vk::DeviceInfo& info) {
+  if (given.empty()) return given;
+  std::filesystem::path file = given;
+  return file += fmt::format("-{:016x}", fnv1a(info.identity));
+}
+
+Pipelines::Pipelines(Context& context, const std::filesystem::path& file, Empty)
+    : context_(context), file_(pipeline_file(file, context.info())) {}
+
+// What was made before something fails is given back: the destructor is that of an empty one.
+Pipelines::Pipelines(Context& context, const std::filesystem::path& file)
+    : Pipelines(context, file, Empty{}) {
   const vk::DeviceFunctions& f = context_.functions();
   read_file();
   VkDescriptorSetLayoutBinding bindings[2] = {};

@@ -13,10 +13,13 @@
 
 namespace pantala::device::vulkan {
 
+// A file of its own for every device and driver: beside the given one, which is none if it is "".
+std::filesystem::path pipeline_file(const std::filesystem::path& given, const vk::DeviceInfo& info);
+
 class Pipelines {
  public:
-  // The file may be missing, and "" is none.
-  Pipelines(Context& context, std::filesystem::path file);
+  // The given file as pipeline_file() has it; it may be missing.
+  Pipelines(Context& context, const std::filesystem::path& file);
   ~Pipelines();
   Pipelines(const Pipelines&) = delete;
   Pipelines& operator=(const Pipelines&) = delete;
@@ -27,6 +30,8 @@ class Pipelines {
   VkPipeline get(const std::vector<std::uint32_t>& words, std::string_view name);
 
  private:
+  struct Empty {};
+  Pipelines(Context& context, const std::filesystem::path& file, Empty);
   void read_file();
   void write_file() noexcept;
   VkPipeline make(const std::vector<std::uint32_t>& words, std::string_view name);

@@ -23,13 +23,7 @@ class VulkanDevice final : public Device {
         pipelines_(context_, options.cache_file),
         memory_(context_, options.sentinels),
         gate_(context_) {}
-  ~VulkanDevice() override {
-    try {
-      context_.wait();
-    } catch (const DeviceError&) {
-      // It is lost: nothing runs any more.
-    }
-  }
+  ~VulkanDevice() override { context_.come_to_rest(); }
 
   std::string_view name() const override { return "vulkan"; }
   std::string description() const override {

@@ -116,6 +116,15 @@ TEST(Spirv, modules_are_valid_for_any_device) {
     }
 }
 
+TEST(Spirv, sums_of_a_workgroup_are_exchanged_between_the_invocations_of_subgroups) {
+  Target none = kAll;
+  none.subgroup = 0;
+  EXPECT_THAT(disassembly(emit(many_things(64), kAll).words),
+              HasSubstr("OpGroupNonUniformShuffleXor"));
+  EXPECT_THAT(disassembly(emit(many_things(64), none).words), Not(HasSubstr("OpGroupNonUniform")));
+  EXPECT_THAT(disassembly(emit(many_things(1), kAll).words), Not(HasSubstr("OpGroupNonUniform")));
+}
+
 TEST(Spirv, what_is_known_needs_no_64_bits) {
   const Facts facts{.params = {between(8, 8), between(0, 0)}, .elements = {8, 9}, .items = 9};
   const std::string known = disassembly(emit(many_things(1), kAll, facts).words),
