@@ -34,6 +34,7 @@ def load_onnx(
     bind: Mapping[str, Any] | None = None,
     trainable: bool = True,
     training: bool = False,
+    as_exported: bool = False,
     evaluation: bool = False,
     name: str = "<bytes>",
 ) -> OnnxModel:
@@ -45,6 +46,7 @@ def load_onnx(
     bind: inputs that become constants, with their values
     trainable: False: weights are constants
     training: batch norm with the statistics of the batch, dropout active
+    as_exported: with `training`: layers that the file has in evaluation mode stay so
     evaluation: batch norm with running statistics, no dropout, whatever the file says
     """
     options: dict[str, Any] = {
@@ -54,6 +56,7 @@ def load_onnx(
         "bind": {key: literal(value) for key, value in (bind or {}).items()},
         "trainable": trainable,
         "training": training,
+        "as_exported": as_exported,
         "evaluation": evaluation,
     }
     if isinstance(file, bytes):

@@ -19,6 +19,7 @@ onnx::ImportOptions import_options(const nb::dict& values) {
       .take("any_batch", options.any_batch)
       .take("trainable", options.trainable)
       .take("training", options.training)
+      .take("as_exported", options.as_exported)
       .take("evaluation", options.evaluation);
   for (const auto& [name, sizes] : shapes) options.shapes.emplace(name, Shape(sizes));
   if (const nb::object bound = given.find("bind"); !bound.is_none())
