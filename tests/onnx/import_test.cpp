@@ -227,7 +227,7 @@ ModelMaker partly_frozen_model() {
 }
 
 TEST(OnnxImport, layers_may_stay_as_they_were_exported) {
-  const auto updated = [](const ImportOptions& options) {
+  const auto updated = [](const onnx::ImportOptions& options) {
     const onnx::Model model = import(partly_frozen_model().made({"y"}), options);
     Names found;
     for (const Leaf& leaf : model.graph.leaves(LeafKind::state))
