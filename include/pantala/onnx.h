@@ -33,6 +33,10 @@ struct ImportOptions {
   bool trainable = true;
   // Batch norm with the statistics of the batch (running ones become states), dropout active.
   bool training = false;
+  // With `training`: layers that the file has in evaluation mode stay so. A batch norm is in
+  // training mode where `training_mode` (before version 14 its results) or PyTorch's newer exporter
+  // says so, dropout where it is there and `training_mode` does not say that it is off.
+  bool as_exported = false;
   // Batch norm with running statistics, no dropout, also where the file asks for training. Neither
   // of the two: as the file says.
   bool evaluation = false;

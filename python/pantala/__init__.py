@@ -47,12 +47,15 @@ from ._compile import (  # noqa: E402
     CompileOptions as CompileOptions,
     ParameterGroup as ParameterGroup,
     Report as Report,
+    TrainingStep as TrainingStep,
     compile as compile,
     load_plan as load_plan,
+    make_training_step as make_training_step,
 )
 from ._generate import (  # noqa: E402
     Generated as Generated,
     Generator as Generator,
+    Sampler as Sampler,
 )
 from ._graph import (  # noqa: E402
     Gradients as Gradients,
@@ -75,6 +78,7 @@ from ._inspect import (  # noqa: E402
     inspect as inspect,
 )
 from ._onnx import (  # noqa: E402
+    ExportedBatch as ExportedBatch,
     OnnxModel as OnnxModel,
     export_onnx as export_onnx,
     load_onnx as load_onnx,

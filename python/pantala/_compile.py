@@ -198,6 +198,39 @@ def compile(
     return CompiledPlan(made.plan, made)
 
 
+@dataclass(frozen=True)
+class TrainingStep:
+    """The training step as one graph, with the loss and, by parameter, the gradients before clipping."""
+
+    graph: Graph
+    loss: Tensor
+    gradients: dict[str, Tensor]
+
+
+def make_training_step(
+    graph: Graph,
+    loss: Tensor,
+    optimizer: Optimizer | None = None,
+    **options: Unpack[CompileOptions],
+) -> TrainingStep:
+    """What compile() makes of a loss before it is compiled: the graph with gradients and the update.
+    Of the options those of the training step count (groups, clip_norm, ema_decay, ...).
+
+    >>> import pantala as pn
+    >>> g = pn.Graph()
+    >>> loss = (g.parameter("w", 3) * g.input("x", 3)).sum()
+    >>> step = pn.make_training_step(g, loss, pn.optim.sgd(0.1))
+    >>> step.gradients["w"].shape, [leaf.name for leaf in step.graph.leaves("scalar")]
+    ((3,), ['optim.lr', 'optim.weight_decay'])
+    """
+    made, value, gradients = _core.make_training_step(
+        graph._core, _tensor("make_training_step", loss), core_options(options, optimizer)
+    )
+    return TrainingStep(
+        Graph(_of=made), Tensor(value), {name: Tensor(g) for name, g in gradients.items()}
+    )
+
+
 def load_plan(path: PathLike) -> CompiledPlan:
     """A plan that CompiledPlan.save wrote, for this version and machine."""
     return CompiledPlan(_core.load_plan(os.fspath(path)))

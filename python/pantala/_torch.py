@@ -48,6 +48,8 @@ class TorchTrainer:
             return plan.model(exported.graph(batch, phase), batch)
 
         groups = [ParameterGroup(name, frozen=True) for name in exported.frozen_names()]
+        # A frozen norm in training mode goes on to follow its batches, as PyTorch has it.
+        options.setdefault("kept_statistics", "none")
         options["groups"] = [*groups, *options.get("groups", ())]
         self.trainer = Trainer(
             model,
@@ -96,16 +98,13 @@ class TorchTrainer:
 
     def state_dict(self) -> dict[str, torch.Tensor]:
         """All that the module's own state_dict has, with the values that were trained."""
-        return self._exported.state_dict(self.session, self._steps())
+        return self._exported.state_dict(self.session)
 
     def write_back(self) -> torch.nn.Module:
         """Loads state_dict() into the module, and gives it."""
         module = self._exported.module
         module.load_state_dict(self.state_dict())
         return module
-
-    def _steps(self) -> int:
-        return int(self.trainer.state["global_steps"])
 
     def __repr__(self) -> str:
         return f"TorchTrainer({type(self._exported.module).__name__}, {self.trainer!r})"

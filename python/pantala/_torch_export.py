@@ -17,8 +17,9 @@ from ._graph import Graph
 from ._onnx import OnnxModel, load_onnx
 from ._session import Session
 from ._torch_report import export_refusal, refusal
+from ._torch_file import counters, make_constants
 from ._torch_sequences import without_sequences
-from ._types import as_array
+from ._types import DType, as_array
 from .errors import TypeError, UnsupportedError, fail
 
 _ANY = 0  # the key of the file for all batch sizes
@@ -38,8 +39,9 @@ class Exported:
         self.batch = self._batch()
         self._picked = _Picked(module, self._inputs)
         self.output_shapes = self._picked.shapes
-        self._files: dict[int, bytes] = {}
-        self._any_batch = True
+        self._files: dict[tuple[int, str], bytes] = {}
+        self._any_batch = {"training": True, "evaluation": True}
+        self._counters: dict[str, int] = {}
         self._models: dict[tuple[int, str], OnnxModel] = {}
         self._first = self._model(self.batch, "training")
         self._check_parameters()
@@ -85,7 +87,12 @@ class Exported:
 
     def graph(self, batch: int, phase: str) -> Graph:
         """A copy for this batch size, in "training" or "evaluation"."""
-        return self._model(batch, phase).graph.copy()
+        graph = self._model(batch, phase).graph.copy()
+        if phase == "training":
+            for name, uses in self._counters.items():
+                counter = graph.state(name, (), dtype=DType.i64)
+                graph.update(counter, counter + uses)
+        return graph
 
     def _model(self, batch: int, phase: str) -> OnnxModel:
         key = batch, phase
@@ -94,36 +101,45 @@ class Exported:
         return self._models[key]
 
     def _read(self, batch: int, phase: str) -> OnnxModel:
-        file = self._file(batch)
+        file = self._file(batch, phase)
         shapes = {
             name: [batch, *value.shape[1:]] for name, value in self._inputs.items() if value.ndim
         }
-        mode = {"training": True} if phase == "training" else {"evaluation": True}
+        training = phase == "training"
         try:
-            return load_onnx(file, shapes=shapes, name=type(self.module).__name__, **mode)  # type: ignore[arg-type]
+            return load_onnx(
+                file,
+                shapes=shapes,
+                name=type(self.module).__name__,
+                training=training,
+                as_exported=training,
+                evaluation=not training,
+            )
         except UnsupportedError as error:
             raise refusal(self.module, file, str(error)) from None
 
-    def _file(self, batch: int) -> bytes:
+    def _file(self, batch: int, phase: str) -> bytes:
         """One file for all batch sizes where the module can be exported so, else one for each."""
-        if self._any_batch and _ANY not in self._files:
+        if self._any_batch[phase] and (_ANY, phase) not in self._files:
             try:
-                self._files[_ANY] = self._export(self._inputs, True)
+                self._files[_ANY, phase] = self._export(self._inputs, phase, True)
             except Exception:  # of many kinds; the export of one size says what is really wrong
-                self._any_batch = False
-        if self._any_batch:
-            return self._files[_ANY]
-        if batch not in self._files:
-            self._files[batch] = self._export(_of_batch(self._inputs, batch), False)
-        return self._files[batch]
+                self._any_batch[phase] = False
+        if self._any_batch[phase]:
+            return self._files[_ANY, phase]
+        if (batch, phase) not in self._files:
+            inputs = _of_batch(self._inputs, batch)
+            self._files[batch, phase] = self._export(inputs, phase, False)
+        return self._files[batch, phase]
 
-    def _export(self, inputs: Mapping[str, Any], any_batch: bool) -> bytes:
+    def _export(self, inputs: Mapping[str, Any], phase: str, any_batch: bool) -> bytes:
         torch = _torch()
         dynamic = None
         if any_batch:
             size = torch.export.Dim("batch")
             dynamic = {name: {0: size} if value.ndim else {} for name, value in inputs.items()}
-        with _training(self.module), _quiet():
+        mode = _training if phase == "training" else _evaluating
+        with mode(self.module), _quiet():
             try:
                 program = torch.onnx.export(
                     self._picked.module,
@@ -139,7 +155,22 @@ class Exported:
                 if any_batch:
                     raise
                 raise export_refusal(self.module, self._picked.module, inputs, error) from None
-        return without_sequences(program.model_proto)
+        model = program.model_proto
+        if phase == "training":
+            self._counters = counters(model, self.module.state_dict())
+        else:
+            self._make_constants(model)
+        return without_sequences(model)
+
+    def _make_constants(self, model: Any) -> None:
+        """What the training does not know has the numbers of the file, and no place in a session."""
+        known = {leaf.name for leaf in self._first.graph.leaves()}.intersection(self.module.state_dict())
+        weights = self._first.weights
+        make_constants(
+            model,
+            lambda name, value: name in known
+            or (name in weights and np.array_equal(weights[name], value)),
+        )
 
     # --- weights
 
@@ -162,9 +193,9 @@ class Exported:
         stored = [*session.parameters, *session.states]
         return {name: as_array(named[name]) for name in stored if name in named}
 
-    def state_dict(self, session: Session, steps: int) -> dict[str, Any]:
-        """The module's state with the session's numbers; of what the graph does not have, counters of
-        batch norms are counted on."""
+    def state_dict(self, session: Session) -> dict[str, Any]:
+        """The module's state with the session's numbers, and its own for what the graph does not
+        have."""
         torch = _torch()
         trained = session.weights()
         state = self.module.state_dict()
@@ -175,8 +206,6 @@ class Exported:
             if source is not None:
                 array = np.ascontiguousarray(trained[source])
                 result[name] = torch.from_numpy(array).to(value.dtype).reshape(value.shape)
-            elif name.endswith("num_batches_tracked"):
-                result[name] = value + steps
             else:
                 result[name] = value.clone()
         return result

@@ -18,6 +18,16 @@ if TYPE_CHECKING:
 Outputs = Union[Tensor, dict[str, Tensor]]
 LABELS = "labels"
 
+
+def _kl_div(log_probabilities: Tensor, target: Tensor) -> Tensor:
+    """As PyTorch's: of log-probabilities, the mean over all elements; a target of 0 adds 0."""
+    absent = target == 0
+    surprise = _ops.log(_ops.where(absent, 1.0, target)) - log_probabilities
+    return (target * _ops.where(absent, 0.0, surprise)).mean()
+
+
+# As the functions of torch.nn.functional with the same names have it; PyTorch has no "rmse" and no
+# "kl_div_with_logits".
 LOSSES: dict[str, Callable[..., Tensor]] = {
     "cross_entropy": _more_ops.cross_entropy,
     "nll": _ops.nll_loss,
@@ -28,7 +38,8 @@ LOSSES: dict[str, Callable[..., Tensor]] = {
     "smooth_l1": _ops.smooth_l1_loss,
     "bce": _ops.bce,
     "bce_with_logits": _ops.bce_with_logits,
-    "kl_div": _ops.kl_div_with_logits,
+    "kl_div": _kl_div,
+    "kl_div_with_logits": _ops.kl_div_with_logits,
 }
 OF_CLASSES = ("cross_entropy", "nll")
 

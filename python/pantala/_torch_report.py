@@ -3,12 +3,12 @@ of which file."""
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Mapping
 from typing import Any
 
 from . import _pantala as _core
+from ._torch_file import metadata, scopes
 from .errors import UnsupportedError, fail
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
@@ -20,8 +20,9 @@ def refusal(module: Any, file: bytes, message: str) -> UnsupportedError:
 
     model = onnx.load_model_from_string(file)
     places = {node.name: _place(node) for node in model.graph.node if node.name}
-    lines = [_with_place(line, places) for line in message.split("\n")]
     place = _core.place()
+    message = message.removeprefix(f"{place}: ")
+    lines = [_with_place(line, places) for line in message.split("\n")]
     text = f"{type(module).__name__} cannot be taken: " + "\n".join(lines)
     error = UnsupportedError(f"{place}: {text}" if place else text)
     error.place = place
@@ -76,14 +77,8 @@ def _where(stack: list[Any], trace: str) -> str:
 
 def _place(node: Any) -> str:
     """"layer1.0.conv1 (net.py:41)"; "" where the file does not tell."""
-    metadata = {entry.key: entry.value for entry in node.metadata_props}
-    scopes = metadata.get("pkg.torch.onnx.name_scopes", "[]")
-    trace = metadata.get("pkg.torch.onnx.stack_trace", "")
-    try:
-        names = [name for name in ast.literal_eval(scopes)[:-1] if name]
-    except (ValueError, SyntaxError):
-        names = []
-    return _where([(name,) for name in names], trace)
+    trace = metadata(node).get("pkg.torch.onnx.stack_trace", "")
+    return _where([(name,) for name in scopes(node)], trace)
 
 
 def _with_place(line: str, places: dict[str, str]) -> str:

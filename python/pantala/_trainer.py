@@ -291,6 +291,14 @@ class Trainer:
         entry = self._core.last_evaluation()
         return None if entry is None else evaluation_of(entry)
 
+    @property
+    def failed_batch(self) -> dict[str, Array] | None:
+        """The batch of the last DivergenceError, by the names of the inputs; None if there was none."""
+        batch = self._core.failed_batch()
+        if batch is None:
+            return None
+        return {self._names[0]: batch[0], self._names[1]: batch[1], **batch[2]}
+
     # --- files
 
     def save_model(self, path: PathLike) -> None:

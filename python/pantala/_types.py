@@ -137,7 +137,13 @@ _WIDER = {
 }
 
 
+# NumPy's numbers of the types that are read as they are: asking for a type's name takes a microsecond.
+_TAKEN = frozenset(np.dtype(name).num for name in _NUMPY.values() if name not in _WIDER)
+
+
 def _widened(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    if array.dtype.num in _TAKEN and array.dtype.isnative:
+        return array
     wider = _WIDER.get(array.dtype.name)
     if wider is not None:
         return array.astype(wider)

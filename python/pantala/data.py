@@ -24,6 +24,25 @@ from ._weights import PathLike
 Array = npt.NDArray[Any]
 
 
+@dataclass(frozen=True)
+class Column:
+    """A column of the data of a table; of a column of text what its numbers 0, 1, ... stand for."""
+
+    name: str
+    texts: Sequence[str] = ()
+    one_hot: bool = False
+
+
+@dataclass(frozen=True)
+class TableRows:
+    """What a table says of its items, as it stands there: the items' numbers among the lines of data,
+    the texts of the columns item by item, and those of the labels."""
+
+    numbers: list[int]
+    fields: list[str]
+    labels: list[str]
+
+
 class Dataset:
     """Items with labels. Arrays are read where they lie, so they must not change while they are used."""
 
@@ -38,6 +57,17 @@ class Dataset:
     def classes(self) -> list[str]:
         """Names of the classes, if they have some."""
         return self._core.classes
+
+    @property
+    def columns(self) -> list[Column]:
+        """Of the data, if they come from a table."""
+        return [Column(*entry) for entry in self._core.columns()]
+
+    @property
+    def rows(self) -> TableRows | None:
+        """Of a table that was read with keep_rows."""
+        rows = self._core.rows()
+        return None if rows is None else TableRows(*rows)
 
     @property
     def data(self) -> Array | None:
@@ -271,23 +301,71 @@ def read_csv(
     separator: str = ",",
     header: bool | None = None,
     label: str = "",
+    like: Sequence[Column] = (),
+    label_may_lack: bool = False,
     missing: str = "error",
     one_hot: Sequence[str] = (),
+    keep_rows: bool = False,
 ) -> Dataset:
-    """A table of numbers and texts; the label is the last column unless it is named."""
+    """A table of numbers and texts.
+
+    separator: one character, or "auto"
+    header: None looks for one
+    label: a column by its name or number; the last one unless it is given
+    like: the columns that a model was trained with (Dataset.columns), whose texts keep their numbers
+    label_may_lack: the file may have the columns of `like` alone; labels are 0 then
+    missing: what becomes of a line with an empty field: "error", "drop", or "keep" as NaN
+    one_hot: columns of text that become a column per text
+    keep_rows: Dataset.rows has the texts of the file
+
+    >>> import pathlib, tempfile
+    >>> import pantala as pn
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "flowers.csv"
+    >>> _ = file.write_text("length,colour,kind\\n1.5,red,rose\\n2,white,lily\\n")
+    >>> flowers = pn.data.read_csv(file)
+    >>> flowers.classes, flowers.data.tolist(), flowers.columns[1].texts
+    (['rose', 'lily'], [[1.5, 0.0], [2.0, 1.0]], ['red', 'white'])
+    """
     options = {
         "separator": separator,
         "header": header,
         "label": label,
         "missing": missing,
         "one_hot": list(one_hot),
+        "like": [(column.name, list(column.texts), column.one_hot) for column in like],
+        "label_may_lack": label_may_lack,
+        "keep_rows": keep_rows,
     }
     return Dataset(_core.read_csv(os.fspath(path), options))
 
 
-def read_image_folder(folder: PathLike, channels: int = 3) -> Dataset:
-    """A class per sub-folder; images are read when a batch wants them."""
-    return Dataset(_core.read_image_folder(os.fspath(folder), channels))
+class ImageSets(NamedTuple):
+    train: Dataset
+    test: Dataset | None
+
+
+def read_image_folder(
+    folder: PathLike, channels: int = 3, classes: Sequence[str] = ()
+) -> Dataset:
+    """A class per sub-folder; images are read when a batch wants them. `classes`: those, by number,
+    that the folder may have."""
+    return Dataset(_core.read_image_folder(os.fspath(folder), channels, list(classes)))
+
+
+def read_image_sets(
+    folder: PathLike, channels: int = 3, classes: Sequence[str] = ()
+) -> ImageSets:
+    """Of a folder with `train` and one of `val`, `valid`, `validation` or `test`; of any other all is
+    `train`."""
+    train, test = _core.read_image_sets(os.fspath(folder), channels, list(classes))
+    return ImageSets(Dataset(train), None if test is None else Dataset(test))
+
+
+def read_images(path: PathLike | Sequence[PathLike], channels: int = 3) -> Dataset:
+    """A file, all images below a folder, or a list of files; the labels are all 0."""
+    if isinstance(path, (str, os.PathLike)):
+        return Dataset(_core.read_images(os.fspath(path), channels))
+    return Dataset(_core.read_image_files([os.fspath(file) for file in path], channels))
 
 
 def read_image(path: PathLike, channels: int = 3) -> Array:
@@ -295,8 +373,93 @@ def read_image(path: PathLike, channels: int = 3) -> Array:
     return _core.read_image(os.fspath(path), channels)
 
 
+def is_image_name(path: PathLike) -> bool:
+    """By its extension.
+
+    >>> import pantala as pn
+    >>> pn.data.is_image_name("cat.JPG"), pn.data.is_image_name("cat.txt")
+    (True, False)
+    """
+    return _core.is_image_name(os.fspath(path))
+
+
 def read_tokens(
-    path: PathLike, *, sequence: int = 128, stride: int = 0, type: str = "u16", vocabulary: int = 0
+    path: PathLike,
+    *,
+    sequence: int = 128,
+    stride: int = 0,
+    type: str = "u16",
+    vocabulary: int = 0,
 ) -> Dataset:
-    """A file of tokens; the labels of an item are the tokens that follow each of its own."""
+    """A file of tokens ("u8", "u16" or "i32"); the labels of an item are the tokens that follow each
+    of its own.
+
+    >>> import pathlib, tempfile
+    >>> import pantala as pn
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "text"
+    >>> _ = file.write_text("abcdefg")
+    >>> items = pn.data.read_tokens(file, sequence=3, type="u8")
+    >>> for data, labels in pn.data.loader(items, 1, shuffle=False):
+    ...     bytes(data[0].tolist()), bytes(labels[0].tolist())
+    (b'abc', b'bcd')
+    (b'def', b'efg')
+    """
     return Dataset(_core.read_tokens(os.fspath(path), sequence, stride, type, vocabulary))
+
+
+def read_token_parts(
+    path: PathLike,
+    share: float,
+    *,
+    sequence: int = 128,
+    stride: int = 0,
+    type: str = "u16",
+    vocabulary: int = 0,
+) -> TrainTest:
+    """As read_tokens, in two parts: the last `share` of the tokens is the test set."""
+    parts = _core.read_token_parts(
+        os.fspath(path), sequence, stride, type, vocabulary, share
+    )
+    return _both(parts)
+
+
+# --- arrays of files
+
+
+def read_idx(path: PathLike) -> Array:
+    """A file of the MNIST family, plain or .gz."""
+    return _core.read_idx(os.fspath(path))
+
+
+def read_npy(path: PathLike) -> Array:
+    """As trainers read it: f2 becomes f32, small integers i32."""
+    return _core.read_npy(os.fspath(path))
+
+
+def read_npz(path: PathLike, name: str) -> Array:
+    return _core.read_npz(os.fspath(path), name)
+
+
+def npz_names(path: PathLike) -> list[str]:
+    return _core.npz_names(os.fspath(path))
+
+
+def write_npy(path: PathLike, array: Any) -> None:
+    """
+    >>> import pathlib, tempfile
+    >>> import pantala as pn
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "a.npy"
+    >>> pn.data.write_npy(file, [[1.0, 2.0]])
+    >>> pn.data.read_npy(file)
+    array([[1., 2.]])
+    """
+    _core.write_npy(os.fspath(path), as_array(array))
+
+
+def read_safetensors(path: PathLike, name: str) -> Array:
+    """A tensor of what Weights.open takes, f16 and bf16 as f32."""
+    return _core.read_safetensors(os.fspath(path), name)
+
+
+def safetensors_names(path: PathLike) -> list[str]:
+    return _core.safetensors_names(os.fspath(path))

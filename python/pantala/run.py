@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +39,42 @@ def train(
     )
     result = json.loads(made["result"]) if made["result"] else {}
     return Outcome(made["end"], result, made["steps"])
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What sweep() gives: the folders of all runs, what compare() says of them ({} if the sweep was
+    interrupted), how many diverged, and the messages of those that failed, by folder."""
+
+    folders: list[str]
+    comparison: dict[str, Any]
+    diverged: int
+    failed: dict[str, str]
+    interrupted: bool
+
+
+def sweep(
+    config: PathLike = "",
+    values: Sequence[str] = (),
+    *,
+    keys: Sequence[str] | Mapping[str, Sequence[Any]],
+    restart: bool = False,
+    plan_cache: PathLike = "",
+) -> Sweep:
+    """A run for every combination of the values of some keys, one after the other, in sub-folders of
+    output.folder. Keys are "optimizer.lr=1e-4,1e-3" or {"optimizer.lr": [1e-4, 1e-3]}."""
+    if isinstance(keys, Mapping):
+        keys = [f"{key}={','.join(map(str, choices))}" for key, choices in keys.items()]
+    made = _core.run_sweep(
+        os.fspath(config), list(values), list(keys), restart, os.fspath(plan_cache)
+    )
+    return Sweep(
+        made["folders"],
+        json.loads(made["comparison"]) if made["comparison"] else {},
+        made["diverged"],
+        dict(made["failed"]),
+        made["interrupted"],
+    )
 
 
 def compare(folders: Sequence[PathLike], metric: str = "") -> dict[str, Any]:

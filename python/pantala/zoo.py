@@ -13,11 +13,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
+import numpy.typing as npt
+
 from . import _pantala as _core
 from ._graph import Graph
 from ._tensor import Tensor
-from ._types import DType
+from ._types import DType, literal
 from ._weights import PathLike, Weights
+from .errors import TypeError, fail
+
+Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -92,8 +97,18 @@ def mlp(
     activation: str = "relu",
     task: str = "classification",
     targets: int = 1,
+    target_scale: tuple[Sequence[float], Sequence[float]] | None = None,
 ) -> Model:
-    """Linear layers fc1, fc2, ... with an activation between them."""
+    """Linear layers fc1, fc2, ... with an activation between them.
+
+    task: "classification", or "regression" of `targets` numbers per item
+    target_scale: (means, deviations) of a regression's labels, in which the layers learn
+
+    >>> import pantala as pn
+    >>> pn.zoo.mlp(4, 3, (8,), task="regression", targets=2, target_scale=((1, 2), (3, 4))).prediction
+    Tensor(f32[4,2])
+    """
+    scale = None if target_scale is None else tuple(list(part) for part in target_scale)
     return _model(
         _core.zoo_mlp(
             {
@@ -104,6 +119,7 @@ def mlp(
                 "activation": activation,
                 "task": task,
                 "targets": targets,
+                "target_scale": scale,
             }
         )
     )
@@ -187,6 +203,37 @@ def resnet50_training(
     return _resnet(50, True, batch, options)
 
 
+def resnet18_weight_names(form: str = "folded") -> list[str]:
+    """The parameters' names, in the order of the graph."""
+    return _core.resnet_weight_names(18, _is_folded(form))
+
+
+def resnet50_weight_names(form: str = "folded") -> list[str]:
+    return _core.resnet_weight_names(50, _is_folded(form))
+
+
+def _is_folded(form: str) -> bool:
+    if form not in ("folded", "batch_norm"):
+        raise fail(TypeError, f"form is 'folded' or 'batch_norm', not {form!r}")
+    return form == "folded"
+
+
+def fold_batch_norm(
+    weight: Any, gamma: Any, beta: Any, mean: Any, var: Any, eps: float = 1e-5
+) -> tuple[Array, Array]:
+    """A convolution's weight and the batch norm behind it as one weight and bias.
+
+    >>> import numpy as np
+    >>> import pantala as pn
+    >>> weight, bias = pn.zoo.fold_batch_norm(np.ones((1, 2)), *np.array([[3.0], [1], [2], [4]]), eps=0)
+    >>> weight, bias
+    (array([[1.5, 1.5]]), array([-2.]))
+    """
+    return _core.fold_batch_norm(
+        literal(weight), literal(gamma), literal(beta), literal(mean), literal(var), eps
+    )
+
+
 def fold_resnet(weights: Weights, eps: float = 1e-5) -> Weights:
     """torchvision's tensors of a ResNet with the batch norms folded into the convolutions."""
     return Weights(_of=_core.fold_resnet(weights._core, eps))
@@ -225,6 +272,43 @@ def llama_config(preset: str) -> LlamaConfig:
     return _llama_config(_core.llama_preset(preset))
 
 
+def smollm2_135m() -> LlamaConfig:
+    return llama_config("smollm2-135m")
+
+
+def smollm2_360m() -> LlamaConfig:
+    return llama_config("smollm2-360m")
+
+
+def llama_bytes() -> LlamaConfig:
+    """A small one over bytes, for training on text files."""
+    return llama_config("llama-bytes")
+
+
+def resized(
+    config: LlamaConfig,
+    *,
+    width: int = 0,
+    layers: int = 0,
+    heads: int = 0,
+    kv_heads: int = 0,
+    feed_forward: int = 0,
+) -> LlamaConfig:
+    """Other sizes than a preset's; what is 0 is the preset's own or follows from the width.
+
+    >>> import pantala as pn
+    >>> pn.zoo.resized(pn.zoo.llama_bytes(), width=64, layers=2).hidden
+    64
+    """
+    sizes = [width, layers, heads, kv_heads, feed_forward]
+    return _llama_config(_core.resized_llama(config._as_core(), sizes))
+
+
+def parse_llama_config(json: str, file: str = "<text>") -> LlamaConfig:
+    """The text of a config.json; `file` is its name in messages."""
+    return _llama_config(_core.parse_llama_config(json, file))
+
+
 def read_llama_config(path: PathLike) -> LlamaConfig:
     """Hugging Face's config.json."""
     return _llama_config(_core.read_llama_config(os.fspath(path)))
@@ -235,8 +319,84 @@ def llama(config: LlamaConfig, batch: int = 1, sequence: int = 128) -> Model:
     return _model(_core.zoo_llama(config._as_core(), batch, sequence))
 
 
+def llama_cached(
+    config: LlamaConfig, batch: int = 1, tokens: int = 1, cache: int = 2048
+) -> Graph:
+    """A part of a sequence behind what stands in the cache, as Generator runs it."""
+    return Graph(_of=_core.llama_cached(config._as_core(), batch, tokens, cache))
+
+
+@dataclass(frozen=True)
+class WhisperConfig:
+    """Sizes of Whisper's encoder.
+
+    >>> import pantala as pn
+    >>> pn.zoo.WhisperConfig.base().d_model
+    512
+    """
+
+    d_model: int = 384
+    n_heads: int = 6
+    n_layers: int = 4
+    ffn_dim: int = 1536
+    n_mels: int = 80
+    max_source_positions: int = 1500
+    layer_norm_eps: float = 1e-5
+
+    @staticmethod
+    def tiny() -> WhisperConfig:
+        return _whisper_config(_core.WhisperConfig.tiny())
+
+    @staticmethod
+    def base() -> WhisperConfig:
+        return _whisper_config(_core.WhisperConfig.base())
+
+    @staticmethod
+    def small() -> WhisperConfig:
+        return _whisper_config(_core.WhisperConfig.small())
+
+    def _as_core(self) -> _core.WhisperConfig:
+        core = _core.WhisperConfig()
+        for entry in fields(self):
+            setattr(core, entry.name, getattr(self, entry.name))
+        return core
+
+
+def _whisper_config(core: _core.WhisperConfig) -> WhisperConfig:
+    return WhisperConfig(**{entry.name: getattr(core, entry.name) for entry in fields(WhisperConfig)})
+
+
+def _whisper(config: WhisperConfig | str) -> _core.WhisperConfig:
+    if isinstance(config, WhisperConfig):
+        return config._as_core()
+    if config not in ("tiny", "base", "small"):
+        raise fail(TypeError, f"a Whisper is 'tiny', 'base', 'small' or a WhisperConfig, not {config!r}")
+    return getattr(_core.WhisperConfig, config)()
+
+
+def whisper_layers(mel: Tensor, config: WhisperConfig | str) -> Tensor:
+    """The encoder's layers on mel [batch, n_mels, frames]: [batch, length, d_model]."""
+    return Tensor(_core.whisper_layers(mel._core, _whisper(config)))
+
+
+def whisper_encoder(
+    config: WhisperConfig | str = "tiny", batch: int = 1, frames: int = 3000
+) -> Graph:
+    """For inference: input "mel", output "last_hidden_state"."""
+    return Graph(_of=_core.whisper_encoder(_whisper(config), batch, frames))
+
+
 def whisper_training(
-    size: str = "tiny", batch: int = 1, frames: int = 3000, classes: int = 64
+    config: WhisperConfig | str = "tiny",
+    batch: int = 1,
+    frames: int = 3000,
+    classes: int = 64,
+    labels: str = "classes",
 ) -> Model:
     """Whisper's encoder ("tiny", "base", "small") with a class per position."""
-    return _model(_core.zoo_whisper_training(size, batch, frames, classes))
+    options = {"classes": classes, "labels": labels}
+    return _model(_core.whisper_training(_whisper(config), batch, frames, options))
+
+
+def whisper_weight_names(config: WhisperConfig | str = "tiny") -> list[str]:
+    return _core.whisper_weight_names(_whisper(config))

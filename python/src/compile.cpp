@@ -130,6 +130,12 @@ void bind_compile(nb::module_& m) {
     names["non_finite"] = guard_names();
     return names;
   });
+  // (graph, loss, {parameter: gradient})
+  m.def("make_training_step", [](const Graph& graph, const Tensor& loss, const nb::dict& given) {
+    const CompileOptions options = compile_options(given);
+    TrainingStep step = make_training_step(graph, loss, options.optimizer, options.training);
+    return nb::make_tuple(std::move(step.graph), step.loss, step.gradients);
+  });
   // Of the loss if there is one; of the outputs otherwise. `cache` is a file for the plan, or "".
   m.def(
       "compile",

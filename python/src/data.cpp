@@ -85,11 +85,27 @@ nb::tuple form_of(const data::ItemForm& form) {
   return nb::make_tuple(dtype_name(form.dtype), to_tuple(form.shape), form.any_size);
 }
 
+// [(name, texts, one_hot)]
+nb::list columns_of(const Dataset& set) {
+  nb::list columns;
+  for (const data::Column& column : set.columns)
+    columns.append(nb::make_tuple(column.name, column.texts, column.one_hot));
+  return columns;
+}
+
+// (numbers, fields, labels) or None
+nb::object rows_of(const Dataset& set) {
+  if (!set.rows) return nb::none();
+  return nb::make_tuple(set.rows->numbers, set.rows->fields, set.rows->labels);
+}
+
 void bind_dataset(nb::module_& m) {
   nb::class_<Dataset>(m, "Dataset")
       .def_prop_ro("size", &Dataset::size)
       .def_ro("name", &Dataset::name)
       .def_ro("classes", &Dataset::classes)
+      .def("columns", columns_of)
+      .def("rows", rows_of)
       .def("item_form", [](const Dataset& set) { return form_of(set.item_form()); })
       .def("label_form", [](const Dataset& set) { return form_of(set.label_form()); })
       .def("data",

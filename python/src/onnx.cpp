@@ -2,6 +2,7 @@
 #include "pantala/onnx.h"
 
 #include "arrays.h"
+#include "loaders.h"
 #include "options.h"
 
 namespace pantala::python {
@@ -19,6 +20,7 @@ onnx::ImportOptions import_options(const nb::dict& values) {
       .take("any_batch", options.any_batch)
       .take("trainable", options.trainable)
       .take("training", options.training)
+      .take("as_exported", options.as_exported)
       .take("evaluation", options.evaluation);
   for (const auto& [name, sizes] : shapes) options.shapes.emplace(name, Shape(sizes));
   if (const nb::object bound = given.find("bind"); !bound.is_none())
@@ -72,19 +74,38 @@ nb::dict summary_of(const onnx::Summary& summary) {
   return entry;
 }
 
+onnx::ExportOptions export_options(const nb::dict& values) {
+  onnx::ExportOptions options;
+  Given(values, "export_onnx")
+      .take("opset", options.opset)
+      .take("outputs", options.outputs)
+      .take("verify", options.verify)
+      .take("max_inline_bytes", options.max_inline_bytes)
+      .take("metadata", options.metadata)
+      .finish();
+  return options;
+}
+
 void bind_export(nb::module_& m) {
   m.def("export_onnx", [](const Graph& graph, const Weights& weights, const std::string& path,
                           const nb::dict& values) {
-    onnx::ExportOptions options;
-    Given(values, "export_onnx")
-        .take("opset", options.opset)
-        .take("outputs", options.outputs)
-        .take("verify", options.verify)
-        .take("max_inline_bytes", options.max_inline_bytes)
-        .take("metadata", options.metadata)
-        .finish();
+    const onnx::ExportOptions options = export_options(values);
     const nb::gil_scoped_release others_run;
     onnx::export_model(graph, weights, path, options);
+  });
+  m.def("export_onnx_batch", [](nb::object graph_of_batch, const Weights& weights,
+                                const std::string& path, const nb::dict& values) {
+    const onnx::ExportOptions options = export_options(values);
+    const auto graph = [kept = kept_object(std::move(graph_of_batch))](std::int64_t batch) {
+      const nb::gil_scoped_acquire lock;
+      return Graph(nb::cast<const Graph&>((*kept)(batch)));
+    };
+    onnx::ExportedBatch made;
+    {
+      const nb::gil_scoped_release others_run;
+      made = onnx::export_model(graph, weights, path, options);
+    }
+    return nb::make_tuple(made.symbolic, made.reason);
   });
 }
 

@@ -63,6 +63,42 @@ nb::dict run_training(const std::string& file, const std::vector<std::string>& v
   return outcome_of(outcome);
 }
 
+// [(folder, message)]
+nb::list failures_of(const std::vector<run::FailedRun>& runs) {
+  nb::list failures;
+  for (const run::FailedRun& failed : runs) {
+    try {
+      std::rethrow_exception(failed.error);
+    } catch (const std::exception& error) {
+      failures.append(nb::make_tuple(failed.folder, error.what()));
+    }
+  }
+  return failures;
+}
+
+nb::dict run_sweep(const std::string& file, const std::vector<std::string>& values,
+                   const std::vector<std::string>& keys, bool restart,
+                   const std::string& plan_cache) {
+  const auto control = std::make_shared<RunControl>();
+  run::SweepRequest request{.config = file, .values = values, .keys = keys};
+  request.options.restart = restart;
+  request.options.poll = [control](const Trainer&) { return control->poll(); };
+  request.options.surroundings.plan_cache = plan_cache;
+  run::SweepOutcome outcome;
+  {
+    const nb::gil_scoped_release others_run;
+    outcome = run::run_sweep(request);
+  }
+  control->rethrow();
+  nb::dict made;
+  made["interrupted"] = outcome.interrupted;
+  made["diverged"] = outcome.diverged;
+  made["failed"] = failures_of(outcome.failed);
+  made["folders"] = outcome.folders;
+  made["comparison"] = outcome.comparison;
+  return made;
+}
+
 nb::tuple fit_in_folder(const TrainerBox& box, LoaderBox& loader, LoaderBox* validation,
                         const nb::dict& values, const std::string& folder, bool restart,
                         const nb::dict& progress, const std::shared_ptr<RunControl>& control) {
@@ -123,6 +159,7 @@ void bind_run(nb::module_& m) {
     return made;
   });
   m.def("run_training", run_training);
+  m.def("run_sweep", run_sweep);
   m.def("fit_in_folder", fit_in_folder, nb::arg("trainer"), nb::arg("loader"),
         nb::arg("validation").none(), nb::arg("options"), nb::arg("folder"), nb::arg("restart"),
         nb::arg("progress"), nb::arg("control"));

@@ -35,12 +35,13 @@ class SessionBox {
   // Gives its memory back. ThreadError while views of it are there, or another thread uses it.
   void close();
   bool is_closed() const { return session_ == nullptr; }
+  // For what shares it: ClosedError if it was closed.
+  std::shared_ptr<Session> open() const;
+  const std::shared_ptr<Usable>& usable() const { return usable_; }
   // What keeps the memory of the session, for views of it.
   nb::capsule owner() const;
 
  private:
-  std::shared_ptr<Session> open() const;
-
   std::shared_ptr<Session> session_;
   std::shared_ptr<Usable> usable_;
 };

@@ -173,6 +173,13 @@ void bind_running(nb::class_<TrainerBox>& trainer) {
       });
 }
 
+// (data, labels, {name: array})
+nb::tuple arrays_of(const data::Batch& batch) {
+  nb::dict more;
+  for (const data::NamedArray& other : batch.more) more[other.name.c_str()] = to_numpy(other.array);
+  return nb::make_tuple(to_numpy(batch.data), to_numpy(batch.labels), more);
+}
+
 void bind_state(nb::class_<TrainerBox>& trainer) {
   trainer.def("session", &TrainerBox::session)
       .def("state", [](const TrainerBox& box) { return box.use(state_of); })
@@ -182,6 +189,13 @@ void bind_state(nb::class_<TrainerBox>& trainer) {
              return box.use([](Trainer& t) -> nb::object {
                if (!t.last_evaluation()) return nb::none();
                return to_python(*t.last_evaluation());
+             });
+           })
+      .def("failed_batch",
+           [](const TrainerBox& box) -> nb::object {
+             return box.use([](Trainer& t) -> nb::object {
+               if (t.failed_batch() == nullptr) return nb::none();
+               return arrays_of(*t.failed_batch());
              });
            })
       .def("save_model",

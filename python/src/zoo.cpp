@@ -56,6 +56,7 @@ void bind_images(nb::module_& m) {
   m.def("zoo_mlp", [](const nb::dict& values) {
     zoo::MlpConfig config;
     std::string activation = "relu";
+    std::pair<std::vector<double>, std::vector<double>> scale;
     Given(values, "mlp")
         .take("batch", config.batch)
         .take("inputs", config.inputs)
@@ -64,8 +65,10 @@ void bind_images(nb::module_& m) {
         .take("activation", activation)
         .choose("task", config.task, {"classification", "regression"})
         .take("targets", config.targets)
+        .take("target_scale", scale)
         .finish();
     config.activation = nn::activation_of(activation);
+    config.target_scale = {scale.first, scale.second};
     return zoo::mlp(config, python_place());
   });
   m.def("zoo_lenet",
@@ -77,6 +80,15 @@ void bind_images(nb::module_& m) {
                       : training   ? zoo::resnet50_training
                                    : zoo::resnet50;
     return make(batch, resnet_options(values), python_place());
+  });
+  m.def("resnet_weight_names", [](int layers, bool folded) {
+    const auto form = folded ? zoo::ResnetForm::folded : zoo::ResnetForm::batch_norm;
+    return layers == 18 ? zoo::resnet18_weight_names(form) : zoo::resnet50_weight_names(form);
+  });
+  m.def("fold_batch_norm", [](const Literal& weight, const Literal& gamma, const Literal& beta,
+                              const Literal& mean, const Literal& var, double eps) {
+    const zoo::FoldedBatchNorm made = zoo::fold_batch_norm(weight, gamma, beta, mean, var, eps);
+    return nb::make_tuple(to_numpy(made.weight), to_numpy(made.bias));
   });
   m.def("fold_resnet",
         [](const Weights& weights, double eps) { return zoo::fold_resnet(weights, eps); });
@@ -100,19 +112,52 @@ void bind_llama(nb::module_& m) {
       .def_rw("init_deviation", &Config::init_deviation);
   m.def("llama_preset", zoo::llama_config);
   m.def("read_llama_config", [](const std::string& path) { return zoo::read_llama_config(path); });
+  m.def("parse_llama_config", [](std::string_view json, std::string_view file) {
+    return zoo::parse_llama_config(json, file);
+  });
+  m.def("resized_llama", [](const Config& config, const Sizes& s) {
+    return zoo::resized(config, {s.at(0), s.at(1), s.at(2), s.at(3), s.at(4)});
+  });
   m.def("zoo_llama", [](const Config& config, std::int64_t batch, std::int64_t sequence) {
     return zoo::llama(config, {batch, sequence}, python_place());
   });
+  m.def("llama_cached",
+        [](const Config& config, std::int64_t batch, std::int64_t tokens, std::int64_t cache) {
+          return zoo::llama_cached(config, {batch, tokens, cache}, python_place());
+        });
 }
 
 void bind_whisper(nb::module_& m) {
-  m.def("zoo_whisper_training", [](const std::string& size, std::int64_t batch, std::int64_t frames,
-                                   std::int64_t classes) {
-    const zoo::WhisperConfig config = size == "base"    ? zoo::WhisperConfig::base()
-                                      : size == "small" ? zoo::WhisperConfig::small()
-                                                        : zoo::WhisperConfig::tiny();
-    return zoo::whisper_training(config, {batch, frames}, {.classes = classes}, python_place());
+  using Config = zoo::WhisperConfig;
+  nb::class_<Config>(m, "WhisperConfig")
+      .def(nb::init<>())
+      .def_rw("d_model", &Config::d_model)
+      .def_rw("n_heads", &Config::n_heads)
+      .def_rw("n_layers", &Config::n_layers)
+      .def_rw("ffn_dim", &Config::ffn_dim)
+      .def_rw("n_mels", &Config::n_mels)
+      .def_rw("max_source_positions", &Config::max_source_positions)
+      .def_rw("layer_norm_eps", &Config::layer_norm_eps)
+      .def_static("tiny", &Config::tiny)
+      .def_static("base", &Config::base)
+      .def_static("small", &Config::small);
+  m.def("whisper_layers", [](const Tensor& mel, const Config& config) {
+    return zoo::whisper_layers(Operand(mel, python_place()), config);
   });
+  m.def("whisper_encoder", [](const Config& config, std::int64_t batch, std::int64_t frames) {
+    return zoo::whisper_encoder(config, {batch, frames}, python_place());
+  });
+  m.def("whisper_weight_names",
+        [](const Config& config) { return zoo::whisper_weight_names(config, python_place()); });
+  m.def("whisper_training",
+        [](const Config& config, std::int64_t batch, std::int64_t frames, const nb::dict& values) {
+          zoo::WhisperTraining training;
+          Given(values, "whisper_training")
+              .take("classes", training.classes)
+              .choose("labels", training.labels, {"classes", "probabilities"})
+              .finish();
+          return zoo::whisper_training(config, {batch, frames}, training, python_place());
+        });
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 """What the tests share: the project's folder, recorded truths, and packages that may be missing."""
 
 import importlib.util
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,12 @@ def pytest_report_header(config):
                if importlib.util.find_spec(name) is None]
     without = f"; without {', '.join(missing)}: the tests that need them are left out" if missing else ""
     return f"pantala {pn.__version__} from {Path(pn.__file__).parent}{without}"
+
+
+@pytest.fixture(autouse=True, scope="session")
+def interrupts():
+    """A shell's background jobs are started without Ctrl-C, and runs that wait for it would not end."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

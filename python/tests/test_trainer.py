@@ -335,3 +335,16 @@ def test_trainers_leave_nothing(classes):
     del trainer, data
     gc.collect()
     assert [ref() for ref in watched] == [None, None]
+
+
+def test_the_batch_that_diverged_is_kept(classes):
+    x, y = classes
+    broken = x.copy()
+    broken[40, 1] = np.inf
+    trainer = trainer_of()
+    assert trainer.failed_batch is None
+    with pytest.raises(pn.DivergenceError):
+        trainer.fit(list(batches((broken, y))), progress=False)
+    np.testing.assert_array_equal(trainer.failed_batch["x"], broken[32:48])
+    np.testing.assert_array_equal(trainer.failed_batch["labels"], y[32:48])
+    assert trainer.step(x[:16], y[:16]) > 0

@@ -277,6 +277,8 @@ class Importer {
 Model import(pb::ModelProto model, const TensorPlace& source, const ImportOptions& options) {
   if (options.training && options.evaluation)
     throw TypeError(source.name + ": it is read for training or for evaluation, not for both");
+  if (options.as_exported && !options.training)
+    throw TypeError(source.name + ": layers stay as exported when it is read for training");
   std::vector<std::string> guessed;
   if (options.trainable) guessed = separate_merged_weights(model, source);
   return Importer(model, source, options).run(guessed);

@@ -65,27 +65,33 @@ bool asks_for_training(const Node& node) {
   return node.attribute("training_mode", std::int64_t{0}) != 0;
 }
 
+// Whether running statistics follow the batch's.
+bool trains(const Node& node) {
+  const ImportOptions& import = node.options();
+  if (!import.training) return false;
+  return !import.as_exported || asks_for_training(node) || node.is_of_training_call();
+}
+
 void convert_batch_norm(Node& node) {
   const Tensor x = node.tensor(0);
   const double eps = node.attribute("epsilon", 1e-5);
   if (x.rank() < 2) node.fail("x needs channels as axis 1, got " + x.type().str());
   if (node.attribute("spatial", std::int64_t{1}) == 0)
     node.unsupported("statistics per position (spatial = 0)");
-  const ImportOptions& import = node.options();
   const Tensor weight = node.tensor(1), bias = node.tensor(2);
   Followed *const mean = node.followed(3), *const variance = node.followed(4);
-  const bool has_states = mean != nullptr && variance != nullptr;
-  if (import.training && !has_states)
+  const bool has_states = mean != nullptr && variance != nullptr, training = trains(node);
+  if (training && !has_states)
     node.warn(fmt::format(
         "its running mean and variance are no f32 weights of the file: they do not follow the "
         "training{}",
         asks_for_training(node) ? "" : ", and are used instead of the batch's"));
-  if (asks_for_training(node) && !import.evaluation && !(import.training && has_states)) {
+  if (asks_for_training(node) && !node.options().evaluation && !(training && has_states)) {
     convert_training_batch_norm(node, x, eps);
     return;
   }
   BatchNormResult result{.y = {}, .running_mean = node.tensor(3), .running_var = node.tensor(4)};
-  if (import.training && has_states) {
+  if (training && has_states) {
     const BatchNormOptions options{.momentum = 1 - node.attribute("momentum", 0.9), .eps = eps};
     // A layer that is used twice goes on from what its first use left.
     result = batch_norm_train(x, weight, bias, mean->latest, variance->latest, options);

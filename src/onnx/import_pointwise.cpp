@@ -225,9 +225,11 @@ void convert_dropout(Node& node) {
   const Tensor x = node.tensor(0);
   const bool inputs = node.opset() >= 12;
   // The file may ask for it by itself; outside of training it is the identity.
-  const bool asked = inputs && node.has(2) && node.integer(2) != 0 && !node.options().evaluation;
+  const ImportOptions& import = node.options();
+  const bool told = inputs && node.has(2), asked = told && node.integer(2) != 0;
   const double ratio = !inputs ? node.attribute("ratio", 0.5) : node.has(1) ? node.number(1) : 0.5;
-  const bool active = (asked || node.options().training) && ratio > 0;
+  const bool trains = import.training && (!import.as_exported || !told);
+  const bool active = ((asked && !import.evaluation) || trains) && ratio > 0;
   if (active && node.wants(1)) node.unsupported("the mask of an active dropout is not available");
   if (active && node.evaluates()) node.unsupported("dropout of a constant");
   if (active && ratio == 1) node.fail("a ratio of 1 leaves nothing");

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "ir/graph_data.h"
+#include "onnx/node_scope.h"
 #include "pantala/error.h"
 
 namespace pantala::onnx {
@@ -138,6 +139,8 @@ const pb::AttributeProto* Node::find(std::string_view name, int type) const {
   }
   return nullptr;
 }
+
+bool Node::is_of_training_call() const { return Scopes::is_of_training_call(proto_); }
 
 bool Node::has_attribute(std::string_view name) const {
   for (const pb::AttributeProto& attribute : proto_.attribute())

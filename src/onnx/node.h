@@ -81,6 +81,9 @@ class Node {
   // True while a node of constants is evaluated.
   bool evaluates() const { return &graph_ != &context_.graph; }
 
+  // PyTorch's newer exporter made it of a call for training (node_scope.h).
+  bool is_of_training_call() const;
+
   // --- inputs; one that is left out (an empty name) is not there
   int inputs() const { return static_cast<int>(inputs_.size()); }
   bool has(int input) const;

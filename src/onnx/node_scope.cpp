@@ -108,6 +108,12 @@ NodeScope Scopes::of(const pb::NodeProto& node) const {
   return {.is_told = true, .layer = layer_of_name(node.name()), .function = {}};
 }
 
+bool Scopes::is_of_training_call(const pb::NodeProto& node) {
+  const std::string call = metadata(node.unknown_fields(), kNodeMetadata, "pkg.torch.onnx.fx_node");
+  return call.find("batch_norm_legit") != std::string::npos &&
+         call.find("batch_norm_legit_no_training") == std::string::npos;
+}
+
 // An entry of a list stands behind the list's own name: "/block/seq/seq.0/Conv" is "block.seq.0".
 std::string Scopes::layer_of_name(std::string_view node) const {
   std::string outer, layer;

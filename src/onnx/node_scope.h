@@ -26,6 +26,9 @@ class Scopes {
   explicit Scopes(const pb::ModelProto& model);
 
   NodeScope of(const pb::NodeProto& node) const;
+  // Whether the node is of a call for training that writes no `training_mode` of its own: the newer
+  // exporter's files tell the two forms of a batch norm apart by the name of the call alone.
+  static bool is_of_training_call(const pb::NodeProto& node);
   // The parameters and buffers of the call that the node was made of, as they stand there; none
   // where the file does not tell.
   std::vector<std::string> parameters(const pb::NodeProto& node) const;

@@ -203,6 +203,46 @@ TEST(OnnxImport, running_statistics_are_states) {
   EXPECT_THAT(training.weights.names(), testing::SizeIs(4));
 }
 
+// Norms a to d, of which the file has two in training mode, and dropout in evaluation mode.
+ModelMaker partly_frozen_model() {
+  ModelMaker maker("frozen", 15);
+  maker.input("x", {4, 3});
+  const auto norm = [&](const std::string& name, const std::string& from) -> ModelMaker& {
+    Names inputs{from};
+    for (const char* part : {".weight", ".bias", ".running_mean", ".running_var"}) {
+      maker.weight(name + part, {3});
+      inputs.push_back(name + part);
+    }
+    return maker.node("BatchNormalization", inputs, {name});
+  };
+  norm("a", "x").with("training_mode", 1);
+  norm("b", "a");
+  norm("c", "b").of_call("torch.ops.aten._native_batch_norm_legit_functional.default");
+  norm("d", "c").of_call("torch.ops.aten._native_batch_norm_legit_no_training.default");
+  return maker.node("Constant", {}, {"off"})
+      .with("value_int", 0)
+      .node("Cast", {"off"}, {"mode"})
+      .with("to", ::onnx::TensorProto::BOOL)
+      .node("Dropout", {"d", "", "mode"}, {"y"});
+}
+
+TEST(OnnxImport, layers_may_stay_as_they_were_exported) {
+  const auto updated = [](const onnx::ImportOptions& options) {
+    const onnx::Model model = import(partly_frozen_model().made({"y"}), options);
+    Names found;
+    for (const Leaf& leaf : model.graph.leaves(LeafKind::state))
+      for (const auto& [moved, value] : model.graph.updates())
+        if (moved == leaf.value) found.push_back(leaf.name);
+    return found;
+  };
+  EXPECT_THAT(updated({.training = true, .as_exported = true}),
+              testing::UnorderedElementsAre("a.running_mean", "a.running_var", "c.running_mean",
+                                            "c.running_var"));
+  EXPECT_THAT(updated({.training = true}),
+              testing::IsSupersetOf({"b.running_mean", "d.running_var"}));
+  EXPECT_THROW(import(partly_frozen_model().made({"y"}), {.as_exported = true}), TypeError);
+}
+
 TEST(OnnxImport, optional_inputs_and_shared_weights) {
   const onnx::Model model = import(ModelMaker("shared")
                                        .input("x", {2, 2})

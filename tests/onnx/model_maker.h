@@ -131,6 +131,11 @@ class ModelMaker {
         "pkg.torch.onnx.fx_node",
         "%f : [num_users=1] = call_function[target=f](args = (" + arguments + "), kwargs = {})");
   }
+  // The same, of another call than f.
+  ModelMaker& of_call(const std::string& target) {
+    return metadata("pkg.torch.onnx.fx_node",
+                    "%f : call_function[target=" + target + "](args = ())");
+  }
   ModelMaker& signature(const std::string& text) {
     constexpr int kMetadataOfGraph = 16;
     model_.mutable_graph()->mutable_unknown_fields()->AddLengthDelimited(
