@@ -50,18 +50,19 @@ bool has_leaf(const Graph& graph, std::string_view name) {
 }  // namespace
 
 ref::Bindings bindings_of(const Graph& graph, Random& r, Numbers numbers) {
-  const bool special = numbers == Numbers::special;
   ref::Bindings bindings;
   for (const ir::Node& node : graph.data()->nodes()) {
-    if (ir::leaf_kind(*node.op) != LeafKind::input) continue;
+    const std::optional<LeafKind> kind = ir::leaf_kind(*node.op);
+    if (!kind || kind == LeafKind::scalar) continue;
     const Type& type = node.results[0];
     Literal value(type);
+    const bool is_special = numbers == Numbers::special && ir::leaf_name(node) != "i";
     if (is_float(type.dtype))
       for (double& number : value.f())
-        number = special ? special_number(r, type.dtype) : static_cast<double>(r.between(-4, 4));
+        number = is_special ? special_number(r, type.dtype) : static_cast<double>(r.between(-4, 4));
     else
       for (std::int64_t& number : value.i())
-        number = special                 ? special_integer(r, type.dtype)
+        number = is_special              ? special_integer(r, type.dtype)
                  : type.dtype == boolean ? r.below(2)
                                          : r.between(0, 4);
     bindings.emplace(ir::leaf_name(node), std::move(value));

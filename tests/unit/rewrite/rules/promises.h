@@ -17,7 +17,7 @@ enum class Numbers : std::uint8_t {
   integers,  // small ones
   special,   // zeros of both signs, infinities, NaN, subnormals, the largest numbers
 };
-// Values of all inputs.
+// Values of all leaves but the scalars; those of "i" are indices, which stay small.
 ref::Bindings bindings_of(const Graph& graph, tests::Random& r, Numbers numbers);
 // Outputs by the interpreter, with the bindings of those leaves that the graph has.
 std::vector<Literal> exactly(const Graph& graph, ref::Bindings bindings);

@@ -153,11 +153,10 @@ TEST(RewriteRules, keep_what_they_promise_when_they_are_compiled) {
 
 TEST(RewriteRules, keep_what_they_promise_in_every_type_of_floats) {
   std::set<std::string> fired_in[3];
-  for_each_graph(2, fits, [&](const Sample& sample, int seed, Random& r, const Graph& given) {
+  for_each_graph(1, fits, [&](const Sample& sample, int, Random& r, const Graph& given) {
     const DType types[] = {f64, f16, bf16};
     for (int k = 0; k < 3; ++k)
-      if (fires_and_keeps_its_promise(sample, r, in_type(given, types[k]),
-                                      seed == 0 ? "cpu" : "kir"))
+      if (fires_and_keeps_its_promise(sample, r, in_type(given, types[k]), "cpu"))
         fired_in[k].insert(sample.rule);
   });
   for (const Rule& rule : canonical_rules())
@@ -209,7 +208,7 @@ TEST(RewriteRules, need_each_of_their_conditions) {
 
 TEST(RewriteRules, are_right_where_they_are_of_no_use) {
   const auto wanted = [](const Sample& sample) { return sample.refused_by == kWorth; };
-  for_each_graph(3, wanted, [](const Sample& sample, int, Random& r, const Graph& given) {
+  for_each_graph(2, wanted, [](const Sample& sample, int, Random& r, const Graph& given) {
     Rule rule = rule_named(sample.rule);
     EXPECT_FALSE(rewritten(given, rule).has_value()) << "it fires";
     rule.worth = {};
@@ -222,9 +221,7 @@ TEST(RewriteRules, are_right_where_they_are_of_no_use) {
 
 // All rules at once, wherever they fit, on what each of them refuses, too.
 TEST(RewriteRules, are_equal_together) {
-  // Without those whose numbers are an error.
-  const auto valid = [](const Sample& sample) { return sample.refused_by != "i is in range"; };
-  for_each_graph(3, valid, [](const Sample&, int, Random& r, const Graph& given) {
+  for_each_graph(3, has_numbers, [](const Sample&, int, Random& r, const Graph& given) {
     const Canonical form = canonical_form(given, allowed_rules(canonical_rules(), Promise::real));
     EXPECT_EQ(differing_numbers(given, form.graph, r, 1e-6), "") << to_text(form.graph);
     const Graph step = rewrite_greedily(given, allowed_rules(step_rules(), Promise::real));

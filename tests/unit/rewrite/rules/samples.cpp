@@ -7,6 +7,8 @@
 
 namespace pantala::rewrite::samples {
 
+bool has_numbers(const Sample& sample) { return sample.refused_by != "i is in range"; }
+
 Make of(Body body) {
   return [body = std::move(body)](Random& r) {
     Graph g;

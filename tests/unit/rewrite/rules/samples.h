@@ -23,6 +23,8 @@ struct Sample {
   double tolerance = 0;
 };
 using Samples = std::vector<Sample>;
+// Whether it has numbers: those with an index out of range are an error.
+bool has_numbers(const Sample& sample);
 
 inline constexpr const char* kWorth = "worth";
 inline constexpr double kRounding = 1e-12;
