@@ -122,7 +122,7 @@ double within(std::string_view name, double value) {
 
 // The shipped table with this machine's vectors, caches and threads, or the device's groups.
 CostTable starting_table(const compiler::Options& options) {
-  CostTable table = schedule::shipped_cost_table(options.target);
+  CostTable table = compiler::shipped_cost_table(options);
   table.name = "tuned";
   table.target = options.target;
   if (!options.target.has_groups()) table.workers = options.threads;
@@ -234,7 +234,7 @@ int tune(const TuneOptions& options) {
     const Doing doing("measuring this machine");
     return Tuning(options.seconds, machine, host.target).measure_all();
   }();
-  const CostTable& shipped = schedule::shipped_cost_table(host.target);
+  const CostTable& shipped = compiler::shipped_cost_table(host);
   Result result{.file = file,
                 .device = host.device,
                 .shipped = shipped,

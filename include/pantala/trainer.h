@@ -1,6 +1,6 @@
-// Trainer: runs a session over a loader, epoch after epoch, with schedules, validation, callbacks,
-// early stopping and checkpoints. It decides nothing about the graph: optimizer, clipping, averages
-// of the weights and accumulation are compiled into the session.
+// Trainer: runs a session over a loader, epoch after epoch, with rate schedules, validation,
+// callbacks, early stopping and checkpoints. It decides nothing about the graph: optimizer,
+// clipping, averages of the weights and accumulation are compiled into the session.
 //
 // Two ways to make one:
 //  - Trainer(session, config): with a session that exists already. Every batch has the size that it
@@ -106,10 +106,10 @@ struct TrainConfig {
   // known by this alone.
   std::optional<metrics::Kind> measured = {};
   // Of the optimizer's rate, in optimizer steps since the beginning: sets the session's rate before
-  // each step. The constant schedule without warm-up sets nothing, so that a rate which a callback
-  // or the user sets in the session stays.
+  // each step. The constant rate schedule without warm-up sets nothing, so that a rate which a
+  // callback or the user sets in the session stays.
   RateSchedule rate_schedule = {};
-  // Lowers the rate when `plateau_metric` of fit()'s validation has stopped improving. The
+  // Lowers the rate when `plateau_metric` of fit()'s validation has stopped improving. The rate
   // schedule must be constant then; its warm-up counts.
   std::optional<PlateauOptions> plateau = {};
   std::string plateau_metric = "loss";
@@ -173,8 +173,8 @@ struct Activity {
 
 // Hooks that do nothing. They may read and change parameters, states and scalars of the session: a
 // rate that is set in on_gradients acts on the update at hand, one that is set in on_step on the
-// next one, unless a schedule sets it before. What they throw leaves the call that ran them; the
-// trainer's state is whole then, and includes the step or epoch that was told.
+// next one, unless a rate schedule sets it before. What they throw leaves the call that ran them;
+// the trainer's state is whole then, and includes the step or epoch that was told.
 class MetricCallback {
  public:
   virtual ~MetricCallback() = default;

@@ -13,7 +13,9 @@
 #include "pantala/error.h"
 #include "rewrite/rules/rules.h"
 #include "schedule/cpu/archetypes.h"
+#include "schedule/cpu/cost_tables.h"
 #include "schedule/gpu/archetypes.h"
+#include "schedule/gpu/cost_tables.h"
 #include "vulkan/instance.h"
 
 namespace pantala::compiler {
@@ -38,6 +40,10 @@ const schedule::ArchetypeTable& archetypes_of(const CodeFor&) {
   return schedule::cpu::archetypes();
 }
 
+const schedule::CostTable& costs_of(const schedule::Target& target) {
+  return schedule::cpu::shipped_cost_table(target.vector_bytes);
+}
+
 // The interpreter runs the kernels of the CPU, or those of a GPU that there need not be.
 bool is_gpu(const CodeFor& machine) { return machine.processor == "gpu"; }
 const schedule::ArchetypeTable& interpreted_archetypes(const CodeFor& machine) {
@@ -45,6 +51,9 @@ const schedule::ArchetypeTable& interpreted_archetypes(const CodeFor& machine) {
 }
 schedule::Target interpreted_target(const CodeFor& machine) {
   return is_gpu(machine) ? schedule::gpu::least_target() : target_of(machine);
+}
+const schedule::CostTable& interpreted_costs(const schedule::Target& target) {
+  return target.has_groups() ? schedule::gpu::shipped_cost_table(target) : costs_of(target);
 }
 std::string interpreted_code(const CodeFor& machine) {
   return is_gpu(machine) ? "gpu" : code_of(machine);
@@ -70,9 +79,10 @@ schedule::Target gpu_target(const CodeFor& machine) {
 std::string gpu_code(const CodeFor& machine) { return vulkan::choose(machine.choice).identity; }
 
 constexpr Backend kBackends[] = {
-    {"cpu", archetypes_of, target_of, code_of, compile_for},
-    {"kir", interpreted_archetypes, interpreted_target, interpreted_code, nullptr},
-    {"vulkan", gpu_archetypes, gpu_target, gpu_code, nullptr},
+    {"cpu", archetypes_of, target_of, code_of, costs_of, compile_for},
+    {"kir", interpreted_archetypes, interpreted_target, interpreted_code, interpreted_costs,
+     nullptr},
+    {"vulkan", gpu_archetypes, gpu_target, gpu_code, schedule::gpu::shipped_cost_table, nullptr},
 };
 
 }  // namespace
@@ -176,8 +186,12 @@ Options host_options(const CompileOptions& options) {
   return lower;
 }
 
+const schedule::CostTable& shipped_cost_table(const Options& options) {
+  return backend_of(options.device).costs(options.target);
+}
+
 const schedule::CostTable& cost_table(const Options& options) {
-  return options.table ? *options.table : schedule::shipped_cost_table(options.target);
+  return options.table ? *options.table : shipped_cost_table(options);
 }
 
 }  // namespace pantala::compiler

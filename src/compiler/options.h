@@ -38,6 +38,8 @@ struct Backend {
   const schedule::ArchetypeTable& (*archetypes)(const CodeFor& machine);
   schedule::Target (*target)(const CodeFor& machine);
   std::string (*code_target)(const CodeFor& machine);
+  // The cost table that is shipped for a target.
+  const schedule::CostTable& (*costs)(const schedule::Target& target);
   // The kernels' code; null: the device takes kernels as they are.
   codegen::CompiledKernels (*generate)(const CodeFor& machine, std::span<const kir::Kernel> kernels,
                                        int threads, const codegen::BeforeEach& before_each);
@@ -75,6 +77,8 @@ Options host_options(const std::string& device, int threads, bool fuse,
 // The same, with what the user's options say about rewriting. TypeError for a rule that there is
 // none of.
 Options host_options(const CompileOptions& options);
+// The table that is shipped for the device and the processor.
+const schedule::CostTable& shipped_cost_table(const Options& options);
 // The table by which candidates are weighed.
 const schedule::CostTable& cost_table(const Options& options);
 // The numbers of a schedule's target for a processor; the caches are those of this machine.

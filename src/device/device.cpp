@@ -24,6 +24,7 @@ struct Row {
   std::unique_ptr<Device> (*make)(std::string_view choice, const DeviceOptions&);
   Description (*describe)(std::string_view choice, bool probe);
   std::vector<std::string> (*choices)() = nullptr;  // null: there is only one
+  bool has_driver = false;
 };
 constexpr Row kDevices[] = {
     {"cpu",
@@ -34,7 +35,7 @@ constexpr Row kDevices[] = {
        return kernel_ir::make_kir_device(options);
      },
      [](std::string_view, bool probe) { return kernel_ir::describe_kir(probe); }},
-    {"vulkan", vulkan::make_vulkan_device, vulkan::describe_vulkan, vulkan::choices},
+    {"vulkan", vulkan::make_vulkan_device, vulkan::describe_vulkan, vulkan::choices, true},
 };
 
 constexpr std::string_view kAutomatic = "auto";
@@ -44,8 +45,7 @@ struct Chosen {
   std::string_view choice;
 };
 Chosen find(std::string_view name) {
-  if (name == kAutomatic)
-    return find(pantala::vulkan::resolved_device(name) == "cpu" ? "cpu" : "vulkan");
+  if (name == kAutomatic) return find(pantala::vulkan::resolved_device(name));
   const std::size_t colon = name.find(':');
   for (const Row& row : kDevices)
     if (row.name == name.substr(0, colon) && (row.choices || colon == name.npos))
@@ -80,6 +80,11 @@ std::vector<std::string> device_names() {
 
 bool is_device_name(std::string_view name) {
   return name == kAutomatic || find(name).row != nullptr;
+}
+
+bool has_driver(std::string_view name) {
+  const Row* row = find(name).row;
+  return row && row->has_driver;
 }
 
 std::vector<std::string> devices_here() {

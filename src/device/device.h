@@ -178,6 +178,9 @@ std::unique_ptr<Device> make_device(std::string_view name, const DeviceOptions& 
 std::vector<std::string> device_names();
 // Whether it is one of these, with a choice behind it or not.
 bool is_device_name(std::string_view name);
+// Whether a driver makes the device's code and takes its times, of which there are many: what it
+// computes is tried before it is trusted.
+bool has_driver(std::string_view name);
 // As device_names(), with each of the GPUs of this machine.
 std::vector<std::string> devices_here();
 

@@ -7,6 +7,7 @@
 
 #include "kir/dead_code.h"
 #include "kir/fold.h"
+#include "kir/reports.h"
 #include "kir/verify.h"
 
 namespace pantala::kir {
@@ -216,6 +217,7 @@ Kernel simplify(const Kernel& kernel) {
     current = std::move(next);
     if (settled) break;
   }
+  current = remove_dead_code(merge_reports(std::move(current)));
   verify(current);
   return current;
 }

@@ -6,7 +6,8 @@
 // (kir/fold.h), simplifies integer and bool expressions, shares equal expressions with those of
 // enclosing and earlier code, inlines loops of one iteration and branches on constants, drops loops
 // of none, carried values that never change, and whatever nothing depends on (kir/dead_code.h).
-// Floats are folded, never rearranged.
+// Then reports of a block that say the same become one (kir/reports.h). Floats are folded, never
+// rearranged.
 #pragma once
 
 #include "kir/kernel.h"

@@ -1,6 +1,7 @@
 // Recurrent layers. Each is one op over all steps, with an expansion that unrolls time, and a
 // gradient op that walks back through it from what the layer saved. A device that runs the two as
-// loops (schedule/cpu/recurrent) has a program whose size does not depend on the number of steps.
+// loops (schedule/common/recurrent) has a program whose size does not depend on the number of
+// steps.
 //
 // The gradient ops give the gradients of what enters the gates; the gradients of the weights, sums
 // over all steps, are products behind them. Their weight is [gates * hidden, hidden]: the rows that

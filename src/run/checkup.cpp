@@ -154,7 +154,7 @@ Finding check_training() {
 std::vector<Finding> check_gpus() {
   std::vector<Finding> findings;
   for (const std::string& name : device::devices_here()) {
-    if (!name.starts_with("vulkan")) continue;
+    if (!device::has_driver(name)) continue;
     const device::Description device = device::describe(name);
     if (device.facts.empty()) {
       findings.push_back({"gpu", Health::ok, fmt::format("none: {}", device.text)});

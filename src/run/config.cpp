@@ -261,7 +261,7 @@ optim::Optimizer optimizer_of(const RunConfig& config) {
   return optim::from_options(config.optimizer.name, config.optimizer.options);
 }
 
-bool schedule_spans_run(const RunConfig& config) {
+bool rate_schedule_spans_run(const RunConfig& config) {
   const std::string option(RateSchedule::length_option(config.rate_schedule.name));
   return !option.empty() && !config.rate_schedule.options.contains(option);
 }
@@ -269,7 +269,7 @@ bool schedule_spans_run(const RunConfig& config) {
 RateRule rate_of(const RunConfig& config, std::int64_t total_steps) {
   if (config.rate_schedule.name == "plateau") return plateau_of(config);
   NamedOptions options = config.rate_schedule.options;
-  if (schedule_spans_run(config)) {
+  if (rate_schedule_spans_run(config)) {
     double warmup = 0;
     if (const auto given = options.find("warmup_steps"); given != options.end())
       if (const auto* steps = std::get_if<double>(&given->second)) warmup = *steps;
@@ -392,7 +392,7 @@ std::vector<std::string> differences(const RunConfig& there, const RunConfig& he
     if (!pairs.contains(one.key)) order.push_back(one.key);
     pairs[one.key].here = value_text(one.value);
   }
-  const bool length_counts = schedule_spans_run(there) || schedule_spans_run(here);
+  const bool length_counts = rate_schedule_spans_run(there) || rate_schedule_spans_run(here);
   std::vector<std::string> lines;
   for (const std::string& name : order) {
     const Pair& pair = pairs[name];
@@ -401,7 +401,7 @@ std::vector<std::string> differences(const RunConfig& there, const RunConfig& he
     if (effect == Effect::length && !length_counts) continue;
     lines.push_back(fmt::format("{}: {} there, {} here", name, pair.there, pair.here));
     if (effect == Effect::length)
-      lines.back() += fmt::format(" (the schedule {} spans the run)", here.rate_schedule.name);
+      lines.back() += fmt::format(" (the rate schedule {} spans the run)", here.rate_schedule.name);
   }
   return lines;
 }

@@ -283,8 +283,8 @@ std::vector<Key> rate_keys() {
               "weight_decay, betas, momentum, ..."),
       text("schedule.name", RUN_FIELD(rate_schedule.name), rate_schedule_names(),
            "How the learning rate changes"),
-      options("schedule.*", RUN_FIELD(rate_schedule.options), "an option of the schedule",
-              "warmup_steps and what else the schedule has, with PyTorch's names and defaults. "
+      options("schedule.*", RUN_FIELD(rate_schedule.options), "an option of the rate schedule",
+              "warmup_steps and what else it has, with PyTorch's names and defaults. "
               "T_max, total_steps and total_iters follow from the length of the run, max_lr of "
               "one_cycle from the optimizer; plateau also takes metric"),
       number("clip.norm", RUN_FIELD(clip.norm), 0, kAny,

@@ -29,7 +29,7 @@ void check(const RateSweepOptions& options) {
                                 exact(options.from), exact(options.to)));
 }
 
-// The schedule grows by itself: no rate is set from outside.
+// The rate schedule grows by itself: no rate is set from outside.
 RunConfig sweeping(RunConfig config, const RateSweepOptions& options) {
   const double growth =
       std::pow(options.to / options.from, 1.0 / static_cast<double>(options.steps - 1));

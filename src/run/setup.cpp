@@ -50,7 +50,7 @@ RunLength run_length(const RunConfig& config, const data::Loader& training) {
                     config.batch_size));
   RunLength length{.batches = batches,
                    .steps_per_epoch = (batches + config.accumulate - 1) / config.accumulate};
-  // Only schedules need the total: more steps than this they cannot tell apart.
+  // Only rate schedules need the total: more steps than this they cannot tell apart.
   constexpr std::int64_t kMost = std::int64_t{1} << 53;
   length.total_steps = config.epochs > kMost / length.steps_per_epoch
                            ? kMost

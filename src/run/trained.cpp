@@ -164,7 +164,7 @@ Trained open_trained(const RunFolder& folder, const OpenOptions& options) {
   if (options.threads > 0) config.threads = options.threads;
   if (!options.device.empty()) config.device = options.device;
   DataFacts facts = read_facts(folder.data_file());
-  // The length of the run only matters for its schedule, which nothing here asks.
+  // The length of the run only matters for its rate schedule, which nothing here asks.
   Trainer trainer = make_trainer(config, model_shape(config, facts), 1, options.plan_cache);
   Loaded loaded = load(trainer, folder, config, options.checkpoint);
   return {.config = std::move(config),

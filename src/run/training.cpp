@@ -187,7 +187,7 @@ class TrainingRun {
     if (config_.early_stopping.patience > 0)
       throw TypeError("early_stopping.patience needs a validation, but data.validation is none");
     if (config_.rate_schedule.name == "plateau")
-      throw TypeError("the schedule plateau needs a validation, but data.validation is none");
+      throw TypeError("the rate schedule plateau needs a validation, but data.validation is none");
   }
 
   // Brings folder, trainer and log files to the place where the run begins or goes on.

@@ -203,7 +203,7 @@ std::string Qualification::text() const {
 }
 
 Qualification qualification_of(const std::string& device) {
-  if (!device.starts_with("vulkan") || qualifying) return {};
+  if (!device::has_driver(device) || qualifying) return {};
   static std::mutex mutex;
   static std::map<std::string, Qualification> known;
   const std::lock_guard lock(mutex);
@@ -216,7 +216,7 @@ Qualification qualification_of(const std::string& device) {
 
 std::optional<Qualification> remembered_qualification(const std::string& device) {
   Qualification found{.identity = identity_of(device), .steps = {}};
-  if (!device.starts_with("vulkan") || !read(file_of(found.identity), found)) return std::nullopt;
+  if (!device::has_driver(device) || !read(file_of(found.identity), found)) return std::nullopt;
   return found;
 }
 

@@ -30,7 +30,7 @@ int threads_of(const CompiledPlan::Data& data, const SessionOptions& options) {
 
 // What a driver has made of kernels is kept beside compiled plans.
 std::filesystem::path driver_cache(const std::string& device) {
-  if (!device.starts_with("vulkan")) return {};
+  if (!device::has_driver(device)) return {};
   const std::filesystem::path folder = user_cache_folder();
   return folder.empty() ? folder : folder / "vulkan-pipelines";
 }

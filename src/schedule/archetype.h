@@ -1,8 +1,8 @@
 // An archetype: one way in which kernels compute things, as a row of a device's table. The row is
 // all that the scheduler knows of it: which ops it anchors, what it asks of their operands, what
 // may join it, in which order it sums, and how its kernels are built. Whoever adds one writes a
-// folder of the device (schedule/cpu/...) and its row in the device's table
-// (schedule/cpu/archetypes.cpp).
+// folder of the device (schedule/cpu/..., schedule/gpu/...) and its row in the device's table
+// (archetypes.cpp there).
 //
 // A function that a row leaves out has the default that stands beside it.
 #pragma once
@@ -90,7 +90,8 @@ struct Archetype {
   // Whether it needs what its group reads and writes row-major.
   bool row_major = false;
 
-  // The bits of a node; default: nothing is summed in an order that the archetype chooses.
+  // The bits of a node; default: nothing is summed in an order that the archetype chooses. Nobody
+  // decides by it: it is what tests hold decisions to that must not change bits.
   ReductionOrder (*reduction_order)(const Context& context, std::uint32_t node) = nullptr;
 
   // What a group computes and moves (schedule/work.h); default: what `reads` says of its anchors,

@@ -46,12 +46,6 @@ struct CostField {
 };
 const std::vector<CostField>& cost_fields();
 
-// Tables that are shipped, by the width of vectors in bytes: of the processors that have them, one
-// that is neither the fastest nor the slowest.
-const CostTable& shipped_cost_table(int vector_bytes);
-// For a target: with workgroups that of a GPU, or of one that is made of software.
-const CostTable& shipped_cost_table(const Target& target);
-
 // The text form: `name = value` a line, `#` begins a comment. ParseError with the line for a text
 // that is none, a number out of its range, and a name that is not known, with the nearest.
 std::string to_text(const CostTable& table);

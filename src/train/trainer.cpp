@@ -28,8 +28,8 @@ void check_config(const TrainConfig& config) {
         fmt::format("trainer: log_interval must be 0 or more, got {}", config.log_interval));
   if (config.plateau && !std::holds_alternative<ConstantRate>(config.rate_schedule.kind()))
     throw TypeError(fmt::format(
-        "trainer: plateau and the schedule {} both set the rate; with plateau the schedule must be "
-        "constant (its warm-up counts)",
+        "trainer: plateau and the rate schedule {} both set the rate; with plateau the rate "
+        "schedule must be constant (its warm-up counts)",
         config.rate_schedule.str()));
 }
 

@@ -1,14 +1,17 @@
 // pantala fixtures: what is run, what is printed, exit codes.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "cli/run.h"
 #include "io/file.h"
+#include "io/json.h"
 #include "support/temporary.h"
 
 namespace pantala::tests::fixtures_test {
@@ -36,6 +39,29 @@ class Tampered {
   const TemporaryFolder temporary_;
   const std::filesystem::path folder_ = temporary_.path();
 };
+
+std::size_t cases_in(const char* file) {
+  const io::Json all = io::read_json(std::filesystem::path(PANTALA_FIXTURES_DIR) / file);
+  return all.is_array() ? all.size() : all.at("cases").size();
+}
+
+TEST(RecordedTruths, are_as_many_as_the_readme_says) {
+  const std::filesystem::path folder = PANTALA_FIXTURES_DIR;
+  const io::Json ops = io::read_json(folder / "ops.json").at("cases");
+  const auto with_gradients = std::ranges::count_if(ops, [](const io::Json& one) {
+    return std::ranges::any_of(one.at("inputs"),
+                               [](const io::Json& input) { return input.contains("gradient"); });
+  });
+  const auto models =
+      std::ranges::count_if(std::filesystem::directory_iterator(folder / "models"),
+                            [](const auto& file) { return file.path().extension() == ".json"; });
+  EXPECT_THAT(
+      io::read_file(PANTALA_SOURCE_DIR "/README.md"),
+      HasSubstr(fmt::format("{} op cases ({} with gradients), {} cases of layers and newer ops, {} "
+                            "optimizers, {} rate schedules and {} models",
+                            ops.size(), with_gradients, cases_in("layers.json"),
+                            cases_in("optimizers.json"), cases_in("schedules.json"), models)));
+}
 
 TEST(FixturesVerb, ends_with_the_counts) {
   const Outcome outcome = run_pantala(

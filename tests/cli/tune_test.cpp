@@ -9,6 +9,7 @@
 #include "cli/run.h"
 #include "io/file.h"
 #include "schedule/cost_table.h"
+#include "schedule/cpu/cost_tables.h"
 #include "support/temporary.h"
 
 namespace pantala::tests::tune_test {
@@ -87,7 +88,7 @@ TEST_F(Tune, a_place_that_is_none_is_told_before_anything_is_measured) {
 }
 
 TEST_F(Tune, verbs_refuse_a_damaged_table) {
-  const std::string whole = to_text(schedule::shipped_cost_table(32));
+  const std::string whole = to_text(schedule::cpu::shipped_cost_table(32));
   const std::vector<std::vector<std::string>> verbs = {
       {"bench", "mlp32", "--seconds", "0"},
       {"inspect", "mlp"},

@@ -395,9 +395,10 @@ TEST(Config, only_what_changes_the_numbers_makes_another_run) {
   EXPECT_THAT(run::differences(one, running), testing::IsEmpty());
   EXPECT_THAT(run::differences(one, config_of("[optimizer]\nlr = 0.1\n")),
               testing::ElementsAre("optimizer.lr: 0.001 there, 0.1 here"));
-  EXPECT_THAT(run::differences(config_of("[schedule]\nname = \"cosine\"\n"),
-                               config_of("epochs = 6\n[schedule]\nname = \"cosine\"\n")),
-              testing::ElementsAre("epochs: 5 there, 6 here (the schedule cosine spans the run)"));
+  EXPECT_THAT(
+      run::differences(config_of("[schedule]\nname = \"cosine\"\n"),
+                       config_of("epochs = 6\n[schedule]\nname = \"cosine\"\n")),
+      testing::ElementsAre("epochs: 5 there, 6 here (the rate schedule cosine spans the run)"));
   EXPECT_THAT(run::differences(one, config_of("[optimizer]\nname = \"sgd\"\n")),
               testing::Contains("optimizer.beta1: 0.9 there, nothing here"));
 }

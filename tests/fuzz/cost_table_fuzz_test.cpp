@@ -10,6 +10,7 @@
 #include "pantala/ops.h"
 #include "schedule/cost_table.h"
 #include "schedule/cpu/archetypes.h"
+#include "schedule/cpu/cost_tables.h"
 #include "schedule/estimate.h"
 #include "schedule/schedule.h"
 #include "support/random_graph.h"
@@ -87,7 +88,7 @@ TEST(CostTableFuzz, damaged_texts_are_refused_or_are_tables) {
   int accepted = 0;
   for (std::uint64_t seed = 0; seed < kTrials; ++seed) {
     Random random(seed);
-    std::string text = to_text(schedule::shipped_cost_table(seed % 2 == 0 ? 32 : 64));
+    std::string text = to_text(schedule::cpu::shipped_cost_table(seed % 2 == 0 ? 32 : 64));
     for (std::int64_t times = 1 + random.below(3); times > 0; --times) text = damaged(text, random);
     try {
       const CostTable table = schedule::parse_cost_table(text, "fuzz");
@@ -109,7 +110,7 @@ TEST(CostTableFuzz, the_ends_of_all_ranges_can_be_weighed_with) {
   const Graph graph = product_and_norm();
   for (const schedule::CostField& field : schedule::cost_fields())
     for (const double value : {field.least, field.most}) {
-      CostTable table = schedule::shipped_cost_table(32);
+      CostTable table = schedule::cpu::shipped_cost_table(32);
       table.*field.value = value;
       const double microseconds = weighed(graph, table);
       EXPECT_TRUE(std::isfinite(microseconds) && microseconds > 0) << field.name;

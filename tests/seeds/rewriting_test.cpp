@@ -207,9 +207,10 @@ TEST(Rewriting, T38_norms_between_convolutions_have_the_bits_of_single_ops) {
 }
 
 // The parameters after 20 steps, and the losses on the way.
-std::vector<Literal> trained(const CompileOptions& options) {
+std::vector<Literal> trained(const CompileOptions& options,
+                             decltype(&build_session) build = build_session) {
   const TwoLayers m;
-  Session session = build_session(m.graph, m.loss, options);
+  Session session = build(m.graph, m.loss, options, {});
   Random r(7);
   std::vector<Literal> results;
   for (int step = 0; step < 20; ++step) {
@@ -229,9 +230,7 @@ TEST(Rewriting, T40_strict_steps_have_the_bits_of_unoptimized_ones) {
   CompileOptions options{.optimizer = optim::adam(0.01)};
   const TwoLayers m;
   EXPECT_TRUE(build_session_unoptimized(m.graph, m.loss, options).report().rules.empty());
-  options.optimize = false;
-  const std::vector<Literal> plain = trained(options);
-  options.optimize = true;
+  const std::vector<Literal> plain = trained(options, build_session_unoptimized);
   options.numerics = Numerics::strict;
   EXPECT_EQ(differing_bits(plain, trained(options)), "");
   options.rewrite = Rewrite::none;

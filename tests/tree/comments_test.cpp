@@ -60,6 +60,39 @@ TEST(Comments, of_the_project_fill_their_lines) {
   EXPECT_THAT(found, IsEmpty()) << fmt::format("{}", fmt::join(found, "\n"));
 }
 
+// Initial values that a comment behind them pushed to a line of their own: "path:line: text".
+std::vector<std::string> orphaned_values(const std::vector<SourceFile>& files) {
+  static const std::regex form(R"( *[\w:.\-{}"']+[;,]  // .*)"), open(R"(.*[^=!<>]= *)");
+  std::vector<std::string> found;
+  for (const SourceFile& file : files) {
+    std::istringstream lines(file.text);
+    std::string before;
+    std::size_t number = 1;
+    for (std::string line; std::getline(lines, line); ++number) {
+      if (std::regex_match(line, form) && std::regex_match(before, open))
+        found.push_back(fmt::format("{}:{}:{}", file.path, number, line));
+      before = line;
+    }
+  }
+  return found;
+}
+
+TEST(Comments, of_the_project_stand_above_what_they_would_push_aside) {
+  const auto found = orphaned_values(
+      project_files({"src", "include", "tools", "tests", "bench", "examples", "python"}));
+  EXPECT_THAT(found, IsEmpty()) << fmt::format("{}", fmt::join(found, "\n"));
+}
+
+TEST(CommentsCheck, finds_values_that_were_pushed_aside) {
+  EXPECT_THAT(orphaned_values({{"a.h",
+                                "int a =\n"
+                                "    0;  // of the first\n"
+                                "int b = 0;  // of the second\n"
+                                "const bool c = a ==\n"
+                                "               b;  // by chance\n"}}),
+              ElementsAre("a.h:2:    0;  // of the first"));
+}
+
 TEST(CommentsCheck, finds_lines_that_stop_early) {
   EXPECT_THAT(broken_comments({{"a.h",
                                 "int a;\n"

@@ -7,6 +7,7 @@
 #include "base/doing.h"
 #include "base/log.h"
 #include "device/cpu/probe.h"
+#include "device/device.h"
 #include "pantala/error.h"
 
 namespace pantala::tools {
@@ -18,7 +19,7 @@ constexpr std::string_view kUnknown = "what the machine can do at most is not kn
 }  // namespace
 
 MachineLimits probed_limits(int threads, std::string_view device) {
-  if (device.starts_with("vulkan")) return {};
+  if (device::has_driver(device)) return {};
   const Doing doing("measuring what the machine can do");
   try {
     const device::cpu::Probe probe = device::cpu::probe_host({.workers = threads});

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler/predictions.h"
+#include "device/device.h"
 #include "pantala/session.h"
 #include "schedule/cost_table.h"
 #include "tools/bench/workloads.h"
@@ -19,7 +20,7 @@ struct Machine {
   std::string device = "cpu";
   int threads = 1;
   // A device that takes times itself counts what a launch costs to its time.
-  bool takes_times() const { return device.starts_with("vulkan"); }
+  bool takes_times() const { return device::has_driver(device); }
 };
 
 // Launches of a graph that was run, ready to be held against any table.

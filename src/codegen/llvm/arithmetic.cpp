@@ -123,6 +123,12 @@ std::vector<int> iota(int first, int count) {
 
 // Halves: the order of a reduction is part of its result.
 llvm::Value* reduce(llvm::IRBuilderBase& ir, Op op, kir::VType type, llvm::Value* x) {
+  if (type.dtype == DType::boolean && type.lanes > 1) {
+    llvm::Value* bits = ir.CreateBitCast(x, ir.getIntNTy(static_cast<unsigned>(type.lanes)));
+    llvm::Type* word = bits->getType();
+    return op == Op::reduce_max ? ir.CreateICmpNE(bits, llvm::ConstantInt::getNullValue(word))
+                                : ir.CreateICmpEQ(bits, llvm::ConstantInt::getAllOnesValue(word));
+  }
   for (int n = type.lanes; n > 2; n /= 2)
     x = combine(ir, op, type.dtype, ir.CreateShuffleVector(x, iota(0, n / 2)),
                 ir.CreateShuffleVector(x, iota(n / 2, n / 2)));

@@ -116,13 +116,14 @@ class Emitter {
                             ir_.getInt64(0), param.name);
   }
 
-  // The memory contract as scopes: what is only read, what is written, and every scratch buffer are
-  // apart from each other.
+  // The memory contract as scopes: what is only read, what is written, every scratch buffer and the
+  // status are apart from each other.
   void separate_buffers() {
     llvm::MDBuilder metadata(context_);
     llvm::MDNode* domain = metadata.createAnonymousAliasScopeDomain(kernel_.name);
     llvm::MDNode* read = metadata.createAnonymousAliasScope(domain, "read");
     llvm::MDNode* written = metadata.createAnonymousAliasScope(domain, "written");
+    llvm::MDNode* status = metadata.createAnonymousAliasScope(domain, "status");
     std::vector<llvm::Metadata*> all{read, written};
     std::vector<llvm::Metadata*> own;
     for (std::size_t k = 0; k < buffers_.size(); ++k) {
@@ -133,6 +134,9 @@ class Emitter {
         all.push_back(own.back());
       }
     }
+    status_.noalias = llvm::MDNode::get(context_, all);
+    status_.scope = llvm::MDNode::get(context_, status);
+    all.push_back(status);
     for (std::size_t k = 0; k < buffers_.size(); ++k) {
       std::vector<llvm::Metadata*> others;
       for (llvm::Metadata* scope : all)
@@ -258,8 +262,9 @@ class Emitter {
     ir_.SetInsertPoint(failed);
     llvm::Value* code = inst.args.size() > 1 ? ir_.CreateTrunc(arg(inst, 1), ir_.getInt32Ty())
                                              : ir_.getInt32(static_cast<std::uint32_t>(inst.index));
-    ir_.CreateAlignedStore(code, function_->getArg(5), llvm::Align(4))
-        ->setAtomic(llvm::AtomicOrdering::Monotonic);
+    llvm::StoreInst* store = ir_.CreateAlignedStore(code, function_->getArg(5), llvm::Align(4));
+    store->setAtomic(llvm::AtomicOrdering::Unordered);
+    mark(store, status_);
     ir_.CreateBr(after);
     ir_.SetInsertPoint(after);
   }
@@ -315,6 +320,7 @@ class Emitter {
   std::vector<llvm::Value*> values_;  // by kir::Value::id
   std::vector<llvm::Value*> params_;
   std::vector<BufferView> buffers_;
+  BufferView status_;
   bool streams_ = false;
 };
 

@@ -11,6 +11,7 @@
 
 namespace llvm {
 class IRBuilderBase;
+class Instruction;
 class LLVMContext;
 class MDNode;
 class Module;
@@ -54,6 +55,8 @@ struct BufferView {
   llvm::MDNode* scope = nullptr;    // the set of memory that it belongs to
   llvm::MDNode* noalias = nullptr;  // the sets that it is apart from
 };
+// Notes on a load or store which memory it touches.
+void mark(llvm::Instruction* access, const BufferView& buffer);
 // `at` counts elements and is scalar, or one index per lane for `gather`. A null mask means every
 // lane.
 struct Place {

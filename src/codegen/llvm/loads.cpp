@@ -145,11 +145,6 @@ llvm::Value* to_memory(llvm::IRBuilderBase& ir, const HostTarget& target, DType 
   }
 }
 
-void mark(llvm::Instruction* access, const BufferView& buffer) {
-  if (buffer.scope) access->setMetadata(llvm::LLVMContext::MD_alias_scope, buffer.scope);
-  if (buffer.noalias) access->setMetadata(llvm::LLVMContext::MD_noalias, buffer.noalias);
-}
-
 // No `inbounds`: the address of a tail that a mask switches off may lie anywhere.
 llvm::Value* address(llvm::IRBuilderBase& ir, const BufferView& buffer, llvm::Value* at) {
   return ir.CreateGEP(carrier(ir.getContext(), buffer.dtype, 1), buffer.base, at);
@@ -265,6 +260,11 @@ void store_stream(llvm::IRBuilderBase& ir, const HostTarget& target, const Buffe
 }
 
 }  // namespace
+
+void mark(llvm::Instruction* access, const BufferView& buffer) {
+  if (buffer.scope) access->setMetadata(llvm::LLVMContext::MD_alias_scope, buffer.scope);
+  if (buffer.noalias) access->setMetadata(llvm::LLVMContext::MD_noalias, buffer.noalias);
+}
 
 llvm::Value* emit_load(llvm::IRBuilderBase& ir, const HostTarget& target, const Place& place,
                        int lanes) {

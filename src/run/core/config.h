@@ -29,7 +29,7 @@ std::string value_text(const ConfigValue& value);  // as TOML
 bool is_utf8(const std::string& text);             // what TOML and JSON can hold
 
 // What a key changes. A run can be continued with other values of all but `numbers`; another
-// `length` is only the same run if no schedule is stretched over the whole of it.
+// `length` is only the same run if no rate schedule is stretched over the whole of it.
 enum class Effect : std::uint8_t { numbers, length, running };
 
 struct Key {
@@ -120,8 +120,8 @@ struct RateRule {
   std::string plateau_metric = "loss";
 };
 RateRule rate_of(const RunConfig& config, std::int64_t total_steps);
-// Whether an option of the schedule follows from the length of the run.
-bool schedule_spans_run(const RunConfig& config);
+// Whether an option of the rate schedule follows from the length of the run.
+bool rate_schedule_spans_run(const RunConfig& config);
 std::string_view task_name(zoo::Task task);  // as model.task has it
 // TypeError naming the first key whose metric is not measured of such labels, of so many classes;
 // `data` is the name of the data, for the message.

@@ -73,8 +73,8 @@ TileProduct::TileProduct(kir::Builder& b, DType dtype, const TileShape& shape)
 
 void TileProduct::run(const TileRange& range, const TileOperand& a, const TileOperand& b,
                       bool n_inner, const Finish& finish) {
-  const Source of_a = source(a, range.first_m, range.m, shape_.m, 0),
-               of_b = source(b, range.first_n, range.n, shape_.n, slice(shape_.m, shape_.k));
+  const Part of_a = part_of(a, range.first_m, range.m, shape_.m, 0),
+             of_b = part_of(b, range.first_n, range.n, shape_.n, slice(shape_.m, shape_.k));
   std::vector<Var> sums(static_cast<std::size_t>(shape_.rows * shape_.columns),
                         b_.constant({dtype_, 1}, 0.0));
   sums = b_.loop(range.k_begin, range.k_end, b_.i64(shape_.k), sums,
@@ -89,22 +89,22 @@ void TileProduct::run(const TileRange& range, const TileOperand& a, const TileOp
   finish_tile(range, n_inner, sums, finish);
 }
 
-TileProduct::Source TileProduct::source(const TileOperand& operand, Var first, Var size, int extent,
-                                        std::int64_t start) {
-  Source source{.operand = operand, .first = first, .size = size, .extent = extent, .start = start};
-  if (count(source) <= kFetches) source.opened = fetches(source, b_.i64(0), count(source));
-  return source;
+TileProduct::Part TileProduct::part_of(const TileOperand& operand, Var first, Var size, int extent,
+                                       std::int64_t start) {
+  Part part{.operand = operand, .first = first, .size = size, .extent = extent, .start = start};
+  if (count(part) <= kFetches) part.opened = fetches(part, b_.i64(0), count(part));
+  return part;
 }
 
-int TileProduct::count(const Source& source) const {
-  return std::max(1, source.extent * shape_.k / shape_.threads());
+int TileProduct::count(const Part& part) const {
+  return std::max(1, part.extent * shape_.k / shape_.threads());
 }
 
 // So many elements from number `first` of the thread's own on.
-std::vector<TileProduct::Fetch> TileProduct::fetches(const Source& source, Var first, int count) {
+std::vector<TileProduct::Fetch> TileProduct::fetches(const Part& part, Var first, int count) {
   std::vector<Fetch> list;
-  const TileOperand& operand = source.operand;
-  const int threads = shape_.threads(), fast = operand.k_inner ? shape_.k : source.extent;
+  const TileOperand& operand = part.operand;
+  const int threads = shape_.threads(), fast = operand.k_inner ? shape_.k : part.extent;
   for (int e = 0; e < count; ++e) {
     const Var number = first + e;
     // A thread stays in its column where whole lines are fetched together.
@@ -113,19 +113,19 @@ std::vector<TileProduct::Fetch> TileProduct::fetches(const Source& source, Var f
     const Var inner = modulo(stays ? b_.thread() : all, fast),
               outer = stays ? over(b_.thread(), fast) + number * (threads / fast) : over(all, fast);
     const Var at = operand.k_inner ? outer : inner, k = operand.k_inner ? inner : outer;
-    Var inside = lt(source.first + at, source.size);
-    if (source.extent * shape_.k < threads)
-      inside = b_.binary(Op::bit_and, inside, lt(all, source.extent * shape_.k));
-    list.push_back({k, inside, k * (source.extent + kGap) + at + source.start,
-                    operand.open(source.first + at)});
+    Var inside = lt(part.first + at, part.size);
+    if (part.extent * shape_.k < threads)
+      inside = b_.binary(Op::bit_and, inside, lt(all, part.extent * shape_.k));
+    list.push_back(
+        {k, inside, k * (part.extent + kGap) + at + part.start, operand.open(part.first + at)});
   }
   return list;
 }
 
-void TileProduct::fetch(const Source& source, Var k0, Var k_end) {
-  if (!source.opened.empty()) return fetch(source.opened, k0, k_end);
-  b_.loop(b_.i64(0), b_.i64(count(source)), b_.i64(kFetches),
-          [&](Var first) { fetch(fetches(source, first, kFetches), k0, k_end); });
+void TileProduct::fetch(const Part& part, Var k0, Var k_end) {
+  if (!part.opened.empty()) return fetch(part.opened, k0, k_end);
+  b_.loop(b_.i64(0), b_.i64(count(part)), b_.i64(kFetches),
+          [&](Var first) { fetch(fetches(part, first, kFetches), k0, k_end); });
 }
 
 void TileProduct::fetch(const std::vector<Fetch>& list, Var k0, Var k_end) {

@@ -61,18 +61,18 @@ class TileProduct {
     TileLoad load;
   };
   // An operand's part of a slice. What can be known before the loop along k is, if it is not much.
-  struct Source {
+  struct Part {
     TileOperand operand;
     kir::Var first, size;
     int extent;
     std::int64_t start;
     std::vector<Fetch> opened = {};
   };
-  Source source(const TileOperand& operand, kir::Var first, kir::Var size, int extent,
-                std::int64_t start);
-  int count(const Source& source) const;  // of elements that a thread brings
-  std::vector<Fetch> fetches(const Source& source, kir::Var first, int count);
-  void fetch(const Source& source, kir::Var k0, kir::Var k_end);
+  Part part_of(const TileOperand& operand, kir::Var first, kir::Var size, int extent,
+               std::int64_t start);
+  int count(const Part& part) const;  // of elements that a thread brings
+  std::vector<Fetch> fetches(const Part& part, kir::Var first, int count);
+  void fetch(const Part& part, kir::Var k0, kir::Var k_end);
   void fetch(const std::vector<Fetch>& list, kir::Var k0, kir::Var k_end);
   std::vector<kir::Var> multiply(std::vector<kir::Var> sums);
   void finish_tile(const TileRange& range, bool n_inner, const std::vector<kir::Var>& sums,

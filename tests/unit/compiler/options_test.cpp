@@ -12,6 +12,7 @@
 #include "pantala/ops.h"
 #include "plan/compiled_plan.h"
 #include "schedule/cost_table.h"
+#include "schedule/cpu/cost_tables.h"
 #include "support/errors.h"
 #include "support/temporary.h"
 
@@ -57,7 +58,7 @@ TEST(Options, without_code_a_plan_has_kernels_alone) {
 // A file, its text, and none: what is compiled by them says so.
 TEST(Options, a_cost_table_is_that_of_a_file_or_of_a_text) {
   const tests::TemporaryFolder folder;
-  schedule::CostTable mine = schedule::shipped_cost_table(32);
+  schedule::CostTable mine = schedule::cpu::shipped_cost_table(32);
   mine.name = "mine";
   mine.launch = 17;
   io::write_file(folder.file("table"), "# by hand\n" + to_text(mine));
@@ -79,7 +80,7 @@ TEST(Options, a_cost_table_is_that_of_a_file_or_of_a_text) {
 
 TEST(Options, a_cost_table_that_is_none_is_refused) {
   const tests::TemporaryFolder folder;
-  const std::string whole = to_text(schedule::shipped_cost_table(32));
+  const std::string whole = to_text(schedule::cpu::shipped_cost_table(32));
   const auto message = [&](const std::string& content) {
     io::write_file(folder.file("table"), content);
     return tests::message_of<ParseError>(

@@ -17,6 +17,7 @@
 #include "pantala/ops.h"
 #include "plan/plan_file.h"
 #include "schedule/cost_table.h"
+#include "schedule/cpu/cost_tables.h"
 #include "support/errors.h"
 #include "support/temporary.h"
 
@@ -172,7 +173,7 @@ TEST(PlanKey, everything_that_changes_a_plan_changes_the_key) {
   with([](CompileOptions& o) { o.threads = 7; });
   with([](CompileOptions& o) { o.optimize = false; });
   const auto table = [](std::string_view name, double row) {
-    schedule::CostTable changed = schedule::shipped_cost_table(32);
+    schedule::CostTable changed = schedule::cpu::shipped_cost_table(32);
     changed.name = name;
     changed.row = row;
     return to_text(changed);

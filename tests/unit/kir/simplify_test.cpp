@@ -6,7 +6,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "kir/builder.h"
+#include "kir/interpret.h"
 #include "kir/text.h"
 #include "support/random_kernel.h"
 
@@ -55,6 +58,40 @@ TEST_F(KirSimplify, leaves_floats_alone) {
   const Kernel before = b.finish(), after = simplify(before);
   for (const Op op : {Op::add, Op::mul, Op::sub, Op::div})
     EXPECT_EQ(count(before, op), count(after, op)) << op_name(op);
+}
+
+TEST_F(KirSimplify, makes_one_of_the_reports_of_a_block) {
+  const auto bad = [&](std::int64_t at) {
+    const Var v = b.load(x, b.i64(at), 8);
+    return b.reduce(Op::reduce_max, ne(v, v));
+  };
+  for (const std::int64_t at : {0, 8, 16}) b.report(bad(at), 7);
+  b.report(bad(24), 5);  // of another code
+  b.report(lt(n, 3), 7);
+  b.report(lt(n, 4), 7);
+  b.store(z, b.i64(0), n);
+  const Kernel before = b.finish(), after = simplify(before);
+  EXPECT_EQ(count(before, Op::report), 6u);
+  EXPECT_EQ(count(after, Op::report), 3u) << print(after);
+  EXPECT_EQ(count(after, Op::reduce_max), 2u) << print(after);
+}
+
+TEST_F(KirSimplify, merged_reports_say_what_each_would_have_said) {
+  for (const std::int64_t at : {0, 8}) {
+    const Var v = b.load(x, b.i64(at), 8);
+    b.report(b.reduce(Op::reduce_max, ne(v, v)), 7);
+  }
+  const Kernel kernel = simplified();
+  const auto status = [&](std::size_t place, float number) {
+    std::vector<float> numbers(16, 1.0F);
+    numbers[place] = number;
+    const BoundBuffer in{f32, reinterpret_cast<std::byte*>(numbers.data()), 16};
+    return interpret(kernel, {{in, {f32}, {i64}}, {ir::Number::of(0)}}, 0, 1);
+  };
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(status(3, 2.0F), 0);
+  EXPECT_EQ(status(3, nan), 7);
+  EXPECT_EQ(status(12, nan), 7);
 }
 
 TEST_F(KirSimplify, folds_floats_exactly) {

@@ -12,6 +12,7 @@
 #include "pantala/error.h"
 #include "pantala/run.h"
 #include "schedule/cost_table.h"
+#include "schedule/cpu/cost_tables.h"
 #include "support/errors.h"
 #include "support/temporary.h"
 #include "support/trainer_case.h"
@@ -136,7 +137,7 @@ TEST_F(RunTraining, of_a_finished_run_puts_right_what_a_kill_has_left) {
 }
 
 std::string named_table(const std::string& name) {
-  schedule::CostTable table = schedule::shipped_cost_table(32);
+  schedule::CostTable table = schedule::cpu::shipped_cost_table(32);
   table.name = name;
   return to_text(table);
 }

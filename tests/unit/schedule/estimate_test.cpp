@@ -9,6 +9,7 @@
 #include "pantala/error.h"
 #include "pantala/ops.h"
 #include "schedule/cpu/archetypes.h"
+#include "schedule/cpu/cost_tables.h"
 #include "schedule/schedule.h"
 #include "support/errors.h"
 #include "support/random_graph.h"
@@ -18,7 +19,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-const CostTable& table() { return shipped_cost_table(32); }
+const CostTable& table() { return cpu::shipped_cost_table(32); }
 
 Decisions decided(const Graph& graph) {
   return decide(lower(graph, cpu::archetypes()), {cpu::archetypes(), table().target});
@@ -104,13 +105,13 @@ TEST(Estimate, is_the_same_with_a_memory_of_other_graphs) {
 
 TEST(CostTable, is_read_back_from_its_text) {
   for (const int bytes : {32, 64}) {
-    const CostTable& shipped = shipped_cost_table(bytes);
+    const CostTable& shipped = cpu::shipped_cost_table(bytes);
     const CostTable read = parse_cost_table(to_text(shipped), "table");
     EXPECT_EQ(to_text(read), to_text(shipped));
     EXPECT_EQ(digest_of(read), digest_of(shipped));
     EXPECT_EQ(read.target, shipped.target);
   }
-  EXPECT_NE(digest_of(shipped_cost_table(32)), digest_of(shipped_cost_table(64)));
+  EXPECT_NE(digest_of(cpu::shipped_cost_table(32)), digest_of(cpu::shipped_cost_table(64)));
 }
 
 TEST(CostTable, refuses_what_is_none) {
@@ -146,7 +147,7 @@ TEST(CostTable, refuses_what_is_none) {
 TEST(CostTable, those_that_are_shipped_are_within_the_ranges) {
   for (const int bytes : {32, 64})
     for (const CostField& field : cost_fields()) {
-      const double value = shipped_cost_table(bytes).*field.value;
+      const double value = cpu::shipped_cost_table(bytes).*field.value;
       EXPECT_LT(field.least, field.most) << field.name;
       EXPECT_TRUE(field.least <= value && value <= field.most) << field.name;
     }

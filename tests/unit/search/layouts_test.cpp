@@ -10,6 +10,7 @@
 #include "compiler/options.h"
 #include "pantala/autodiff.h"
 #include "pantala/ops.h"
+#include "schedule/cpu/cost_tables.h"
 #include "schedule/schedule.h"
 #include "support/compiled.h"
 #include "support/fill.h"
@@ -20,7 +21,7 @@ namespace {
 using ::testing::IsEmpty;
 
 Options search_options() {
-  static const schedule::CostTable& table = schedule::shipped_cost_table(64);
+  static const schedule::CostTable& table = schedule::cpu::shipped_cost_table(64);
   return {.archetypes = compiler::backend_of("cpu").archetypes({}), .table = table};
 }
 

@@ -12,6 +12,7 @@
 #include "pantala/zoo/presets.h"
 #include "rewrite/rules/rules.h"
 #include "schedule/cpu/archetypes.h"
+#include "schedule/cpu/cost_tables.h"
 #include "schedule/schedule.h"
 #include "support/compiled.h"
 #include "support/errors.h"
@@ -41,7 +42,7 @@ Outcome searched(const Graph& lowered, Level level,
                           .promise = promise,
                           .off = std::move(off),
                           .archetypes = schedule::cpu::archetypes(),
-                          .table = schedule::shipped_cost_table(32)});
+                          .table = schedule::cpu::shipped_cost_table(32)});
 }
 
 TEST(Search, gives_a_lenet_a_better_graph) {
@@ -114,7 +115,7 @@ TEST(Search, greedy_orders_are_drawn_by_their_number) {
     return search(lowered, {.level = Level::greedy,
                             .greedy_order = order,
                             .archetypes = schedule::cpu::archetypes(),
-                            .table = schedule::shipped_cost_table(32)});
+                            .table = schedule::cpu::shipped_cost_table(32)});
   };
   EXPECT_EQ(to_text(ordered(0).graph), to_text(searched(lowered, Level::greedy).graph));
   for (const int order : {1, 2, 3}) {

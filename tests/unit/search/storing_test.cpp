@@ -9,6 +9,7 @@
 
 #include "compiler/options.h"
 #include "pantala/ops.h"
+#include "schedule/cpu/cost_tables.h"
 #include "schedule/schedule.h"
 #include "support/compiled.h"
 #include "support/fill.h"
@@ -32,7 +33,7 @@ struct Reductions {
 
 Options search_options() {
   const schedule::ArchetypeTable& archetypes = compiler::backend_of("cpu").archetypes({});
-  static const schedule::CostTable& table = schedule::shipped_cost_table(64);
+  static const schedule::CostTable& table = schedule::cpu::shipped_cost_table(64);
   return {.archetypes = archetypes, .table = table};
 }
 

@@ -15,6 +15,7 @@
 #include "pantala/trainer.h"
 #include "plan/compiled_plan.h"
 #include "schedule/cost_table.h"
+#include "schedule/cpu/cost_tables.h"
 #include "support/errors.h"
 #include "support/numbers.h"
 #include "support/temporary.h"
@@ -464,7 +465,7 @@ TEST_F(Checkpoints, the_best_weights_survive) {
 }
 
 std::string other_table() {
-  schedule::CostTable table = schedule::shipped_cost_table(32);
+  schedule::CostTable table = schedule::cpu::shipped_cost_table(32);
   table.name = "mine";
   return to_text(table);
 }

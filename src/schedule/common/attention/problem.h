@@ -51,8 +51,8 @@ struct AttentionSizes {
 // In elements; head_dim is contiguous.
 struct HeadStrides {
   std::int64_t batch = 0, head = 0, position = 0;
-  std::int64_t offset =
-      0;  // of the first element: queries, keys and values may be one tensor's parts
+  // Of the first element: queries, keys and values may be one tensor's parts.
+  std::int64_t offset = 0;
   friend bool operator==(const HeadStrides&, const HeadStrides&) = default;
 };
 struct AttentionStrides {

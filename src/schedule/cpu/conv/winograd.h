@@ -73,8 +73,8 @@ struct WinogradTiling {
   // multiples of the register tile's columns.
   std::int64_t row_block = 0, lane_block = 0;
   std::int64_t pitch = 0;  // elements from one transformed tile to the next
-  std::int64_t chunk =
-      0;  // forward, input_grad: the order's channels, if weights are made in place
+  // forward, input_grad: the order's channels, if weights are made in place
+  std::int64_t chunk = 0;
   friend bool operator==(const WinogradTiling&, const WinogradTiling&) = default;
   int columns() const { return vectors * lanes; }
 };

@@ -1,0 +1,12 @@
+// The cost tables of processors that are shipped.
+#pragma once
+
+#include "schedule/cost_table.h"
+
+namespace pantala::schedule::cpu {
+
+// By the width of vectors in bytes: of the processors that have them, one that is neither the
+// fastest nor the slowest.
+const CostTable& shipped_cost_table(int vector_bytes);
+
+}  // namespace pantala::schedule::cpu
