@@ -19,7 +19,8 @@ std::vector<ClassId> roots_of(const Joint& joint) {
   for (const auto& [name, value] : graph.outputs())
     roots.push_back(joint.equal().find(joint.class_of(value)));
   for (const auto& [leaf, value] : graph.updates())
-    roots.push_back(joint.equal().find(joint.class_of(value)));
+    for (const ValueId needed : {ValueId{leaf, 0}, value})
+      roots.push_back(joint.equal().find(joint.class_of(needed)));
   return roots;
 }
 

@@ -74,9 +74,9 @@ std::optional<double> Joint::splat_of(const ir::Node& node,
   if (ops::is<op::BroadcastTo, op::Reshape, op::Permute, op::Slice>(node)) return splat(inputs[0]);
   if (!ops::is<op::Data>(node)) return ir::splat_value(node);
   const Literal& values = *ir::attributes<op::Data>(node).values;
-  // Not all integers are doubles.
-  constexpr double kMostExact = 0x1p53;
-  if (values.numel() == 0 || (!values.is_float() && std::abs(values.at(0)) > kMostExact))
+  // Not all integers are doubles: from here on some are rounded to their neighbours.
+  constexpr double kFirstRounded = 0x1p53;
+  if (values.numel() == 0 || (!values.is_float() && std::abs(values.at(0)) >= kFirstRounded))
     return std::nullopt;
   const auto first = std::bit_cast<std::uint64_t>(values.at(0));
   for (std::int64_t k = 1; k < values.numel(); ++k)

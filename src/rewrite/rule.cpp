@@ -116,7 +116,8 @@ egraph::Rule compile(const Rule& rule, Joint& joint, std::vector<Application>& a
         return false;
     }
     Fit fit(joint, *compiled, match);
-    return (!when || when(fit)) && (!worth || worth(fit));
+    const auto holds = [&](const Condition& one) { return one.holds(fit); };
+    return std::ranges::all_of(when, holds) && (!worth || worth(fit));
   };
   row.apply = [&joint, &applications, compiled, right = rule.right, name = rule.name](
                   egraph::EGraph& graph, const Match& match, const Reason& reason) {

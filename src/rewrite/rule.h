@@ -124,13 +124,20 @@ class Fit {
   const egraph::Match& match_;
 };
 
+// A side condition, by the name with which tests leave it out. It can be asked where those beside
+// it do not hold.
+struct Condition {
+  std::string name;
+  std::function<bool(Fit&)> holds;
+};
+
 struct Rule {
   std::string name;
   Promise promise = Promise::real;
   // Both sides have the same derivative, ties included: may be used before differentiation.
   bool keeps_derivatives = false;
   Pattern left;
-  std::function<bool(Fit&)> when = {};   // where it is true
+  std::vector<Condition> when = {};      // it is true where all of these hold
   std::function<bool(Fit&)> worth = {};  // where it can be of use; it is true elsewhere too
   std::function<Tensor(Fit&)> right;
 };

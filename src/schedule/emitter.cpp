@@ -136,7 +136,8 @@ Var Emitter::compute(ValueId id, const Indices& at) {
 Var Emitter::leaf_constant(const ir::Node& node) const {
   const DType dtype = kir::register_dtype(node.results[0].dtype);
   const double value = *ir::splat_value(node);
-  if (is_float(dtype)) return b_.constant(kir::VType{dtype, 1}, value);
+  if (is_float(dtype))
+    return b_.constant(kir::VType{dtype, 1}, round_to(node.results[0].dtype, value));
   return b_.constant(kir::VType{dtype, 1}, static_cast<std::int64_t>(value));
 }
 

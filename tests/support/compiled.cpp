@@ -161,6 +161,11 @@ std::string differing_bits(const std::vector<Literal>& a, const std::vector<Lite
   if (a.size() != b.size()) return fmt::format("{} and {} results", a.size(), b.size());
   for (std::size_t r = 0; r < a.size(); ++r)
     for (std::int64_t k = 0; k < a[r].numel(); ++k) {
+      if (!a[r].is_float()) {
+        const auto at = static_cast<std::size_t>(k);
+        if (a[r].i()[at] == b[r].i()[at]) continue;
+        return fmt::format("result {} element {}: {} and {}", r, k, a[r].i()[at], b[r].i()[at]);
+      }
       const double x = a[r].at(k), y = b[r].at(k);
       const bool same =
           (std::isnan(x) && std::isnan(y)) || (x == y && std::signbit(x) == std::signbit(y));

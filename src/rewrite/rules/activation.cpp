@@ -16,19 +16,18 @@ namespace {
 const Pattern x = any("x"), u = any("u"), c = any("c"), k = any("k");
 
 Rule activation(std::string name, Promise promise, Pattern left, std::function<Tensor(Fit&)> right,
-                std::function<bool(Fit&)> when = {}) {
+                std::vector<Condition> when = {}) {
   return canonical_rule(std::move(name), promise, std::move(left), std::move(when),
                         std::move(right));
 }
 
-// As near as f32 comes.
-bool is_near(Fit& f, std::string_view name, double expected) {
-  return f.is_number(name) && std::abs(f.number(name) / expected - 1) < 1e-6;
-}
-bool has_gelu_number(Fit& f) { return is_near(f, "c", 1 / std::numbers::sqrt2); }
-bool has_gelu_tanh_numbers(Fit& f) {
-  return is_near(f, "c", std::numbers::sqrt2 * std::numbers::inv_sqrtpi) &&
-         is_near(f, "k", 0.044715);
+// As near as f32 comes, or f64 where that is computed.
+Condition is_near(std::string variable, double expected) {
+  std::string name = variable + " is the function's";
+  return {std::move(name), [=](Fit& f) {
+            const double margin = f.type().dtype == f64 ? 1e-14 : 1e-6;
+            return f.is_number(variable) && std::abs(f.number(variable) / expected - 1) < margin;
+          }};
 }
 Tensor gelu_of_x(Fit& f) { return gelu(f["x"]); }
 Tensor gelu_tanh_of_x(Fit& f) { return gelu_tanh(f["x"]); }
@@ -64,10 +63,13 @@ std::vector<Rule> activation_rules() {
       activation("swiglu", Promise::bits, times(gated, u), swiglu_of_both),
       activation("swiglu-reversed", Promise::bits, times(u, gated), swiglu_of_both),
   };
+  const Condition gelu_factor = is_near("c", 1 / std::numbers::sqrt2);
+  const std::vector<Condition> tanh_factors = {
+      is_near("c", std::numbers::sqrt2 * std::numbers::inv_sqrtpi), is_near("k", 0.044715)};
   for (auto& [name, left] : halves("gelu", by_erf))
-    rules.push_back(activation(name, Promise::real, left, gelu_of_x, has_gelu_number));
+    rules.push_back(activation(name, Promise::real, left, gelu_of_x, {gelu_factor}));
   for (auto& [name, left] : halves("gelu-tanh", by_tanh))
-    rules.push_back(activation(name, Promise::real, left, gelu_tanh_of_x, has_gelu_tanh_numbers));
+    rules.push_back(activation(name, Promise::real, left, gelu_tanh_of_x, tanh_factors));
   return rules;
 }
 

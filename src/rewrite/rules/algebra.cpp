@@ -33,6 +33,8 @@ std::vector<Rule> algebra_rules() {
       {.name = "divide-by-host-number",
        .promise = Promise::real,
        .left = node<op::Div>(x, node<op::BroadcastTo>(s)),
+       .when = {{"reciprocals of the type are not out of range",
+                 [](Fit& f) { return f.type().dtype == f32 || f.type().dtype == f64; }}},
        .worth = [](Fit& f) { return f.is_host("s"); },
        .right = [](Fit& f) { return f["x"] * broadcast_to(1 / f["s"], f.type().shape); }},
   };

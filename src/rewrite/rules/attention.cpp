@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
+#include <utility>
 
 #include "ir/leaves.h"
 #include "ops/arithmetic.h"
@@ -52,22 +52,54 @@ struct Core {
         v(f.type("v").shape.rank(), values.batch_b, values.contract_b) {}
 };
 
-bool is_attention(Fit& f) {
+// The axis of the keys in scores that are [batch, queries, keys].
+std::int64_t key_axis(const Core& core) { return std::ssize(core.q.batch) + 1; }
+
+bool is_of_matrices(Fit& f) {
   const Core core(f);
-  for (const Factor* factor : {&core.q, &core.k, &core.weights, &core.v})
-    if (!factor->is_matrix()) return false;
-  // The scores are [batch, queries, keys], with one or two axes for the batch.
-  const std::size_t axes = core.q.batch.size();
-  ir::Ints in_front(axes);
+  return core.q.is_matrix() && core.k.is_matrix() && core.weights.is_matrix() && core.v.is_matrix();
+}
+bool has_batch(Fit& f) {
+  const Core core(f);
+  return core.q.batch.size() == 1 || core.q.batch.size() == 2;
+}
+bool keeps_batch(Fit& f) {
+  const Core core(f);
+  ir::Ints in_front(core.q.batch.size());
   std::iota(in_front.begin(), in_front.end(), 0);
-  const auto keys = static_cast<std::int64_t>(axes) + 1;
-  const auto size = [&](std::string_view name, const ir::Ints& axis) {
-    return f.type(name).shape[static_cast<int>(axis[0])];
-  };
-  return (axes == 1 || axes == 2) && core.weights.batch == in_front &&
-         core.weights.summed == ir::Ints{keys} &&
-         f.attributes<op::Softmax>("softmax").axis == keys && size("q", core.q.summed) > 0 &&
-         size("q", core.q.summed) == size("v", core.v.free);
+  return core.weights.batch == in_front;
+}
+bool sums_over_keys(Fit& f) {
+  const Core core(f);
+  return core.weights.summed == ir::Ints{key_axis(core)};
+}
+bool shares_among_keys(Fit& f) {
+  return f.attributes<op::Softmax>("softmax").axis == key_axis(Core(f));
+}
+std::int64_t elements_of(Fit& f, std::string_view name, const ir::Ints& axes) {
+  std::int64_t count = 1;
+  for (const std::int64_t axis : axes) count *= f.type(name).shape[static_cast<int>(axis)];
+  return count;
+}
+bool heads_have_elements(Fit& f) { return elements_of(f, "q", Core(f).q.summed) > 0; }
+bool values_are_as_wide(Fit& f) {
+  const Core core(f);
+  return elements_of(f, "q", core.q.summed) == elements_of(f, "v", core.v.free);
+}
+bool has_heads(Fit& f) {
+  const ir::Ints batch = Core(f).q.batch;
+  return batch.size() < 2 || f.type("q").shape[static_cast<int>(batch[1])] > 0;
+}
+const std::vector<Condition>& is_attention() {
+  static const std::vector<Condition> all = {{"products are of matrices", is_of_matrices},
+                                             {"one or two axes for the batch", has_batch},
+                                             {"the batch stays in front", keeps_batch},
+                                             {"weights are summed over keys", sums_over_keys},
+                                             {"softmax is over keys", shares_among_keys},
+                                             {"heads have elements", heads_have_elements},
+                                             {"values are as wide as keys", values_are_as_wide},
+                                             {"there are heads", has_heads}};
+  return all;
 }
 
 Tensor in_order(const Tensor& x, const ir::Ints& batch, const ir::Ints& row,
@@ -94,7 +126,7 @@ Tensor attention_of(Fit& f, const std::optional<Tensor>& mask) {
 struct Masking {
   std::string suffix;
   Pattern scores;  // with the mask
-  std::function<bool(Fit&)> when;
+  std::vector<Condition> when;
   std::function<std::optional<Tensor>(Fit&)> mask;
 };
 
@@ -115,9 +147,9 @@ bool shows_a_key(const Literal& mask) {
   return true;
 }
 
-bool has_number(Fit& f, double least, double most) {
-  return f.is_number("c") && f.number("c") >= least && f.number("c") <= most;
-}
+bool hides_with_infinity(Fit& f) { return f.is_number("c") && f.number("c") == -INFINITY; }
+bool hides_with_low_number(Fit& f) { return f.is_number("c") && f.number("c") <= kHidden; }
+bool shows_keys(Fit& f) { return shows_a_key(*f.attributes<op::Data>("mask").values); }
 
 std::vector<Masking> maskings() {
   const Pattern scores = named<op::Contract>("scores", q, k);
@@ -126,15 +158,15 @@ std::vector<Masking> maskings() {
       {"", scores, {}, [](Fit&) { return std::optional<Tensor>(); }},
       {"-masked", node<op::Add>(scores, m), {}, m_itself},
       {"-mask-first", node<op::Add>(m, scores), {}, m_itself},
-      {"-chosen", node<op::Where>(m, scores, c),
-       [](Fit& f) { return has_number(f, -INFINITY, -INFINITY); }, m_itself},
+      {"-chosen",
+       node<op::Where>(m, scores, c),
+       {{"c is minus infinity", hides_with_infinity}},
+       m_itself},
       // With a finite number a query that sees no key sees all of them alike, and attention none:
       // there must be no such query.
-      {"-filled", node<op::Where>(node<op::BroadcastTo>(named<op::Data>("mask")), scores, c),
-       [](Fit& f) {
-         return has_number(f, -std::numeric_limits<double>::max(), kHidden) &&
-                shows_a_key(*f.attributes<op::Data>("mask").values);
-       },
+      {"-filled",
+       node<op::Where>(node<op::BroadcastTo>(named<op::Data>("mask")), scores, c),
+       {{"c hides", hides_with_low_number}, {"every query sees a key", shows_keys}},
        [](Fit& f) { return mask_of(f, f["mask"]); }},
   };
 }
@@ -147,13 +179,12 @@ std::vector<Rule> cores() {
       const Pattern shares = named<op::Softmax>("softmax", masking.scores);
       const Pattern weights =
           guarded ? node<op::Where>(node<op::Ne>(shares, shares), number(0), shares) : shares;
+      std::vector<Condition> when = is_attention();
+      when.insert(when.end(), masking.when.begin(), masking.when.end());
       rules.push_back(
-          {.name = (guarded ? "guarded-attention" : "attention") + masking.suffix,
-           .promise = Promise::real,
-           .keeps_derivatives = true,
-           .left = named<op::Contract>("values", weights, v),
-           .when = [when = masking.when](Fit& f) { return is_attention(f) && (!when || when(f)); },
-           .right = [mask = masking.mask](Fit& f) { return attention_of(f, mask(f)); }});
+          canonical_rule((guarded ? "guarded-attention" : "attention") + masking.suffix,
+                         Promise::real, named<op::Contract>("values", weights, v), std::move(when),
+                         [mask = masking.mask](Fit& f) { return attention_of(f, mask(f)); }));
     }
   return rules;
 }
@@ -165,7 +196,7 @@ struct Joining {
   std::string name;
   Pattern q, k;
   Pattern v;
-  std::function<bool(Fit&)> when;
+  std::vector<Condition> when;
   std::function<double(Fit&)> factor;
 };
 
@@ -177,64 +208,92 @@ Tensor attention_like(Fit& f, double factor, const std::optional<Tensor>& mask) 
 
 void add(std::vector<Rule>& rules, const Joining& joining) {
   for (const bool masked : {false, true})
-    rules.push_back(
-        {.name = joining.name + (masked ? "-masked" : ""),
-         .promise = Promise::real,
-         .keeps_derivatives = true,
-         .left = result(
-             0, masked ? named<op::Attention>("attention", joining.q, joining.k, joining.v, m)
-                       : named<op::Attention>("attention", joining.q, joining.k, joining.v)),
-         .when = joining.when,
-         .right = [masked, factor = joining.factor](Fit& f) {
-           return attention_like(f, factor(f), masked ? std::optional(f["m"]) : std::nullopt);
-         }});
+    rules.push_back(canonical_rule(
+        joining.name + (masked ? "-masked" : ""), Promise::real,
+        result(0, masked ? named<op::Attention>("attention", joining.q, joining.k, joining.v, m)
+                         : named<op::Attention>("attention", joining.q, joining.k, joining.v)),
+        joining.when, [masked, factor = joining.factor](Fit& f) {
+          return attention_like(f, factor(f), masked ? std::optional(f["m"]) : std::nullopt);
+        }));
 }
 
-bool has_positive_factor(Fit& f) {
-  return f.is_number("c") && f.number("c") > 0 && std::isfinite(f.number("c"));
+// A scale of 0 would stand for the usual one.
+bool keeps_a_scale(Fit& f) {
+  const double scale = f.attributes<op::Attention>("attention").scale;
+  return !f.is_number("c") || (f.number("c") > 0 && std::isnormal(scale * f.number("c")));
+}
+std::vector<Condition> has_factor() {
+  return {is_number("c"), {"the scale stays a positive number", keeps_a_scale}};
 }
 double the_factor(Fit& f) { return f.number("c"); }
 double no_factor(Fit&) { return 1; }
 
 // [batch, heads, sequence, size] repeated behind each head: by a new axis that is merged again.
 Pattern repeated(const std::string& x) {
-  return node<op::Reshape>(
+  return named<op::Reshape>(
+      "all " + x,
       named<op::BroadcastTo>("repeated " + x, named<op::Reshape>("parted " + x, any(x))));
 }
-bool is_repeated(Fit& f, const std::string& x) {
-  const Shape &from = f.type(x).shape, &parted = f.type("parted " + x).shape,
-              &all = f.type("repeated " + x).shape, &to = f.type("q").shape;
-  if (from.rank() != 4 || all.rank() != 5) return false;
-  const Shape apart{from[0], from[1], 1, from[2], from[3]};
-  return parted == apart && all == apart.with(2, all[2]) && to[1] == from[1] * all[2];
+bool is_parted(Fit& f, const std::string& x) {
+  const Shape& from = f.type(x).shape;
+  return from.rank() == 4 && f.type("parted " + x).shape == from.insert(2, 1);
 }
-bool has_repeated_heads(Fit& f) { return is_repeated(f, "k") && is_repeated(f, "v"); }
+bool is_repeated_there(Fit& f, const std::string& x) {
+  const Shape &parted = f.type("parted " + x).shape, &repeated = f.type("repeated " + x).shape;
+  return parted.rank() < 3 || repeated.rank() < 3 || repeated == parted.with(2, repeated[2]);
+}
+bool is_merged_again(Fit& f) {
+  const Shape &repeated = f.type("repeated k").shape, &all = f.type("all k").shape;
+  return repeated.rank() < 3 || all == repeated.with(1, repeated[1] * repeated[2]).without(2);
+}
+const Condition has_equal_keys_and_values = {"keys and values have one shape", [](Fit& f) {
+                                               return f.type("k").shape == f.type("v").shape;
+                                             }};
+// Attention has it that what comes of both has one shape, too.
+std::vector<Condition> has_repeated_heads() {
+  return {has_equal_keys_and_values,
+          {"a new axis stands behind the heads", [](Fit& f) { return is_parted(f, "k"); }},
+          {"the same for values", [](Fit& f) { return is_parted(f, "v"); }},
+          {"along it they are repeated", [](Fit& f) { return is_repeated_there(f, "k"); }},
+          {"so are values", [](Fit& f) { return is_repeated_there(f, "v"); }},
+          {"it is merged with the heads", is_merged_again}};
+}
 
+// [batch, 1, sequence, size] repeated for all heads of keys.
 bool has_one_head(Fit& f) {
-  const Shape &one = f.type("k").shape, &all = f.type("q").shape;
-  return one.rank() == 4 && one == f.type("v").shape && one[0] == all[0] && one[1] == 1;
+  const Shape& one = f.type("k").shape;
+  return one.rank() == 4 && one == f.type("all k").shape.with(1, 1);
 }
 
 std::vector<Rule> joined() {
   std::vector<Rule> rules;
-  add(rules,
-      {"attention-of-scaled-queries", node<op::Mul>(q, c), k, v, has_positive_factor, the_factor});
-  add(rules,
-      {"attention-of-scaled-keys", q, node<op::Mul>(k, c), v, has_positive_factor, the_factor});
-  add(rules, {"attention-of-repeated-heads", q, repeated("k"), repeated("v"), has_repeated_heads,
+  add(rules, {"attention-of-scaled-queries", node<op::Mul>(q, c), k, v, has_factor(), the_factor});
+  add(rules, {"attention-of-scaled-keys", q, node<op::Mul>(k, c), v, has_factor(), the_factor});
+  add(rules, {"attention-of-repeated-heads", q, repeated("k"), repeated("v"), has_repeated_heads(),
               no_factor});
-  add(rules, {"attention-of-one-head", q, node<op::BroadcastTo>(k), node<op::BroadcastTo>(v),
-              has_one_head, no_factor});
+  add(rules, {"attention-of-one-head",
+              q,
+              named<op::BroadcastTo>("all k", k),
+              node<op::BroadcastTo>(v),
+              {has_equal_keys_and_values, {"only heads are repeated", has_one_head}},
+              no_factor});
   return rules;
 }
 
 // --- masks
 
+// Whether the mask has every query and key by itself.
+bool is_spelled_out(Fit& f) {
+  const Shape &mask = f.type("m").shape, &scores = f.type("q").shape;
+  const int rank = mask.rank();
+  return rank >= 2 && mask[rank - 2] == scores[2] && mask[rank - 1] == f.type("k").shape[2];
+}
+
 // Whether query i sees exactly the keys up to i.
 bool is_triangle(const Literal& mask) {
   const Shape& shape = mask.shape();
-  if (shape.rank() < 2) return false;
-  const std::int64_t queries = shape[shape.rank() - 2], keys = shape.back();
+  const std::int64_t queries = shape.rank() < 2 ? 1 : shape[shape.rank() - 2],
+                     keys = shape.rank() == 0 ? 1 : shape.back();
   const auto is_seen = [&](std::int64_t at) {
     return mask.is_float() ? mask.at(at) == 0 : mask.at(at) != 0;
   };
@@ -245,10 +304,11 @@ bool is_triangle(const Literal& mask) {
     const std::int64_t query = at / keys % queries, key = at % keys;
     if (key <= query ? !is_seen(at) : !is_hidden(at)) return false;
   }
-  return queries > 1 && queries == keys;
+  return true;
 }
+bool shows_up_to_itself(Fit& f) { return is_triangle(*f.attributes<op::Data>("m").values); }
 
-Rule masked(std::string name, const Pattern& mask, std::function<bool(Fit&)> when,
+Rule masked(std::string name, const Pattern& mask, std::vector<Condition> when,
             std::function<Tensor(Fit&)> right) {
   return canonical_rule(std::move(name), Promise::real,
                         result(0, named<op::Attention>("attention", q, k, v, mask)),
@@ -268,11 +328,12 @@ std::vector<Rule> masks() {
   return {
       masked("mask-of-broadcast", node<op::BroadcastTo>(m), {},
              [](Fit& f) { return attention_like(f, 1, f["m"]); }),
-      masked("mask-of-nothing", m, shows_everything,
+      masked("mask-of-nothing", m, {{"m hides nothing", shows_everything}},
              [](Fit& f) { return attention_like(f, 1, {}); }),
-      masked(
-          "mask-of-the-future", named<op::Data>("m"),
-          [](Fit& f) { return is_triangle(*f.attributes<op::Data>("m").values); }, causal),
+      masked("mask-of-the-future", named<op::Data>("m"),
+             {{"every query and key has a number", is_spelled_out},
+              {"queries see keys up to themselves", shows_up_to_itself}},
+             causal),
   };
 }
 

@@ -1,6 +1,6 @@
 // Rules that recognise batch norms which were taken apart: numbers per channel, which is axis 1.
 // With the statistics of the batch it is the norm of training, with others that of evaluation.
-#include <cmath>
+#include <utility>
 
 #include "ops/arithmetic.h"
 #include "ops/movement.h"
@@ -18,7 +18,7 @@ const Pattern x = any("x"), w = any("w"), b = any("b"), m = any("m"), v = any("v
 
 Pattern spread(const Pattern& of) { return node<op::BroadcastTo>(of); }
 
-Rule norm(std::string name, Pattern left, std::function<bool(Fit&)> when,
+Rule norm(std::string name, Pattern left, std::vector<Condition> when,
           std::function<Tensor(Fit&)> right) {
   return canonical_rule(std::move(name), Promise::real, std::move(left), std::move(when),
                         std::move(right));
@@ -26,28 +26,36 @@ Rule norm(std::string name, Pattern left, std::function<bool(Fit&)> when,
 
 Tensor per_channel(Fit& f, std::string_view name) { return reshape(f[name], {f.type().shape[1]}); }
 
-bool is_number(Fit& f, std::string_view name, double value) {
-  return f.is_number(name) && f.number(name) == value;
-}
+const Condition is_one = {"one is 1",
+                          [](Fit& f) { return f.is_number("one") && f.number("one") == 1; }};
+const Condition is_zero = {"zero is 0",
+                           [](Fit& f) { return f.is_number("zero") && f.number("zero") == 0; }};
 
-bool has_eps(Fit& f) {
-  return f.is_number("eps") && f.number("eps") >= 0 && std::isfinite(f.number("eps"));
-}
-
-bool keeps_channels(Fit& f, std::string_view name) {
-  const Shape& shape = f.type("x").shape;
-  const op::ReduceAttrs mean = f.attributes<op::Mean>(name);
+bool is_over_all_but_channels(Fit& f, const std::string& mean) {
   ir::Ints others;
-  for (std::int64_t axis = 0; axis < shape.rank(); ++axis)
+  for (std::int64_t axis = 0; axis < f.type("x").shape.rank(); ++axis)
     if (axis != 1) others.push_back(axis);
-  return mean.keepdims && mean.axes == others;
+  return f.attributes<op::Mean>(mean).axes == others;
+}
+bool has_channels(Fit& f) { return f.type("x").shape.rank() >= 2; }
+// Of one item there is no variance.
+bool has_two_items(Fit& f) {
+  const Shape& shape = f.type("x").shape;
+  return shape.rank() < 2 || shape.with(1, 1).numel() > 1;
 }
 
-// Two items at least: of one there is no variance.
-bool is_norm_of_batch(Fit& f) {
-  const Shape& shape = f.type("x").shape;
-  return shape.rank() >= 2 && shape.with(1, 1).numel() > 1 && keeps_channels(f, "centre") &&
-         keeps_channels(f, "variance") && has_eps(f);
+std::vector<Condition> is_norm_of_batch() {
+  std::vector<Condition> all = {{"there are channels", has_channels},
+                                {"there are two items", has_two_items},
+                                is_number("eps"),
+                                is_epsilon("eps")};
+  for (const std::string mean : {"centre", "variance"}) {
+    all.push_back(
+        {mean + " is per channel", [=](Fit& f) { return is_over_all_but_channels(f, mean); }});
+    all.push_back(
+        {mean + " keeps the axes", [=](Fit& f) { return f.attributes<op::Mean>(mean).keepdims; }});
+  }
+  return all;
 }
 
 // A norm of the batch needs running statistics: its first result does not follow from them.
@@ -71,20 +79,15 @@ std::vector<Rule> norms_of_batch() {
   return {
       norm("batch-norm",
            node<op::Mul>(centred, spread(node<op::Rsqrt>(node<op::Add>(variance, eps)))),
-           is_norm_of_batch,
+           is_norm_of_batch(),
            [](Fit& f) {
              return norm_of_batch(f, channels_of(f, 1), channels_of(f, 0), f.number("eps"));
            }),
-      norm(
-          "batch-norm-weight", node<op::Mul>(plain(one), spread(w)),
-          [](Fit& f) {
-            return is_number(f, "one", 1) && is_number(f, "zero", 0) && is_per_channel(f, "w");
-          },
-          [=](Fit& f) { return norm_of_batch(f, per_channel(f, "w"), f["zero"], eps_of(f)); }),
-      norm(
-          "batch-norm-bias", node<op::Add>(plain(w), spread(b)),
-          [](Fit& f) { return is_number(f, "zero", 0) && is_per_channel(f, "b"); },
-          [=](Fit& f) { return norm_of_batch(f, f["w"], per_channel(f, "b"), eps_of(f)); }),
+      norm("batch-norm-weight", node<op::Mul>(plain(one), spread(w)),
+           {is_one, is_zero, is_per_channel("w")},
+           [=](Fit& f) { return norm_of_batch(f, per_channel(f, "w"), f["zero"], eps_of(f)); }),
+      norm("batch-norm-bias", node<op::Add>(plain(w), spread(b)), {is_zero, is_per_channel("b")},
+           [=](Fit& f) { return norm_of_batch(f, f["w"], per_channel(f, "b"), eps_of(f)); }),
   };
 }
 
@@ -97,37 +100,25 @@ std::vector<Rule> norms_of_evaluation() {
                            {.eps = f.attributes<op::BatchNormEval>("norm").eps});
   };
   return {
-      norm(
-          "evaluated-batch-norm",
-          node<op::Mul>(node<op::Sub>(x, spread(m)),
-                        spread(node<op::Rsqrt>(node<op::Add>(v, eps)))),
-          [](Fit& f) { return has_eps(f) && is_per_channel(f, "m") && is_per_channel(f, "v"); },
-          [](Fit& f) {
-            return batch_norm_eval(f["x"], channels_of(f, 1), channels_of(f, 0),
-                                   per_channel(f, "m"), per_channel(f, "v"),
-                                   {.eps = f.number("eps")});
-          }),
-      norm(
-          "evaluated-batch-norm-weight", node<op::Mul>(plain(one), spread(w)),
-          [](Fit& f) {
-            return is_number(f, "one", 1) && is_number(f, "zero", 0) && is_per_channel(f, "w");
-          },
-          [=](Fit& f) { return made(f, per_channel(f, "w"), f["zero"]); }),
-      norm(
-          "evaluated-batch-norm-bias", node<op::Add>(plain(w), spread(b)),
-          [](Fit& f) { return is_number(f, "zero", 0) && is_per_channel(f, "b"); },
-          [=](Fit& f) { return made(f, f["w"], per_channel(f, "b")); }),
+      norm("evaluated-batch-norm",
+           node<op::Mul>(node<op::Sub>(x, spread(m)),
+                         spread(node<op::Rsqrt>(node<op::Add>(v, eps)))),
+           {is_number("eps"), is_epsilon("eps"), is_per_channel("m"), is_per_channel("v")},
+           [](Fit& f) {
+             return batch_norm_eval(f["x"], channels_of(f, 1), channels_of(f, 0),
+                                    per_channel(f, "m"), per_channel(f, "v"),
+                                    {.eps = f.number("eps")});
+           }),
+      norm("evaluated-batch-norm-weight", node<op::Mul>(plain(one), spread(w)),
+           {is_one, is_zero, is_per_channel("w")},
+           [=](Fit& f) { return made(f, per_channel(f, "w"), f["zero"]); }),
+      norm("evaluated-batch-norm-bias", node<op::Add>(plain(w), spread(b)),
+           {is_zero, is_per_channel("b")},
+           [=](Fit& f) { return made(f, f["w"], per_channel(f, "b")); }),
   };
 }
 
 }  // namespace
-
-bool is_per_channel(Fit& f, std::string_view name) {
-  const Shape &shape = f.type(name).shape, &all = f.type().shape;
-  const int at = 1 - (all.rank() - shape.rank());
-  return all.rank() >= 2 && at >= 0 && at < shape.rank() && shape[at] == all[1] &&
-         shape.numel() == all[1];
-}
 
 std::vector<Rule> batch_norm_rules() {
   std::vector<Rule> all = norms_of_batch();

@@ -19,20 +19,22 @@ namespace {
 const Pattern x = any("x");
 
 // A row that keeps bits and derivatives, as all that only move elements do.
-Rule move(std::string name, Pattern left, std::function<bool(Fit&)> when,
+Rule move(std::string name, Pattern left, std::vector<Condition> when,
           std::function<Tensor(Fit&)> right) {
   return canonical_rule(std::move(name), Promise::bits, std::move(left), std::move(when),
                         std::move(right));
 }
 
-bool is_same_type(Fit& f) { return f.type() == f.type("x"); }
+const Condition has_same_type = {"x has the type already",
+                                 [](Fit& f) { return f.type() == f.type("x"); }};
 Tensor x_itself(Fit& f) { return f["x"]; }
 
 ir::Ints axes_of(Fit& f, std::string_view permute) {
   return f.attributes<op::Permute>(permute).axes;
 }
 
-// Axes longer than 1 keep their order: nothing moves in memory.
+bool keeps_places(Fit& f) { return std::ranges::is_sorted(axes_of(f, "permute")); }
+// Nothing moves in memory.
 bool keeps_order(Fit& f) {
   std::int64_t last = -1;
   for (const std::int64_t axis : axes_of(f, "permute")) {
@@ -70,20 +72,23 @@ std::optional<std::vector<ir::Ints>> groups_of(const Shape& shape, const Shape& 
   return groups;
 }
 
-// The axes of x in the order in which a permutation of merged axes puts them, where the result has
-// them apart again.
+// The axes of x in the order in which a permutation of merged axes puts them; none where axes are
+// not merged as a whole.
 std::optional<ir::Ints> unmerged_axes(Fit& f) {
-  const Shape &from = f.type("x").shape, &merged = f.type("merged").shape, &to = f.type().shape;
-  if (from.numel() == 0) return std::nullopt;
-  const auto groups = groups_of(from, merged);
+  const auto groups = groups_of(f.type("x").shape, f.type("merged").shape);
   if (!groups) return std::nullopt;
-  ir::Ints axes, sizes;
+  ir::Ints axes;
   for (const std::int64_t axis : axes_of(f, "permute"))
-    for (const std::int64_t part : (*groups)[static_cast<std::size_t>(axis)]) {
-      axes.push_back(part);
-      sizes.push_back(from[static_cast<int>(part)]);
-    }
-  return sizes == to.vec() ? std::optional(axes) : std::nullopt;
+    for (const std::int64_t part : (*groups)[static_cast<std::size_t>(axis)]) axes.push_back(part);
+  return axes;
+}
+bool merges_axes(Fit& f) { return unmerged_axes(f).has_value(); }
+bool parts_them_again(Fit& f) {
+  const auto axes = unmerged_axes(f);
+  if (!axes) return true;
+  ir::Ints sizes;
+  for (const std::int64_t axis : *axes) sizes.push_back(f.type("x").shape[static_cast<int>(axis)]);
+  return sizes == f.type().shape.vec();
 }
 
 // A permutation whose axes a reshape takes apart, as a permutation of the parts: their sizes in the
@@ -92,9 +97,8 @@ struct Parted {
   ir::Ints sizes, axes;
 };
 std::optional<Parted> parted(Fit& f) {
-  const Shape &permuted = f.type("permute").shape, &to = f.type().shape;
-  if (permuted.numel() == 0) return std::nullopt;
-  const auto groups = groups_of(to, permuted);
+  const Shape& to = f.type().shape;
+  const auto groups = groups_of(to, f.type("permute").shape);
   if (!groups) return std::nullopt;
   const ir::Ints order = axes_of(f, "permute");
   Parted result{{}, ir::Ints(static_cast<std::size_t>(to.rank()))};
@@ -114,27 +118,26 @@ Tensor permuted_parts(Fit& f) {
 
 std::vector<Rule> reshapes() {
   return {
-      move("reshape-to-same", node<op::Reshape>(x), is_same_type, x_itself),
+      move("reshape-to-same", node<op::Reshape>(x), {has_same_type}, x_itself),
       move("reshape-of-reshape", node<op::Reshape>(node<op::Reshape>(x)), {},
            [](Fit& f) { return reshape(f["x"], f.type().shape.vec()); }),
-      move(
-          "permute-to-same", named<op::Permute>("permute", x),
-          [](Fit& f) { return std::ranges::is_sorted(axes_of(f, "permute")); }, x_itself),
+      move("permute-to-same", named<op::Permute>("permute", x),
+           {{"axes keep their places", keeps_places}}, x_itself),
       move("permute-of-permute", named<op::Permute>("outer", named<op::Permute>("inner", x)), {},
            [](Fit& f) {
              return permute(f["x"], composed(axes_of(f, "inner"), axes_of(f, "outer")));
            }),
-      move("permute-of-ones", named<op::Permute>("permute", x), keeps_order,
+      move("permute-of-ones", named<op::Permute>("permute", x),
+           {{"axes longer than 1 keep their order", keeps_order}},
            [](Fit& f) { return reshape(f["x"], f.type().shape.vec()); }),
-      move(
-          "permute-of-merged-axes",
-          node<op::Reshape>(named<op::Permute>("permute", named<op::Reshape>("merged", x))),
-          [](Fit& f) { return unmerged_axes(f).has_value(); },
-          [](Fit& f) { return permute(f["x"], unmerged_axes(f).value()); }),
-      move(
-          "reshape-of-permuted", node<op::Reshape>(named<op::Permute>("permute", x)),
-          [](Fit& f) { return parted(f).has_value(); }, permuted_parts),
-      move("broadcast-to-same", node<op::BroadcastTo>(x), is_same_type, x_itself),
+      move("permute-of-merged-axes",
+           node<op::Reshape>(named<op::Permute>("permute", named<op::Reshape>("merged", x))),
+           {{"axes are merged as a whole", merges_axes},
+            {"the result has them apart", parts_them_again}},
+           [](Fit& f) { return permute(f["x"], unmerged_axes(f).value()); }),
+      move("reshape-of-permuted", node<op::Reshape>(named<op::Permute>("permute", x)),
+           {{"axes are parted", [](Fit& f) { return parted(f).has_value(); }}}, permuted_parts),
+      move("broadcast-to-same", node<op::BroadcastTo>(x), {has_same_type}, x_itself),
       move("broadcast-of-broadcast", node<op::BroadcastTo>(node<op::BroadcastTo>(x)), {},
            [](Fit& f) { return broadcast_to(f["x"], f.type().shape); }),
   };
@@ -185,6 +188,13 @@ Tensor slice_of_part(Fit& f) {
   return slice(f.joint().tensor(part.operand), cut.starts, cut.ends, cut.steps);
 }
 
+bool is_one_index(Fit& f) { return f.type("i").shape.rank() == 0; }
+bool is_in_range(Fit& f) {
+  const auto axis = static_cast<int>(f.attributes<op::Take>("take").axis);
+  return !f.is_number("i") ||
+         (f.number("i") >= 0 && f.number("i") < static_cast<double>(f.type("x").shape[axis]));
+}
+
 // Whether a type holds every number of another one.
 bool holds(DType wide, DType narrow) {
   if (wide == narrow) return true;
@@ -193,35 +203,29 @@ bool holds(DType wide, DType narrow) {
   return !is_float(narrow) && (narrow == boolean || wide == i64);
 }
 
+bool is_held(Fit& f) { return holds(f.type("wide").dtype, f.type("x").dtype); }
+
 std::vector<Rule> cuts() {
   return {
-      move("slice-of-everything", node<op::Slice>(x), is_same_type, x_itself),
+      move("slice-of-everything", node<op::Slice>(x), {has_same_type}, x_itself),
       move("slice-of-slice", named<op::Slice>("outer", named<op::Slice>("inner", x)), {},
            slice_of_slice),
-      move(
-          "slice-of-concatenated",
-          named<op::Slice>("slice", with_any_operands<op::Concat>("concat")),
-          [](Fit& f) { return part_of(f).has_value(); }, slice_of_part),
+      move("slice-of-concatenated",
+           named<op::Slice>("slice", with_any_operands<op::Concat>("concat")),
+           {{"it lies in one part", [](Fit& f) { return part_of(f).has_value(); }}}, slice_of_part),
       move("concatenation-of-one", node<op::Concat>(x), {}, x_itself),
       // One index that is known: as a slice it needs no check and no table.
-      move(
-          "take-of-number", named<op::Take>("take", x, any("i")),
-          [](Fit& f) {
-            const auto axis = static_cast<int>(f.attributes<op::Take>("take").axis);
-            return f.is_number("i") && f.type("i").shape.rank() == 0 && f.number("i") >= 0 &&
-                   f.number("i") < static_cast<double>(f.type("x").shape[axis]);
-          },
-          [](Fit& f) {
-            const auto first = static_cast<std::int64_t>(f.number("i"));
-            return reshape(
-                slice_axis(f["x"], f.attributes<op::Take>("take").axis, first, first + 1),
-                f.type().shape.vec());
-          }),
-      move("cast-to-same", node<op::Cast>(x), is_same_type, x_itself),
-      move(
-          "cast-there-and-back", node<op::Cast>(named<op::Cast>("wide", x)),
-          [](Fit& f) { return is_same_type(f) && holds(f.type("wide").dtype, f.type().dtype); },
-          x_itself),
+      move("take-of-number", named<op::Take>("take", x, any("i")),
+           {is_number("i"), {"i is one index", is_one_index}, {"i is in range", is_in_range}},
+           [](Fit& f) {
+             const auto first = static_cast<std::int64_t>(f.number("i"));
+             return reshape(
+                 slice_axis(f["x"], f.attributes<op::Take>("take").axis, first, first + 1),
+                 f.type().shape.vec());
+           }),
+      move("cast-to-same", node<op::Cast>(x), {has_same_type}, x_itself),
+      move("cast-there-and-back", node<op::Cast>(named<op::Cast>("wide", x)),
+           {has_same_type, {"the type between holds every number", is_held}}, x_itself),
   };
 }
 

@@ -3,7 +3,7 @@
 // row of a reshaped tensor. A weight and a bias behind them join them.
 #include "ops/norm.h"
 
-#include <cmath>
+#include <utility>
 
 #include "ops/arithmetic.h"
 #include "ops/movement.h"
@@ -19,31 +19,31 @@ const Pattern x = any("x"), w = any("w"), b = any("b"), eps = any("eps");
 
 Pattern spread(const Pattern& of) { return node<op::BroadcastTo>(of); }
 
-Rule norm(std::string name, Pattern left, std::function<bool(Fit&)> when,
+Rule norm(std::string name, Pattern left, std::vector<Condition> when,
           std::function<Tensor(Fit&)> right) {
   return canonical_rule(std::move(name), Promise::real, std::move(left), std::move(when),
                         std::move(right));
 }
 
 bool is_over_last_axis(Fit& f) {
-  const op::ReduceAttrs mean = f.attributes<op::Mean>("mean");
-  return mean.keepdims && mean.axes == ir::Ints{f.type("x").shape.rank() - 1};
+  return f.attributes<op::Mean>("mean").axes == ir::Ints{f.type("x").shape.rank() - 1};
 }
-
-bool is_root_mean_square(Fit& f) {
-  return is_over_last_axis(f) && f.is_number("eps") && f.number("eps") >= 0 &&
-         std::isfinite(f.number("eps"));
+bool keeps_axes(Fit& f) { return f.attributes<op::Mean>("mean").keepdims; }
+bool rows_have_elements(Fit& f) {
+  const Shape& shape = f.type("x").shape;
+  return shape.rank() == 0 || shape.back() > 0;
 }
 Tensor rms_norm_of_x(Fit& f) { return rms_norm(f["x"], {}, {.eps = f.number("eps")}); }
 
 // A number for each element of the last axis.
-bool is_per_last(Fit& f, std::string_view name) {
-  const Shape &shape = f.type(name).shape, &all = f.type().shape;
-  return all.rank() > 0 && shape.numel() == all.back() && shape.rank() > 0 &&
-         shape.back() == all.back();
+Condition is_per_last(std::string variable) {
+  std::string name = variable + " has a number per element of a row";
+  return {std::move(name), [variable = std::move(variable)](Fit& f) {
+            const Shape &shape = f.type(variable).shape, &all = f.type().shape;
+            const std::int64_t row = shape.rank() == 0 ? 1 : shape.back();
+            return row == all.back() && shape.numel() == row;
+          }};
 }
-bool has_channel_weight(Fit& f) { return is_per_last(f, "w"); }
-bool has_channel_bias(Fit& f) { return is_per_last(f, "b"); }
 Tensor per_channel(Fit& f, std::string_view name) {
   return reshape(f[name], {f.type().shape.back()});
 }
@@ -62,13 +62,27 @@ Tensor biased_layer_norm(Fit& f) {
 
 // --- group norms
 
-// Groups as the channels of a reshaped tensor, with no weight and no bias to speak of.
-bool normalises_groups(Fit& f) {
-  const Shape &shape = f.type("x").shape, &grouped = f.type("groups").shape;
-  return shape == f.type().shape && shape.rank() >= 2 && grouped.rank() >= 2 &&
-         shape[0] == grouped[0] && shape[1] % grouped[1] == 0 &&
-         f.attributes<op::GroupNorm>("norm").groups == grouped[1] && f.is_number("w") &&
-         f.number("w") == 1 && f.is_number("b") && f.number("b") == 0;
+// The norm of a reshaped tensor, in the shape that it had before, with no weight and no bias to
+// speak of.
+std::vector<Condition> normalises_groups() {
+  const auto shape = [](Fit& f) -> const Shape& { return f.type("x").shape; };
+  return {
+      {"the shape comes back", [=](Fit& f) { return shape(f) == f.type().shape; }},
+      {"there are channels", [=](Fit& f) { return shape(f).rank() >= 2; }},
+      {"items stay apart",
+       [=](Fit& f) { return shape(f).rank() == 0 || shape(f)[0] == f.type("groups").shape[0]; }},
+      {"groups are of whole channels",
+       [=](Fit& f) {
+         return shape(f).rank() < 2 ||
+                shape(f)[1] % f.attributes<op::GroupNorm>("norm").groups == 0;
+       }},
+      {"groups have elements",
+       [=](Fit& f) { return shape(f).rank() < 2 || shape(f).with(0, 1).numel() > 0; }},
+      is_number("w"),
+      number_is("w is 1", "w", [](double value) { return value == 1; }),
+      is_number("b"),
+      number_is("b is 0", "b", [](double value) { return value == 0; }),
+  };
 }
 
 Tensor group_norm_of(Fit& f, const std::optional<Tensor>& weight,
@@ -87,19 +101,21 @@ std::vector<Rule> group_norms() {
       norm("group-norm",
            node<op::Reshape>(
                result(0, named<op::GroupNorm>("norm", named<op::Reshape>("groups", x), w, b))),
-           normalises_groups, [](Fit& f) { return group_norm_of(f, {}, {}); }),
-      norm(
-          "group-norm-weight", node<op::Mul>(plain, spread(w)),
-          [](Fit& f) { return is_per_channel(f, "w"); },
-          [](Fit& f) { return group_norm_of(f, per_group_channel(f, "w"), {}); }),
-      norm(
-          "group-norm-bias", node<op::Add>(weighted, spread(b)),
-          [](Fit& f) { return is_per_channel(f, "b"); },
-          [](Fit& f) { return group_norm_of(f, f["w"], per_group_channel(f, "b")); }),
+           normalises_groups(), [](Fit& f) { return group_norm_of(f, {}, {}); }),
+      norm("group-norm-weight", node<op::Mul>(plain, spread(w)), {is_per_channel("w")},
+           [](Fit& f) { return group_norm_of(f, per_group_channel(f, "w"), {}); }),
+      norm("group-norm-bias", node<op::Add>(weighted, spread(b)), {is_per_channel("b")},
+           [](Fit& f) { return group_norm_of(f, f["w"], per_group_channel(f, "b")); }),
   };
 }
 
 std::vector<Rule> last_axis_norms() {
+  const std::vector<Condition> over_rows = {{"over the last axis", is_over_last_axis},
+                                            {"keeps the axis", keeps_axes}};
+  std::vector<Condition> root_mean_square = over_rows;
+  root_mean_square.insert(
+      root_mean_square.end(),
+      {{"rows have elements", rows_have_elements}, is_number("eps"), is_epsilon("eps")});
   const Pattern scale =
       spread(node<op::Rsqrt>(node<op::Add>(named<op::Mean>("mean", node<op::Square>(x)), eps)));
   const Pattern centred = node<op::Sub>(x, spread(named<op::Mean>("mean", x)));
@@ -107,22 +123,22 @@ std::vector<Rule> last_axis_norms() {
                 layer = result(0, named<op::LayerNorm>("norm", x)),
                 weighted = result(0, named<op::LayerNorm>("norm", x, w));
   return {
-      norm("rms-norm", node<op::Mul>(x, scale), is_root_mean_square, rms_norm_of_x),
-      norm("rms-norm-reversed", node<op::Mul>(scale, x), is_root_mean_square, rms_norm_of_x),
-      norm("rms-norm-weight", node<op::Mul>(rms, spread(w)), has_channel_weight, weighted_rms_norm),
-      norm("rms-norm-weight-first", node<op::Mul>(spread(w), rms), has_channel_weight,
+      norm("rms-norm", node<op::Mul>(x, scale), root_mean_square, rms_norm_of_x),
+      norm("rms-norm-reversed", node<op::Mul>(scale, x), root_mean_square, rms_norm_of_x),
+      norm("rms-norm-weight", node<op::Mul>(rms, spread(w)), {is_per_last("w")}, weighted_rms_norm),
+      norm("rms-norm-weight-first", node<op::Mul>(spread(w), rms), {is_per_last("w")},
            weighted_rms_norm),
-      norm("layer-norm", result(0, named<op::RmsNorm>("norm", centred)), is_over_last_axis,
+      norm("layer-norm", result(0, named<op::RmsNorm>("norm", centred)), over_rows,
            [](Fit& f) {
              return layer_norm(f["x"], {}, {}, {.eps = f.attributes<op::RmsNorm>("norm").eps});
            }),
-      norm("layer-norm-weight", node<op::Mul>(layer, spread(w)), has_channel_weight,
+      norm("layer-norm-weight", node<op::Mul>(layer, spread(w)), {is_per_last("w")},
            weighted_layer_norm),
-      norm("layer-norm-weight-first", node<op::Mul>(spread(w), layer), has_channel_weight,
+      norm("layer-norm-weight-first", node<op::Mul>(spread(w), layer), {is_per_last("w")},
            weighted_layer_norm),
-      norm("layer-norm-bias", node<op::Add>(weighted, spread(b)), has_channel_bias,
+      norm("layer-norm-bias", node<op::Add>(weighted, spread(b)), {is_per_last("b")},
            biased_layer_norm),
-      norm("layer-norm-bias-first", node<op::Add>(spread(b), weighted), has_channel_bias,
+      norm("layer-norm-bias-first", node<op::Add>(spread(b), weighted), {is_per_last("b")},
            biased_layer_norm),
   };
 }

@@ -1,7 +1,5 @@
 // Rules about constants of one number: how a graph says them, where a factor stands, and powers.
 // Those that move a factor make nothing shorter; they bring it to where others look for it.
-#include <cmath>
-
 #include "ir/leaves.h"
 #include "ops/arithmetic.h"
 #include "ops/slicing.h"
@@ -14,9 +12,14 @@ namespace {
 
 const Pattern x = any("x"), y = any("y"), c = any("c");
 
-bool is_float_factor(Fit& f) { return f.is_number("c") && is_float(f.type().dtype); }
-// Neither 0 nor lost in f32.
-bool is_ordinary(double value) { return std::isnormal(static_cast<float>(value)); }
+// In the type of the left side.
+bool has_ordinary_reciprocal(Fit& f) {
+  return !f.is_number("c") || is_ordinary(1 / f.number("c"), f.type().dtype);
+}
+bool has_ordinary_product(Fit& f) {
+  return !f.is_number("a") || !f.is_number("c") ||
+         is_ordinary(f.number("a") * f.number("c"), f.type().dtype);
+}
 
 // Something that only moves elements, of a number.
 Rule number_of(std::string name, Pattern left) {
@@ -24,7 +27,7 @@ Rule number_of(std::string name, Pattern left) {
           .promise = Promise::bits,
           .keeps_derivatives = true,
           .left = std::move(left),
-          .when = [](Fit& f) { return f.is_number("x"); },
+          .when = {is_number("x")},
           .right = [](Fit& f) { return f.filled(f.number("x")); }};
 }
 
@@ -33,8 +36,10 @@ Rule power(std::string name, double exponent, Tensor (*function)(const Tensor&))
           .promise = Promise::real,
           .keeps_derivatives = true,
           .left = named<op::PowScalar>("power", x),
-          .when = [exponent](
-                      Fit& f) { return f.attributes<op::PowScalar>("power").exponent == exponent; },
+          .when = {{"this power",
+                    [exponent](Fit& f) {
+                      return f.attributes<op::PowScalar>("power").exponent == exponent;
+                    }}},
           .right = [function](Fit& f) { return function(f["x"]); }};
 }
 
@@ -44,7 +49,8 @@ std::vector<Rule> constants() {
        .promise = Promise::bits,
        .keeps_derivatives = true,
        .left = named<op::Data>("data"),
-       .when = [](Fit& f) { return f.joint().splat(f.left()).has_value(); },
+       .when = {{"all numbers are the same",
+                 [](Fit& f) { return f.joint().splat(f.left()).has_value(); }}},
        .right = [](Fit& f) { return f.filled(f.attributes<op::Data>("data").values->at(0)); }},
       number_of("number-of-broadcast", node<op::BroadcastTo>(x)),
       number_of("number-of-reshape", node<op::Reshape>(x)),
@@ -72,34 +78,26 @@ std::vector<Rule> factors() {
        .promise = Promise::real,
        .keeps_derivatives = true,
        .left = node<op::Div>(x, c),
-       .when =
-           [](Fit& f) {
-             return is_float_factor(f) && is_ordinary(f.number("c")) &&
-                    is_ordinary(1 / f.number("c"));
-           },
+       .when = {is_number("c"), {"the reciprocal is ordinary", has_ordinary_reciprocal}},
        .right = [](Fit& f) { return f["x"] * f.filled(1 / f.number("c")); }},
       {.name = "scale-of-scaled",
        .promise = Promise::real,
        .keeps_derivatives = true,
        .left = node<op::Mul>(node<op::Mul>(x, any("a")), c),
-       .when =
-           [](Fit& f) {
-             return f.is_number("a") && is_float_factor(f) &&
-                    is_ordinary(f.number("a") * f.number("c"));
-           },
+       .when = {is_number("a"), is_number("c"), {"the product is ordinary", has_ordinary_product}},
        .right = [](Fit& f) { return f["x"] * f.filled(f.number("a") * f.number("c")); }},
       {.name = "reshape-of-scaled",
        .promise = Promise::bits,
        .keeps_derivatives = true,
        .left = node<op::Reshape>(node<op::Mul>(x, c)),
-       .when = [](Fit& f) { return f.is_number("c"); },
+       .when = {is_number("c")},
        .right =
            [](Fit& f) { return reshape(f["x"], f.type().shape.vec()) * f.filled(f.number("c")); }},
       {.name = "permute-of-scaled",
        .promise = Promise::bits,
        .keeps_derivatives = true,
        .left = named<op::Permute>("permute", node<op::Mul>(x, c)),
-       .when = [](Fit& f) { return f.is_number("c"); },
+       .when = {is_number("c")},
        .right =
            [](Fit& f) {
              return permute(f["x"], f.attributes<op::Permute>("permute").axes) *
@@ -114,7 +112,7 @@ std::vector<Rule> powers() {
        .promise = Promise::bits,
        .keeps_derivatives = true,
        .left = node<op::Mul>(x, x),
-       .when = [](Fit& f) { return is_float(f.type().dtype); },
+       .when = {{"of floats", [](Fit& f) { return is_float(f.type().dtype); }}},
        .right = [](Fit& f) { return square(f["x"]); }},
       power("power-two", 2, [](const Tensor& t) { return square(t); }),
       power("power-three", 3, [](const Tensor& t) { return t * t * t; }),

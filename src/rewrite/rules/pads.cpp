@@ -31,35 +31,43 @@ std::optional<Stretch> stretch_of(Fit& f, ClassId id) {
     const auto axis = static_cast<std::size_t>(k);
     if (!pad.interior.empty() && pad.interior[axis] != 0) return std::nullopt;
     if (pad.before[axis] == 0 && pad.after[axis] == 0) continue;
-    if (stretch || pad.before[axis] < 0 || pad.after[axis] < 0) return std::nullopt;
+    if (stretch) return std::nullopt;
     stretch = {padded, k, pad.before[axis], pad.before[axis] + shape[k]};
   }
   return pad.value == 0 ? stretch : std::nullopt;
 }
 
-// The terms of a sum: pads of which no two have an element that is not zero in common, in the order
-// of their elements, and at most one other.
+// The terms of a sum: pads in the order of their elements, and others.
 struct Terms {
   std::vector<Stretch> pads;
-  std::optional<ClassId> other;
+  std::vector<ClassId> others;
 };
-std::optional<Terms> terms_of(Fit& f) {
+Terms terms_of(Fit& f) {
   Terms terms;
   for (const ClassId operand : f.operands("sum")) {
     if (const auto stretch = stretch_of(f, operand))
       terms.pads.push_back(*stretch);
-    else if (terms.other)
-      return std::nullopt;
     else
-      terms.other = operand;
+      terms.others.push_back(operand);
   }
   std::ranges::stable_sort(terms.pads, {}, &Stretch::begin);
-  for (std::size_t k = 1; k < terms.pads.size(); ++k) {
-    const Stretch &before = terms.pads[k - 1], &pad = terms.pads[k];
-    if (pad.axis != before.axis || pad.begin < before.end) return std::nullopt;
-  }
-  return terms.pads.size() > 1 ? std::optional(terms) : std::nullopt;
+  return terms;
 }
+
+bool has_one_axis(Fit& f) {
+  const Terms terms = terms_of(f);
+  return std::ranges::all_of(terms.pads,
+                             [&](const Stretch& pad) { return pad.axis == terms.pads[0].axis; });
+}
+bool has_no_overlap(Fit& f) {
+  const Terms terms = terms_of(f);
+  return std::ranges::adjacent_find(terms.pads, [](const Stretch& before, const Stretch& pad) {
+           return pad.axis == before.axis && pad.begin < before.end;
+         }) == terms.pads.end();
+}
+// The order in which others are added stays what it was.
+bool has_one_other(Fit& f) { return terms_of(f).others.size() <= 1; }
+bool has_several_pads(Fit& f) { return terms_of(f).pads.size() > 1; }
 
 Tensor joined(Fit& f, const std::vector<Stretch>& pads) {
   const int axis = pads[0].axis;
@@ -87,12 +95,17 @@ std::vector<Rule> pad_rules() {
       {.name = "sum-of-disjoint-pads",
        .promise = Promise::zero_sign,
        .left = with_any_operands<op::AddN>("sum"),
-       .when = [](Fit& f) { return terms_of(f).has_value(); },
+       .when = {{"along one axis", has_one_axis},
+                {"no two overlap", has_no_overlap},
+                {"one other term at most", has_one_other}},
+       .worth = has_several_pads,
        .right =
            [](Fit& f) {
-             const Terms terms = terms_of(f).value();
-             const Tensor all = joined(f, terms.pads);
-             return terms.other ? add_n({all, f.joint().tensor(*terms.other)}) : all;
+             const Terms terms = terms_of(f);
+             std::vector<Tensor> sum;
+             if (!terms.pads.empty()) sum.push_back(joined(f, terms.pads));
+             for (const ClassId other : terms.others) sum.push_back(f.joint().tensor(other));
+             return sum.size() == 1 ? sum[0] : add_n(sum);
            }},
   };
 }

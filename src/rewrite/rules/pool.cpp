@@ -2,6 +2,7 @@
 #include "ops/pool.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "ops/arithmetic.h"
 #include "ops/reduce.h"
@@ -19,9 +20,10 @@ Tensor pool_grad(Fit& f, const Tensor& gradient, const Tensor& positions) {
                     ir::to_values(f.attributes<op::MaxPool2dGrad>("gradient")))[0];
 }
 
-bool sums_whole_planes(Fit& f) {
-  const ir::Ints axes = f.attributes<op::Sum>("sum").axes;
-  return std::ranges::count(axes, 2) == 1 && std::ranges::count(axes, 3) == 1;
+Condition sums_axis(std::string name, std::int64_t axis) {
+  return {std::move(name), [axis](Fit& f) {
+            return std::ranges::count(f.attributes<op::Sum>("sum").axes, axis) == 1;
+          }};
 }
 
 Tensor sum_of(Fit& f, const Tensor& x) {
@@ -50,7 +52,7 @@ std::vector<Rule> pool_rules() {
       {.name = "sum-of-pool-gradient",
        .promise = Promise::real,
        .left = named<op::Sum>("sum", node<op::MaxPool2dGrad>(g, i)),
-       .when = sums_whole_planes,
+       .when = {sums_axis("sums over the height", 2), sums_axis("sums over the width", 3)},
        .right = [](Fit& f) { return sum_of(f, f["g"]); }},
   };
 }

@@ -1,5 +1,7 @@
 // Rules about products.
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include "ops/arithmetic.h"
 #include "ops/contract.h"
@@ -36,24 +38,37 @@ bool keeps_free_axes(const ir::Ints& permuted, const ir::Ints& batch, const ir::
 
 ir::Ints permuted_axes(Fit& f) { return f.attributes<op::Permute>("permute").axes; }
 
-bool have_same_rows(const Shape& x, const Shape& y) {
-  return x.rank() > 0 && y.rank() > 0 && x.back() == y.back() && x.numel() > 0;
-}
+bool is_plain(Fit& f) { return axes_of(f).batch_a.empty(); }
 
-// Whether the product is of the last axis, which a reshape left as it was.
+// --- rows that were reshaped
+
+// The size of the last axis; of none 1.
+std::int64_t row_of(const Shape& shape) { return shape.rank() == 0 ? 1 : shape.back(); }
+Condition keeps_rows(std::string rows) {
+  return {"rows stay as long", [rows = std::move(rows)](Fit& f) {
+            return f.type("a").shape.rank() > 0 &&
+                   row_of(f.type("a").shape) == row_of(f.type(rows).shape);
+          }};
+}
 bool multiplies_rows(Fit& f) {
-  const Shape &from = f.type("a").shape, &rows = f.type("rows").shape;
-  return axes_of(f).batch_a.empty() && axes_of(f).contract_a == ir::Ints{rows.rank() - 1} &&
-         have_same_rows(from, rows);
+  return axes_of(f).contract_a == ir::Ints{f.type("rows").shape.rank() - 1};
 }
-
-bool adds_to_rows(Fit& f) {
-  return have_same_rows(f.type("a").shape, f.type().shape) &&
-         f.type("b").shape == Shape{f.type().shape.back()};
+// Of empty rows there may be another number.
+bool has_elements(Fit& f) { return row_of(f.type("a").shape) > 0; }
+Tensor product_of_rows(Fit& f) {
+  const Tensor product = contract(f["a"], f["b"],
+                                  {.batch_a = {},
+                                   .batch_b = {},
+                                   .contract_a = {f.type("a").shape.rank() - 1},
+                                   .contract_b = axes_of(f).contract_b});
+  return reshape(product, f.type().shape.vec());
 }
+// One number for each element of a row.
+const Condition adds_a_row = {
+    "a row is added", [](Fit& f) { return f.type("b").shape == Shape{row_of(f.type().shape)}; }};
 Tensor biased_rows(Fit& f) { return reshape(f["a"] + f["b"], f.type().shape.vec()); }
 
-bool is_plain(Fit& f) { return axes_of(f).batch_a.empty(); }
+// --- rows that were permuted
 
 // Rows of a product in another order are those of the result in that order.
 Tensor product_then_permuted(Fit& f) {
@@ -73,9 +88,9 @@ Tensor product_then_permuted(Fit& f) {
 }
 bool turns_rows(Fit& f) { return !keeps_free_axes(permuted_axes(f), {}, axes_of(f).contract_a); }
 
-bool adds_to_permuted_rows(Fit& f) {
-  const Shape& shape = f.type().shape;
-  return permuted_axes(f).back() == shape.rank() - 1 && f.type("b").shape == Shape{shape.back()};
+bool keeps_last_axis(Fit& f) {
+  const ir::Ints axes = permuted_axes(f);
+  return !axes.empty() && axes.back() == std::ssize(axes) - 1;
 }
 Tensor biased_then_permuted(Fit& f) { return permute(f["a"] + f["b"], permuted_axes(f)); }
 
@@ -85,9 +100,10 @@ using AxesOf = ir::Ints op::Contract::Attrs::*;
 Rule permuted_operand(std::string name, Pattern left, AxesOf batch, AxesOf summed) {
   Rule rule = canonical_rule(
       std::move(name), Promise::real, std::move(left),
-      [=](Fit& f) {
-        return keeps_free_axes(permuted_axes(f), axes_of(f).*batch, axes_of(f).*summed);
-      },
+      {{"axes that stay keep their order",
+        [=](Fit& f) {
+          return keeps_free_axes(permuted_axes(f), axes_of(f).*batch, axes_of(f).*summed);
+        }}},
       [=](Fit& f) {
         op::Contract::Attrs n = axes_of(f);
         const ir::Ints order = permuted_axes(f);
@@ -99,10 +115,19 @@ Rule permuted_operand(std::string name, Pattern left, AxesOf batch, AxesOf summe
   return rule;
 }
 
+// Elements of a narrow type could overflow where their products do not.
+bool keeps_range(Fit& f) {
+  if (!f.is_number("c")) return true;
+  const DType dtype = f.type().dtype;
+  const double factor = std::abs(f.number("c"));
+  return is_ordinary(factor, dtype) && (factor <= 1 || dtype == f32 || dtype == f64);
+}
+
 }  // namespace
 
 std::vector<Rule> product_rules() {
-  const Pattern pa = named<op::Permute>("permute", a), pb = named<op::Permute>("permute", b);
+  const Pattern pa = named<op::Permute>("permute", a), pb = named<op::Permute>("permute", b),
+                rows = named<op::Reshape>("rows", a);
   return {
       permuted_operand("product-of-permuted-left", named<op::Contract>("product", pa, b),
                        &op::Contract::Attrs::batch_a, &op::Contract::Attrs::contract_a),
@@ -112,55 +137,49 @@ std::vector<Rule> product_rules() {
        .promise = Promise::real,
        .keeps_derivatives = true,
        .left = named<op::Contract>("product", pa, b),
-       .when = is_plain,
+       .when = {{"no batch", is_plain}},
        .worth = turns_rows,
        .right = product_then_permuted},
       {.name = "bias-of-permuted-rows",
        .promise = Promise::bits,
        .keeps_derivatives = true,
        .left = node<op::Add>(pa, node<op::BroadcastTo>(b)),
-       .when = adds_to_permuted_rows,
+       .when = {{"the last axis stays", keeps_last_axis}, adds_a_row},
        .right = biased_then_permuted},
       {.name = "bias-first-of-permuted-rows",
        .promise = Promise::bits,
        .keeps_derivatives = true,
        .left = node<op::Add>(node<op::BroadcastTo>(b), pa),
-       .when = adds_to_permuted_rows,
+       .when = {{"the last axis stays", keeps_last_axis}, adds_a_row},
        .right = biased_then_permuted},
       // Rows may stand in any number of axes.
       {.name = "product-of-reshaped-rows",
        .promise = Promise::real,
        .keeps_derivatives = true,
-       .left = named<op::Contract>("product", named<op::Reshape>("rows", a), b),
-       .when = multiplies_rows,
-       .right =
-           [](Fit& f) {
-             const std::int64_t last = f.type("a").shape.rank() - 1;
-             const Tensor product = contract(f["a"], f["b"],
-                                             {.batch_a = {},
-                                              .batch_b = {},
-                                              .contract_a = {last},
-                                              .contract_b = axes_of(f).contract_b});
-             return reshape(product, f.type().shape.vec());
-           }},
+       .left = named<op::Contract>("product", rows, b),
+       .when = {{"no batch", is_plain},
+                {"rows are multiplied", multiplies_rows},
+                keeps_rows("rows"),
+                {"rows have elements", has_elements}},
+       .right = product_of_rows},
       {.name = "bias-of-reshaped-rows",
        .promise = Promise::bits,
        .keeps_derivatives = true,
-       .left = node<op::Add>(node<op::Reshape>(a), node<op::BroadcastTo>(b)),
-       .when = adds_to_rows,
+       .left = node<op::Add>(rows, node<op::BroadcastTo>(b)),
+       .when = {keeps_rows("rows"), adds_a_row},
        .right = biased_rows},
       {.name = "bias-first-of-reshaped-rows",
        .promise = Promise::bits,
        .keeps_derivatives = true,
-       .left = node<op::Add>(node<op::BroadcastTo>(b), node<op::Reshape>(a)),
-       .when = adds_to_rows,
+       .left = node<op::Add>(node<op::BroadcastTo>(b), rows),
+       .when = {keeps_rows("rows"), adds_a_row},
        .right = biased_rows},
       // Where a product of attention may take the factor along.
       {.name = "scaled-product",
        .promise = Promise::real,
        .keeps_derivatives = true,
        .left = node<op::Mul>(named<op::Contract>("product", a, b), c),
-       .when = [](Fit& f) { return f.is_number("c"); },
+       .when = {is_number("c"), {"the left factor stays in range", keeps_range}},
        .worth = [](Fit& f) { return !axes_of(f).batch_a.empty(); },
        .right =
            [](Fit& f) {

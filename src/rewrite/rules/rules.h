@@ -10,11 +10,21 @@
 namespace pantala::rewrite {
 
 // A row that keeps derivatives; `when` may be empty.
-Rule canonical_rule(std::string name, Promise promise, Pattern left, std::function<bool(Fit&)> when,
+Rule canonical_rule(std::string name, Promise promise, Pattern left, std::vector<Condition> when,
                     std::function<Tensor(Fit&)> right);
 
-// Whether a variable has a number for each channel of the left side, which is axis 1.
-bool is_per_channel(Fit& f, std::string_view name);
+// --- conditions that several families ask for
+
+// A variable has the same number everywhere.
+Condition is_number(std::string variable);
+// What a variable is, if it is a number.
+Condition number_is(std::string name, std::string variable, bool (*holds)(double));
+// A variable has a number for each channel of the left side, which is axis 1.
+Condition is_per_channel(std::string variable);
+// What a norm adds to a variance.
+Condition is_epsilon(std::string variable);
+// Whether a type has the number with all its digits: neither 0, nor infinite, nor subnormal.
+bool is_ordinary(double value, DType dtype);
 
 // What makes a lowered step faster.
 std::vector<Rule> algebra_rules();

@@ -13,16 +13,14 @@ namespace {
 
 const Pattern x = any("x"), m = any("m");
 
-Rule row(std::string name, Pattern left, std::function<bool(Fit&)> when,
+Rule row(std::string name, Pattern left, std::vector<Condition> when,
          std::function<Tensor(Fit&)> right) {
   return canonical_rule(std::move(name), Promise::real, std::move(left), std::move(when),
                         std::move(right));
 }
 
-bool sums_one_axis(Fit& f) {
-  const op::ReduceAttrs sum = f.attributes<op::Sum>("sum");
-  return sum.axes.size() == 1 && sum.keepdims;
-}
+bool sums_one_axis(Fit& f) { return f.attributes<op::Sum>("sum").axes.size() == 1; }
+bool keeps_axes(Fit& f) { return f.attributes<op::Sum>("sum").keepdims; }
 std::int64_t summed_axis(Fit& f) { return f.attributes<op::Sum>("sum").axes.at(0); }
 
 std::int64_t softmax_axis(Fit& f) { return f.attributes<op::Softmax>("softmax").axis; }
@@ -37,16 +35,19 @@ bool is_shift(Fit& f) {
 }  // namespace
 
 std::vector<Rule> softmax_rules() {
+  const std::vector<Condition> sums_rows = {{"sums one axis", sums_one_axis},
+                                            {"keeps the axis", keeps_axes}};
+  const std::vector<Condition> shifts = {{"the same is subtracted along the axis", is_shift}};
   const Pattern e = node<op::Exp>(x), total = named<op::Sum>("sum", e),
                 shifted = node<op::Sub>(x, node<op::BroadcastTo>(m));
   return {
-      row("softmax", node<op::Div>(e, node<op::BroadcastTo>(total)), sums_one_axis,
+      row("softmax", node<op::Div>(e, node<op::BroadcastTo>(total)), sums_rows,
           [](Fit& f) { return softmax(f["x"], summed_axis(f)); }),
-      row("softmax-of-shifted", named<op::Softmax>("softmax", shifted), is_shift,
+      row("softmax-of-shifted", named<op::Softmax>("softmax", shifted), shifts,
           [](Fit& f) { return softmax(f["x"], softmax_axis(f)); }),
-      row("log-softmax", node<op::Sub>(x, node<op::BroadcastTo>(node<op::Log>(total))),
-          sums_one_axis, [](Fit& f) { return log_softmax(f["x"], summed_axis(f)); }),
-      row("log-softmax-of-shifted", named<op::LogSoftmax>("softmax", shifted), is_shift,
+      row("log-softmax", node<op::Sub>(x, node<op::BroadcastTo>(node<op::Log>(total))), sums_rows,
+          [](Fit& f) { return log_softmax(f["x"], summed_axis(f)); }),
+      row("log-softmax-of-shifted", named<op::LogSoftmax>("softmax", shifted), shifts,
           [](Fit& f) { return log_softmax(f["x"], softmax_axis(f)); }),
       row("log-of-softmax", node<op::Log>(named<op::Softmax>("softmax", x)), {},
           [](Fit& f) { return log_softmax(f["x"], softmax_axis(f)); }),

@@ -17,7 +17,7 @@ std::vector<Rule> rules_of(std::initializer_list<Family> families) {
 
 }  // namespace
 
-Rule canonical_rule(std::string name, Promise promise, Pattern left, std::function<bool(Fit&)> when,
+Rule canonical_rule(std::string name, Promise promise, Pattern left, std::vector<Condition> when,
                     std::function<Tensor(Fit&)> right) {
   return {.name = std::move(name),
           .promise = promise,
