@@ -19,6 +19,12 @@ Rule row(std::string name, Pattern left, std::function<bool(Fit&)> when,
                         std::move(right));
 }
 
+// The right side takes the largest element off first.
+Rule safer(Rule rule) {
+  rule.stays_finite = true;
+  return rule;
+}
+
 bool sums_one_axis(Fit& f) {
   const op::ReduceAttrs sum = f.attributes<op::Sum>("sum");
   return sum.axes.size() == 1 && sum.keepdims;
@@ -40,16 +46,16 @@ std::vector<Rule> softmax_rules() {
   const Pattern e = node<op::Exp>(x), total = named<op::Sum>("sum", e),
                 shifted = node<op::Sub>(x, node<op::BroadcastTo>(m));
   return {
-      row("softmax", node<op::Div>(e, node<op::BroadcastTo>(total)), sums_one_axis,
-          [](Fit& f) { return softmax(f["x"], summed_axis(f)); }),
+      safer(row("softmax", node<op::Div>(e, node<op::BroadcastTo>(total)), sums_one_axis,
+                [](Fit& f) { return softmax(f["x"], summed_axis(f)); })),
       row("softmax-of-shifted", named<op::Softmax>("softmax", shifted), is_shift,
           [](Fit& f) { return softmax(f["x"], softmax_axis(f)); }),
-      row("log-softmax", node<op::Sub>(x, node<op::BroadcastTo>(node<op::Log>(total))),
-          sums_one_axis, [](Fit& f) { return log_softmax(f["x"], summed_axis(f)); }),
+      safer(row("log-softmax", node<op::Sub>(x, node<op::BroadcastTo>(node<op::Log>(total))),
+                sums_one_axis, [](Fit& f) { return log_softmax(f["x"], summed_axis(f)); })),
       row("log-softmax-of-shifted", named<op::LogSoftmax>("softmax", shifted), is_shift,
           [](Fit& f) { return log_softmax(f["x"], softmax_axis(f)); }),
-      row("log-of-softmax", node<op::Log>(named<op::Softmax>("softmax", x)), {},
-          [](Fit& f) { return log_softmax(f["x"], softmax_axis(f)); }),
+      safer(row("log-of-softmax", node<op::Log>(named<op::Softmax>("softmax", x)), {},
+                [](Fit& f) { return log_softmax(f["x"], softmax_axis(f)); })),
   };
 }
 
