@@ -28,7 +28,9 @@ Graph transformer(std::int64_t layers) {
   config.layers = layers;
   config.init_deviation = 0;
   const zoo::Model model = zoo::llama(config, {.batch = 1, .sequence = 128});
-  return tests::lowered_step(model.graph, model.loss, {.optimizer = optim::adamw(1e-4)});
+  return tests::lowered_step(
+      model.graph, model.loss,
+      {.non_finite = NonFiniteGuard::watched, .optimizer = optim::adamw(1e-4)});
 }
 
 // Bottlenecks of one width: [4, 256, 56, 56] in and out.
@@ -47,7 +49,9 @@ Graph residual_network(std::int64_t blocks) {
   }
   const Tensor labels = graph.input("labels", {4}, i64);
   const Tensor loss = cross_entropy(nn::linear("head", mean(x, {2, 3}), 1000), labels);
-  return tests::lowered_step(graph, loss, {.optimizer = optim::sgd(0.1, {.momentum = 0.9})});
+  return tests::lowered_step(
+      graph, loss,
+      {.non_finite = NonFiniteGuard::watched, .optimizer = optim::sgd(0.1, {.momentum = 0.9})});
 }
 
 template <class Work>
@@ -86,7 +90,8 @@ Json measured(const std::string& model, std::int64_t layers, const Graph& lowere
 
 Graph workload(const std::string& name) {
   const tools::Workload made = tools::make_workload(name, tools::BenchMode::train);
-  return tests::lowered_step(made.graph, made.loss, {.optimizer = made.optimizer});
+  return tests::lowered_step(made.graph, made.loss,
+                             {.non_finite = NonFiniteGuard::watched, .optimizer = made.optimizer});
 }
 
 }  // namespace

@@ -69,7 +69,8 @@ struct Report {
     double predicted_us = 0, flops = 0, bytes = 0;
     std::int64_t nodes = 0, launches = 0, peak_bytes = 0;
   };
-  // Values of one kind that are computed a second time instead of being kept.
+  // Values of one kind that are computed a second time instead of being kept, or stored instead of
+  // being computed by all who read them.
   struct Recomputed {
     std::string values;  // op and type
     std::int64_t count = 0, bytes = 0;
@@ -90,7 +91,8 @@ struct Report {
   // Of the e-graph.
   std::vector<Rule> rules;
   std::vector<Candidate> candidates;  // of every step, the one that was given first
-  std::vector<Recomputed> recomputed;
+  std::vector<Recomputed> recomputed, stored;
+  std::vector<std::string> by_planes;  // convolutions whose images have channels first
   std::int64_t egraph_nodes = 0, egraph_classes = 0, egraph_rounds = 0;
   std::string stop_reason;
 

@@ -8,7 +8,12 @@
 
 namespace pantala::compiler {
 
+struct CanonicalGraph : LossGraph {
+  bool is_other = false;      // than what was given
+  bool stays_finite = false;  // where the given one overflows on the way
+};
+
 // `trains`: whether the graph's loss is one. The rules that fit are noted in the report.
-LossGraph canonicalise(LossGraph given, bool trains, const Options& options, Report& report);
+CanonicalGraph canonicalise(LossGraph given, bool trains, const Options& options, Report& report);
 
 }  // namespace pantala::compiler

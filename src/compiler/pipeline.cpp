@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -77,6 +78,9 @@ void report_search(const search::Outcome& found, Report& report) {
   }
   for (const search::Recomputed& one : found.recomputed)
     report.recomputed.push_back({one.values, one.count, one.bytes});
+  for (const search::Recomputed& one : found.stored)
+    report.stored.push_back({one.values, one.count, one.bytes});
+  report.by_planes = found.by_planes;
   report.egraph_nodes = found.nodes;
   report.egraph_classes = found.classes;
   report.egraph_rounds = found.rounds;
@@ -88,12 +92,16 @@ void report_search(const search::Outcome& found, Report& report) {
 search::Outcome search_step(const StepGraph& step, const Options& options) {
   const schedule::ArchetypeTable& archetypes =
       backend_of(options.device).archetypes(options.code_for());
+  std::optional<Graph> written;
+  if (step.written) written = schedule::lower(*step.written, archetypes);
   return search::search(schedule::lower(step.graph, archetypes),
                         {.level = options.level,
                          .promise = options.promise,
                          .off = options.rules_off,
                          .greedy_order = options.greedy_order,
                          .memory_limit = options.memory_limit,
+                         .written = written ? &*written : nullptr,
+                         .stays_finite = step.stays_finite,
                          .archetypes = archetypes,
                          .table = cost_table(options),
                          .check = [&options] { check_not_cancelled(options.cancelled); }});
@@ -101,7 +109,8 @@ search::Outcome search_step(const StepGraph& step, const Options& options) {
 
 Graph choose_graph(const StepGraph& step, const Options& options, Report& report) {
   if (options.level == search::Level::none && options.memory_limit == 0)
-    return schedule::lower(step.graph, backend_of(options.device).archetypes(options.code_for()));
+    return schedule::lower(step.as_written(),
+                           backend_of(options.device).archetypes(options.code_for()));
   search::Outcome found = search_step(step, options);
   report_search(found, report);
   return std::move(found.graph);
@@ -181,22 +190,45 @@ std::vector<schedule::GroupNodes> kernel_nodes(const Graph& chosen, const Option
   return schedule::nodes_of(schedule::decide(chosen, machine, how), machine, how);
 }
 
-std::vector<StepGraph> make_step_graphs(const Compilation& given, Report& report) {
-  const CompileOptions& options = given.options;
-  Stages stages(report, options);
-  const LossGraph observed = loss_graph(given);
-  LossGraph canonical = stages.run("canonicalise", [&] {
-    return canonicalise(observed, given.trains(), host_options(options), report);
-  });
-  std::vector<StepGraph> steps;
-  if (given.trains()) {
-    const TrainingGraph training =
-        stages.run("differentiate", [&] { return differentiate_training(canonical, options); });
-    steps = stages.run("optimizer", [&] { return training_steps(training, options); });
-  } else {
-    steps.push_back({.graph = std::move(canonical.graph)});
+namespace {
+
+// The steps of each of the forms of one graph.
+std::vector<std::vector<StepGraph>> steps_of(const std::vector<LossGraph>& forms,
+                                             const Compilation& given, Stages& stages) {
+  std::vector<std::vector<StepGraph>> steps(forms.size());
+  if (!given.trains()) {
+    for (std::size_t k = 0; k < forms.size(); ++k) steps[k].push_back({.graph = forms[k].graph});
+    return steps;
   }
-  return steps;
+  const CompileOptions& options = given.options;
+  const auto training = stages.run("differentiate", [&] {
+    std::vector<TrainingGraph> all;
+    for (const LossGraph& form : forms) all.push_back(differentiate_training(form, options));
+    return all;
+  });
+  return stages.run("optimizer", [&] {
+    for (std::size_t k = 0; k < forms.size(); ++k) steps[k] = training_steps(training[k], options);
+    return std::move(steps);
+  });
+}
+
+}  // namespace
+
+std::vector<StepGraph> make_step_graphs(const Compilation& given, Report& report) {
+  Stages stages(report, given.options);
+  const LossGraph written = loss_graph(given);
+  const CanonicalGraph canonical = stages.run("canonicalise", [&] {
+    return canonicalise(written, given.trains(), host_options(given.options), report);
+  });
+  std::vector<LossGraph> forms{canonical};
+  if (canonical.is_other) forms.push_back(written);
+  std::vector<std::vector<StepGraph>> steps = steps_of(forms, given, stages);
+  // The user's graph is in the first: `apply` works on gradients alone.
+  if (canonical.is_other) {
+    steps[0][0].written = std::move(steps[1][0].graph);
+    steps[0][0].stays_finite = canonical.stays_finite;
+  }
+  return std::move(steps[0]);
 }
 
 namespace {
@@ -277,7 +309,7 @@ CompiledStep finished_step(const StepGraph& step, Program program, const Options
   result.leaves = describe_leaves(step.graph, result.plan);
   result.messages = std::move(program.messages);
   report_kernels(report, program);
-  report.nodes_before = static_cast<std::int64_t>(step.graph.size());
+  report.nodes_before = static_cast<std::int64_t>(step.as_written().size());
   report.peak_bytes = peak_of(result.plan, options);
   report.store_bytes = plan::bytes_in_store(result.leaves);
   result.report = std::move(report);

@@ -12,6 +12,7 @@
 // rejects changes nothing, so the next one is still the first; `apply` needs at least one.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,9 +26,14 @@ namespace pantala::compiler {
 struct StepGraph {
   std::string role = std::string(plan::kStep);  // the name of the plan
   Graph graph = {};
+  // The same of what the user wrote, where `graph` is made of a canonical form of it.
+  std::optional<Graph> written = {};
+  bool stays_finite = false;  // `graph`, where `written` overflows on the way
   // Parameters, and the outputs that are their gradients.
   std::vector<CompiledPlan::ParameterGradient> gradients = {};
   NonFiniteGuard guard = NonFiniteGuard::none;  // that is part of the graph
+
+  const Graph& as_written() const { return written ? *written : graph; }
 };
 
 // Whether there are `accumulate` and `apply` instead of `step`.

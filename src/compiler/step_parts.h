@@ -12,13 +12,15 @@
 namespace pantala::compiler {
 
 struct StepParts {
-  Graph graph;  // without guard and observed values
+  // Without guard and observed values; of the canonical form of the user's graph if that runs.
+  Graph graph;
   ValueId loss;
   // By parameter, where the step computes gradients: `step` and `accumulate`.
   std::vector<std::pair<std::string, ValueId>> gradients = {};
   // Nodes before `forward` are of the forward pass, those before `backward` of the gradients, the
   // others of the update.
   std::uint32_t forward = 0, backward = 0;
+  Graph chosen;  // what the search makes of it, lowered
 };
 
 // `step`, or `accumulate` and `apply`. TypeError as compile_training_graph().

@@ -133,10 +133,13 @@ namespace {
 
 void add_search(Report& total, const Report& report) {
   add_rules(total, report.rules);
-  total.candidates.insert(total.candidates.end(), report.candidates.begin(),
-                          report.candidates.end());
-  total.recomputed.insert(total.recomputed.end(), report.recomputed.begin(),
-                          report.recomputed.end());
+  const auto add = [](auto& all, const auto& more) {
+    all.insert(all.end(), more.begin(), more.end());
+  };
+  add(total.candidates, report.candidates);
+  add(total.recomputed, report.recomputed);
+  add(total.stored, report.stored);
+  add(total.by_planes, report.by_planes);
   total.egraph_nodes += report.egraph_nodes;
   total.egraph_classes += report.egraph_classes;
   total.egraph_rounds = std::max(total.egraph_rounds, report.egraph_rounds);

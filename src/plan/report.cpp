@@ -80,6 +80,28 @@ std::string candidate_table(const std::vector<Report::Candidate>& candidates) {
   return text;
 }
 
+std::string values_text(std::string_view what, const std::vector<Report::Recomputed>& kinds) {
+  std::string text;
+  for (const Report::Recomputed& one : kinds)
+    text += fmt::format("{:<14} {} x {}, {}\n", what, one.count, one.values,
+                        bytes_text(static_cast<double>(one.bytes)));
+  return text;
+}
+
+Json values_json(const std::vector<Report::Recomputed>& kinds) {
+  Json list = Json::array();
+  for (const Report::Recomputed& one : kinds)
+    list.push_back({{"values", one.values}, {"count", one.count}, {"bytes", one.bytes}});
+  return list;
+}
+
+std::vector<Report::Recomputed> values_from_json(const nlohmann::json& list) {
+  std::vector<Report::Recomputed> kinds;
+  for (const auto& one : list)
+    kinds.push_back({one.at("values"), one.at("count"), one.at("bytes")});
+  return kinds;
+}
+
 }  // namespace
 
 bool Report::cached() const {
@@ -101,9 +123,8 @@ std::string Report::text() const {
   text += fmt::format("memory         {} temporaries and scratch, {} store\n",
                       bytes_text(static_cast<double>(peak_bytes)),
                       bytes_text(static_cast<double>(store_bytes)));
-  for (const Recomputed& one : recomputed)
-    text += fmt::format("computed again {} x {}, {}\n", one.count, one.values,
-                        bytes_text(static_cast<double>(one.bytes)));
+  text += values_text("computed again", recomputed) + values_text("stored", stored);
+  for (const std::string& kind : by_planes) text += fmt::format("by planes      {}\n", kind);
   return text + kernel_table(kernels) + unit_table(units) + rule_table(*this) +
          candidate_table(candidates);
 }
@@ -125,7 +146,9 @@ std::string Report::json() const {
                 {"units", Json::array()},
                 {"rules", Json::array()},
                 {"candidates", Json::array()},
-                {"recomputed", Json::array()},
+                {"recomputed", values_json(recomputed)},
+                {"stored", values_json(stored)},
+                {"by_planes", by_planes},
                 {"egraph_nodes", egraph_nodes},
                 {"egraph_classes", egraph_classes},
                 {"egraph_rounds", egraph_rounds},
@@ -167,9 +190,6 @@ std::string Report::json() const {
                                       {"nodes", one.nodes},
                                       {"launches", one.launches},
                                       {"peak_bytes", one.peak_bytes}});
-  for (const Recomputed& one : recomputed)
-    document["recomputed"].push_back(
-        {{"values", one.values}, {"count", one.count}, {"bytes", one.bytes}});
   // Names of layers come from users: they may be any bytes.
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -203,8 +223,9 @@ Report report_from_json(const nlohmann::json& document) {
   for (const auto& rule : document.at("rules"))
     report.rules.push_back({rule.at("name"), rule.at("matches"), rule.at("count"),
                             rule.at("reached"), rule.at("milliseconds")});
-  for (const auto& one : document.at("recomputed"))
-    report.recomputed.push_back({one.at("values"), one.at("count"), one.at("bytes")});
+  report.recomputed = values_from_json(document.at("recomputed"));
+  report.stored = values_from_json(document.at("stored"));
+  document.at("by_planes").get_to(report.by_planes);
   for (const auto& one : document.at("candidates"))
     report.candidates.push_back({one.at("name"), one.at("chosen"), one.at("predicted_us"),
                                  one.at("flops"), one.at("bytes"), one.at("nodes"),

@@ -431,7 +431,8 @@ std::vector<RuleUse> uses_of(const Saturation& all, const Selection* selection) 
     uses.push_back({.name = all.rules()[k].name,
                     .matches = static_cast<std::int64_t>(count.matches),
                     .fired = static_cast<std::int64_t>(count.fired),
-                    .milliseconds = count.milliseconds});
+                    .milliseconds = count.milliseconds,
+                    .stays_finite = all.rules()[k].stays_finite});
   }
   if (selection != nullptr)
     for (const NodeId node : selection->nodes)

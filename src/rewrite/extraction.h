@@ -21,6 +21,7 @@ struct RuleUse {
   std::int64_t matches = 0, fired = 0;
   std::int64_t reached = 0;  // nodes of the chosen graph that it made
   double milliseconds = 0;
+  bool stays_finite = false;  // as the rule says
 };
 
 // A node by class; none: nothing needs the class. Acyclic.

@@ -140,6 +140,7 @@ struct Rule {
   std::vector<Condition> when = {};      // it is true where all of these hold
   std::function<bool(Fit&)> worth = {};  // where it can be of use; it is true elsewhere too
   std::function<Tensor(Fit&)> right;
+  bool stays_finite = false;  // where the left side overflows or becomes nothing on the way
 };
 
 // One time that a rule said something new: the node that its left side matched, and one that is

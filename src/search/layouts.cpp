@@ -19,8 +19,6 @@ namespace {
 
 // Of the kinds of convolutions, so many are tried by themselves.
 constexpr std::size_t kMostKinds = 4;
-// A candidate's score must fall by this, or channels stay last.
-constexpr double kWorthIt = 0.995;
 
 op::ConvAttrs& window_of(op::ConvAttrs& attributes) { return attributes; }
 op::ConvAttrs& window_of(auto& attributes) { return attributes.window; }
@@ -89,8 +87,6 @@ Graph by_planes(const Graph& graph, const std::vector<std::uint32_t>& nodes) {
 
 Judged better_layouts(Judged given, Scales& scales, std::size_t most_nodes,
                       std::vector<Imaged>& changed) {
-  const Candidate start = candidate_of(given, "");
-  const auto score = [&](const Judged& one) { return score_of(candidate_of(one, ""), start); };
   const Graph graph = ir::shared(given.graph());
   const std::vector<Imaged> kinds = with_channels_last(graph);
   std::vector<std::uint32_t> nodes;
@@ -103,7 +99,7 @@ Judged better_layouts(Judged given, Scales& scales, std::size_t most_nodes,
     std::vector<std::uint32_t> all = nodes;
     for (const Imaged& kind : more) all.insert(all.end(), kind.nodes.begin(), kind.nodes.end());
     Judged next = scales.judge(by_planes(graph, all));
-    if (score(next) > kWorthIt * score(best)) return false;
+    if (!pays(next, best, best.estimate.microseconds)) return false;
     best = std::move(next);
     nodes = std::move(all);
     changed.insert(changed.end(), more.begin(), more.end());

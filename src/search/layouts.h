@@ -23,8 +23,8 @@ std::vector<Imaged> with_channels_last(const Graph& graph);
 // The graph with these convolutions by planes.
 Graph by_planes(const Graph& graph, const std::vector<std::uint32_t>& nodes);
 
-// The graph with the best score, or the given one: all by planes, or kind after kind. The graphs
-// that are looked at have no more than `most_nodes` together.
+// The graph as it is given, or with all of them by planes, or kind after kind, as long as it pays.
+// The graphs that are looked at have no more than `most_nodes` together.
 Judged better_layouts(Judged given, Scales& scales, std::size_t most_nodes,
                       std::vector<Imaged>& changed);
 

@@ -17,8 +17,6 @@ namespace {
 
 // Of the kinds of values that lie in memory at the peak, so many are looked at.
 constexpr std::size_t kMostHeld = 12;
-// A candidate's score must fall by this, or what is stored stays stored.
-constexpr double kWorthStoringLess = 0.995;
 // How much of the peak must go, or it is not worth a look.
 constexpr double kLeastGain = 0.005;
 
@@ -271,8 +269,6 @@ Graph computed_again(const Judged& judged, const std::vector<std::uint32_t>& nod
 Judged less_stored(Judged given, Scales& scales, const StoringBounds& most,
                    std::vector<Held>& again) {
   const std::uint32_t early = last_node_at_peak(given);
-  const Candidate start = candidate_of(given, "");
-  const auto score = [&](const Judged& one) { return score_of(candidate_of(one, ""), start); };
   Judged best = given;
   std::vector<std::uint32_t> nodes;
   std::size_t looked_at = 0;
@@ -284,8 +280,7 @@ Judged less_stored(Judged given, Scales& scales, const StoringBounds& most,
     std::vector<std::uint32_t> more = nodes;
     more.insert(more.end(), held.nodes.begin(), held.nodes.end());
     Judged next = scales.judge(computed_again(given, more, early));
-    if (next.estimate.microseconds > most.microseconds) continue;
-    if (score(next) > kWorthStoringLess * score(best)) continue;
+    if (!pays(next, best, most.microseconds)) continue;
     best = std::move(next);
     nodes = std::move(more);
     again.push_back(held);

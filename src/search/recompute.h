@@ -37,7 +37,7 @@ struct StoringBounds {
   std::size_t nodes = 0;    // of all graphs that are looked at
   double microseconds = 0;  // that the result may be expected to take
 };
-// The graph with the best score, in which memory counts beside time, or the given one.
+// The graph with those kinds computed again for which it pays.
 Judged less_stored(Judged given, Scales& scales, const StoringBounds& most,
                    std::vector<Held>& again);
 

@@ -32,6 +32,9 @@ struct Options {
   int greedy_order = 0;  // of Level::greedy: draws an order of the rules; 0: as they are listed
   // The most that temporaries may take together, by the estimate; 0: whatever is fastest.
   std::int64_t memory_limit = 0;
+  // What the user wrote, lowered, where the graph that is searched is a canonical form of it.
+  const Graph* written = nullptr;
+  bool stays_finite = false;  // the canonical form, where what was written overflows on the way
   const schedule::ArchetypeTable& archetypes;
   const schedule::CostTable& table;
   std::function<void()> check = {};  // called between parts of the work, which ends if it throws
@@ -42,7 +45,7 @@ inline constexpr std::string_view kLayoutsName = "images-by-planes";
 
 // A graph that was weighed.
 struct Candidate {
-  std::string name;  // "given", "greedy", "cheapest nodes", "best applications", ...
+  std::string name;  // "given", "canonical", "greedy", "best applications", ...
   double microseconds = 0, flops = 0, bytes = 0;
   std::int64_t nodes = 0, launches = 0, peak_bytes = 0;
   std::string verdict = {};  // why it was chosen or not, for people
@@ -73,8 +76,9 @@ struct Recomputed {
 
 struct Outcome {
   Graph graph;                        // lowered
-  std::vector<Candidate> candidates;  // the given one first
+  std::vector<Candidate> candidates;  // the given one first, as it was written
   std::size_t chosen = 0;
+  bool is_of_written = false;  // the graph is made of Options::written
   std::vector<Trial> trials = {};
   std::vector<Phase> phases = {};  // where the time of the search went
   std::vector<RuleUse> rules;      // that fired
@@ -84,7 +88,11 @@ struct Outcome {
   std::string stop_reason;
 };
 
-// `lowered` as schedule::lower() gives it.
+// `lowered` as schedule::lower() gives it. What is chosen is never expected to take longer than
+// what was given, in canonical form or as it was written (but where that overflows on the way). The
+// given graph stays unless another takes less than 0.99 of its time, or 0.9 of its memory in no
+// more time. Of the others the smallest estimate wins, from which values that are computed again to
+// save memory may take half a percent back. A limit of memory alone asks for more.
 Outcome search(const Graph& lowered, const Options& options);
 
 }  // namespace pantala::search

@@ -19,8 +19,6 @@ namespace {
 constexpr std::size_t kMostKinds = 6;
 // The part of all bytes that a kind must make up, or nothing comes of it.
 constexpr double kLeastBytes = 0.005;
-// A candidate's score must fall by this, or what is computed again stays so.
-constexpr double kWorthStoring = 0.995;
 
 // How many groups compute each node.
 class Makers {
@@ -115,22 +113,21 @@ Graph with_kept(const Graph& graph, const std::vector<std::uint32_t>& nodes) {
 
 Judged more_stored(Judged given, Scales& scales, std::size_t most_nodes,
                    std::vector<Repeated>& stored) {
-  const Candidate start = candidate_of(given, "");
-  const auto score = [&](const Judged& one) { return score_of(candidate_of(one, ""), start); };
   const std::vector<Repeated> kinds = computed_by_several(given);
+  const double all_bytes = given.estimate.bytes;
   const Graph graph = ir::shared(given.graph());
   std::vector<std::uint32_t> nodes;
   std::size_t looked_at = 0;
   Judged best = std::move(given);
   for (std::size_t k = 0; k < std::min(kinds.size(), kMostKinds); ++k) {
     looked_at += graph.size();
-    const bool is_little = static_cast<double>(kinds[k].bytes) < kLeastBytes * start.bytes;
+    const bool is_little = static_cast<double>(kinds[k].bytes) < kLeastBytes * all_bytes;
     if (is_little || looked_at > most_nodes) break;
     scales.check();
     std::vector<std::uint32_t> more = nodes;
     more.insert(more.end(), kinds[k].nodes.begin(), kinds[k].nodes.end());
     Judged next = scales.judge(with_kept(graph, more));
-    if (score(next) > kWorthStoring * score(best)) continue;
+    if (!pays(next, best, best.estimate.microseconds)) continue;
     best = std::move(next);
     nodes = std::move(more);
     stored.push_back(kinds[k]);

@@ -27,8 +27,8 @@ std::vector<Repeated> computed_by_several(const Judged& judged);
 // The graph with these nodes' values in memory.
 Graph with_kept(const Graph& graph, const std::vector<std::uint32_t>& nodes);
 
-// The graph with the best score, or the given one. The graphs that are looked at have no more than
-// `most_nodes` together.
+// The graph with those kinds stored for which it pays. The graphs that are looked at have no more
+// than `most_nodes` together.
 Judged more_stored(Judged given, Scales& scales, std::size_t most_nodes,
                    std::vector<Repeated>& stored);
 

@@ -44,15 +44,30 @@ double bytes_of(const rewrite::Joint& joint, rewrite::NodeId node) {
   return bytes;
 }
 
+bool Scales::are_same(const Graph& one, const Graph& other) {
+  return one.size() == other.size() && content_hash(*one.data()) == content_hash(*other.data());
+}
+
 Graph Scales::lowered(const Graph& graph) const {
   return schedule::lower(graph, options_.archetypes);
 }
 
-double score_of(const Candidate& one, const Candidate& given) {
+bool is_better(const Candidate& one, const Candidate& than) {
+  constexpr double kRounding = 1e-6;  // of sums in another order
+  constexpr double kLessMemory = 0.99;
+  if (one.microseconds < (1 - kRounding) * than.microseconds) return true;
+  return one.microseconds <= than.microseconds &&
+         static_cast<double>(one.peak_bytes) < kLessMemory * static_cast<double>(than.peak_bytes);
+}
+
+bool pays(const Judged& moved, const Judged& from, double most_microseconds) {
   constexpr double kMemoryWorth = 0.1;
-  const auto peak = static_cast<double>(std::max<std::int64_t>(one.peak_bytes, 1)),
-             most = static_cast<double>(std::max<std::int64_t>(given.peak_bytes, 1));
-  return one.microseconds * (1 + kMemoryWorth * (peak / most - 1));
+  constexpr double kWorthIt = 0.995;  // a smaller gain is none: estimates are no better
+  const double before = from.estimate.microseconds, after = moved.estimate.microseconds;
+  const auto peak = static_cast<double>(std::max<std::int64_t>(moved.peak(), 1)),
+             most = static_cast<double>(std::max<std::int64_t>(from.peak(), 1));
+  return after <= most_microseconds &&
+         after * (1 + kMemoryWorth * (peak / most - 1)) <= kWorthIt * before;
 }
 
 Candidate candidate_of(const Judged& judged, std::string name) {

@@ -17,9 +17,11 @@ struct Judged {
   const Graph& graph() const { return *decisions.graph; }
   std::int64_t peak() const { return estimate.peak_bytes; }
 };
-// What candidates are compared by, relative to the one that is given: a tenth of the peak of memory
-// is worth a hundredth of the time.
-double score_of(const Candidate& one, const Candidate& given);
+// Whether a candidate is expected to take less time, or the same with less memory.
+bool is_better(const Candidate& one, const Candidate& than);
+// Whether it pays to store or lay out something otherwise: a tenth of the peak of memory is worth a
+// hundredth of the time, of which it must not take more than `most_microseconds`.
+bool pays(const Judged& moved, const Judged& from, double most_microseconds);
 Candidate candidate_of(const Judged& judged, std::string name);
 
 // What a node would cost alone, which "cheapest nodes" minimises: the bytes of what it reads and
@@ -32,6 +34,8 @@ class Scales {
  public:
   explicit Scales(const Options& options) : options_(options) {}
 
+  // Whether two lowered graphs are the same.
+  static bool are_same(const Graph& one, const Graph& other);
   // Of any graph: it is lowered first.
   Graph lowered(const Graph& graph) const;
   const Candidate& weigh(const Graph& lowered);

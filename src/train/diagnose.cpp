@@ -36,6 +36,7 @@ struct ReplayedStep {
   std::vector<Endpoints> endpoints;
   Endpoints norms = {};  // of the gradients: to blame if everything else is finite
   std::uint32_t forward = 0, backward = 0;  // as in StepParts
+  bool is_chosen = false;                   // has no such parts
 };
 
 Endpoints new_values(const Graph& graph) {
@@ -64,6 +65,15 @@ ReplayedStep with_gradients(const StepParts& step) {
 ReplayedStep of_update(const StepParts& step) {
   return {.graph = step.graph,
           .endpoints = {{{"the mean loss", step.loss}}, new_values(step.graph)}};
+}
+
+// What the search made of a step. Its gradients have no names any more.
+ReplayedStep as_chosen(const StepParts& step) {
+  ReplayedStep replayed{.graph = step.chosen, .endpoints = {}, .is_chosen = true};
+  for (const auto& [name, value] : std::as_const(step.chosen).data()->outputs())
+    if (name == plan::kLossOutput) replayed.endpoints.push_back({{"the loss", value}});
+  replayed.endpoints.push_back(new_values(step.chosen));
+  return replayed;
 }
 
 std::vector<bool> live_nodes(const ReplayedStep& step) {
@@ -212,6 +222,8 @@ class Search {
     NonFiniteOrigin origin;
     origin.part = part_of(id);
     origin.op = node.op->name;
+    if (node.where.rewrites)
+      for (const ir::Rewriting& one : *node.where.rewrites) origin.rules.push_back(one.rule);
     // The optimizer's nodes have no place that the user wrote.
     if (origin.part != StepPart::update) {
       origin.label = node.where.label;
@@ -241,6 +253,7 @@ class Search {
 
   StepPart part_of(std::uint32_t id) const {
     if (graph_.node(id).op->leaf && ir::leaf_kind(*graph_.node(id).op)) return StepPart::given;
+    if (step_.is_chosen) return StepPart::chosen;
     if (id < step_.forward) return StepPart::forward;
     return id < step_.backward ? StepPart::backward : StepPart::update;
   }
@@ -319,12 +332,15 @@ Diagnosis diagnose(const Graph& graph, const Tensor& loss, const CompileOptions&
 
   Diagnosis diagnosis{.origin = {}, .device = options.device};
   const ReplayedStep first = with_gradients(steps[0]);
+  const auto give = [&](Replay& replay) {
+    const double is_first = session.accumulated() == 0 ? 1.0 : 0.0;
+    replay.take(session, {{std::string(plan::kFirstMicroBatch), Literal::scalar(is_first)}});
+    replay.give(names.data, batch.data);
+    replay.give(names.labels, batch.labels);
+    for (const data::NamedArray& other : batch.more) replay.give(other.name, other.array);
+  };
   Replay replay(first, options);
-  const double is_first = session.accumulated() == 0 ? 1.0 : 0.0;
-  replay.take(session, {{std::string(plan::kFirstMicroBatch), Literal::scalar(is_first)}});
-  replay.give(names.data, batch.data);
-  replay.give(names.labels, batch.labels);
-  for (const data::NamedArray& other : batch.more) replay.give(other.name, other.array);
+  give(replay);
   replay.run();
   const Search search(first, replay);
   diagnosis.origin = search.run();
@@ -336,13 +352,21 @@ Diagnosis diagnose(const Graph& graph, const Tensor& loss, const CompileOptions&
     diagnosis.origin = Search(second, update).run();
   }
   if (!diagnosis.origin) diagnosis.origin = search.run_norms();
+  for (std::size_t k = 0; k < steps.size() && !diagnosis.origin; ++k) {
+    const ReplayedStep chosen = as_chosen(steps[k]);
+    Replay as_it_ran(chosen, options);
+    k == 0 ? give(as_it_ran) : as_it_ran.take(session, accumulators(session, steps[0], replay));
+    as_it_ran.run();
+    diagnosis.origin = Search(chosen, as_it_ran).run();
+  }
   return diagnosis;
 }
 
 // --- text
 
 std::string_view part_name(StepPart part) {
-  constexpr std::string_view kNames[] = {"given values", "forward pass", "backward pass", "update"};
+  constexpr std::string_view kNames[] = {"given values", "forward pass", "backward pass", "update",
+                                         "rewritten step"};
   return kNames[static_cast<std::size_t>(part)];
 }
 
@@ -377,6 +401,7 @@ std::string Diagnosis::text() const {
     text = fmt::format("The first number that is not finite is made in the {} by {}{}{}: {}{}.\n",
                        part_name(o.part), o.op, label, place, exact(o.value), at);
   }
+  if (!o.rules.empty()) text += fmt::format("  made by {}\n", fmt::join(o.rules, ", "));
   text += fmt::format("  result {}{}\n", o.result.argument.empty() ? "" : o.result.argument + ", ",
                       o.result.text());
   for (const ValueSummary& input : o.inputs)

@@ -1,6 +1,7 @@
 // Diagnosis of a step whose numbers stopped being finite: the step is replayed on the same device,
 // a kernel per op, from the values that a session holds now, with every value kept, and the op is
-// named where the trouble begins.
+// named where the trouble begins. What is replayed is what ran: the user's ops in the form that was
+// compiled, and if these give only finite numbers, the lowered step that the search made of them.
 //
 // The session must hold what it held before the step. A guard (NonFiniteGuard) leaves it so; after
 // a step without one the replay starts from numbers that may be spoilt already, and says so by
@@ -23,6 +24,7 @@ enum class StepPart : std::uint8_t {
   forward,
   backward,
   update,  // what comes after the gradients: accumulation, clipping, optimizer, averages
+  chosen,  // the step as rules have rewritten it, where what they began with is finite
 };
 std::string_view part_name(StepPart part);
 
@@ -49,6 +51,7 @@ struct NonFiniteOrigin {
   std::vector<std::int64_t> index;  // of the first element that is not finite
   double value = 0;                 // of this element
   std::vector<ValueSummary> inputs;
+  std::vector<std::string> rules = {};  // that made the op
   std::string reaches;  // "the loss", "the (norm of the) gradient of 'w'", "the new value of 'w'"
 };
 

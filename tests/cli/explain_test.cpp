@@ -7,6 +7,7 @@
 
 #include "cli/run.h"
 #include "cli/training.h"
+#include "io/file.h"
 #include "support/compiled.h"
 #include "support/temporary.h"
 
@@ -62,6 +63,27 @@ TEST(Explain, lists_what_was_recognised) {
   EXPECT_EQ(rules[0].at("reached"), 1);
   EXPECT_THAT(explain({file}).out, HasSubstr("canonical form by"));
   EXPECT_THAT(explain({file, "--rules-off", "silu"}).out, testing::Not(HasSubstr("silu")));
+}
+
+// What was given is what stands in the file, not its canonical form.
+TEST(Explain, begins_with_an_onnx_file_as_it_was_written) {
+  const TemporaryFolder folder;
+  const std::string file = PANTALA_FIXTURES_DIR "/onnx_training/norms_newer_train.onnx";
+  const Outcome outcome = explain({file, "--size", "batch=4", "--measure", "--json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Json document = Json::parse(outcome.out), step = document.at("steps").at(0);
+  const Json& candidates = step.at("candidates");
+  EXPECT_EQ(candidates.at(0).at("name"), "given");
+  EXPECT_EQ(candidates.at(1).at("name"), "canonical");
+  EXPECT_GT(candidates[0].at("nodes"), candidates[1].at("nodes"));
+  for (const Json& kernel : step.at("given")) {
+    EXPECT_TRUE(kernel.at("rules").empty()) << kernel.at("rules");
+    EXPECT_GT(kernel.at("measured_us"), 0) << kernel.at("name");
+  }
+  EXPECT_GT(document.at("given_ms"), 0);
+  const Outcome page = explain({file, "--size", "batch=4", "--html", folder.file("page.html")});
+  ASSERT_EQ(page.exit_code, 0) << page.err;
+  EXPECT_THAT(io::read_file(folder.file("page.html")), HasSubstr("norms_newer_train.onnx"));
 }
 
 TEST(Explain, shows_tables_and_times) {
@@ -134,6 +156,27 @@ TEST(Explain, finds_the_rules_that_change_bits) {
       explain({"lenet", "--batch", "4", "--bisect", "--tolerance", "0", "--numerics", "strict"});
   EXPECT_EQ(strict.exit_code, 0) << strict.err;
   EXPECT_THAT(strict.out, HasSubstr("nothing differs by more than 0"));
+}
+
+// Rules that were applied before the graph was differentiated are among them.
+TEST(Explain, finds_the_canonical_rules_that_change_bits) {
+  const TemporaryFolder folder;
+  const std::string file = folder.file("shares.txt");
+  std::ofstream(file) << R"(graph {
+  %0 = input {name="x", dtype=f32, shape=[16,100]} : f32[16,100]
+  %1 = exp(%0) : f32[16,100]
+  %2 = sum(%1) {axes=[1], keepdims=true} : f32[16,1]
+  %3 = broadcast_to(%2) {shape=[16,100]} : f32[16,100]
+  %4 = div(%1, %3) : f32[16,100]
+  output "y" = %4
+})";
+  const Outcome outcome = explain({file, "--bisect", "--tolerance", "0", "--json"});
+  EXPECT_EQ(outcome.exit_code, 1) << outcome.err;
+  const Json document = Json::parse(outcome.out);
+  EXPECT_EQ(document.at("causes"), Json::parse(R"([["softmax"]])"));
+  const Outcome off =
+      explain({file, "--bisect", "--tolerance", "0", "--rules-off", "softmax", "--json"});
+  EXPECT_EQ(off.exit_code, 0) << off.out;
 }
 
 TEST(Explain, finds_nothing_where_results_are_close) {

@@ -47,6 +47,8 @@
     checkBoxes('chosen', 'at first');
     checkFits('chosen', 'at first');
     for (const one of step.candidates) check(details().includes(one.verdict), `the summary lacks "${one.verdict}"`);
+    for (const one of [...step.stored, ...step.recomputed])
+      check(details().includes(`${one.count} x `), `the summary lacks ${one.count} x ${one.values}`);
     for (const rule of step.rules) check(details().includes(rule.name), `the summary lacks the rule ${rule.name}`);
     const colours = new Set(kernels('chosen').map((group) => group.querySelector('rect.box').getAttribute('fill')));
     check(step.chosen.length < 3 || colours.size > 2, 'kernels are not coloured by time');

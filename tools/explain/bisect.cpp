@@ -73,6 +73,7 @@ std::vector<Difference> differences_of(const std::vector<Result>& some,
   return differences;
 }
 
+// By which something was said: before the graph was differentiated, or behind it; layouts, too.
 std::vector<std::string> rules_that_fired(const Inspected& inspected) {
   const compiler::Options options = compiler::host_options(inspected.options);
   if (options.level == search::Level::none)
@@ -80,10 +81,19 @@ std::vector<std::string> rules_that_fired(const Inspected& inspected) {
   compiler::Options all = options;
   all.level = search::Level::egraph;  // which counts what fires
   std::vector<std::string> names;
-  for (const compiler::StepGraph& step : step_graphs(inspected))
-    for (const search::RuleUse& use : compiler::search_step(step, all).rules)
-      if (use.fired > 0 && std::ranges::find(names, use.name) == names.end())
-        names.push_back(use.name);
+  const auto add = [&](const std::string& name) {
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  };
+  Report canonical;
+  const std::vector<compiler::StepGraph> steps = step_graphs(inspected, canonical);
+  for (const Report::Rule& rule : canonical.rules)
+    if (rule.count > 0) add(rule.name);
+  for (const compiler::StepGraph& step : steps) {
+    const search::Outcome found = compiler::search_step(step, all);
+    for (const search::RuleUse& use : found.rules)
+      if (use.fired > 0) add(use.name);
+    if (!found.by_planes.empty()) add(std::string(search::kLayoutsName));
+  }
   return names;
 }
 

@@ -80,6 +80,13 @@ Json trials_json(const std::vector<search::Trial>& trials) {
   return json;
 }
 
+Json values_json(const std::vector<search::Recomputed>& kinds) {
+  Json json = Json::array();
+  for (const search::Recomputed& one : kinds)
+    json.push_back({{"values", one.values}, {"count", one.count}, {"bytes", one.bytes}});
+  return json;
+}
+
 Json times_json(const auto& list) {
   Json json = Json::array();
   for (const auto& one : list)
@@ -109,6 +116,9 @@ std::string explanation_json(const Explanation& explanation) {
                                  {"candidates", candidates_json(step.found)},
                                  {"trials", trials_json(step.found.trials)},
                                  {"rules", rules_json(step.rules)},
+                                 {"stored", values_json(step.found.stored)},
+                                 {"recomputed", values_json(step.found.recomputed)},
+                                 {"by_planes", step.found.by_planes},
                                  {"egraph_nodes", step.found.nodes},
                                  {"egraph_classes", step.found.classes},
                                  {"egraph_rounds", step.found.rounds},

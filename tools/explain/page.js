@@ -396,6 +396,11 @@
       ...(stage.name === 'saturate' ? step.search_phases.map((one) =>
         ['\u2003' + (one.name === 'saturate' ? 'apply rules' : one.name), one.milliseconds.toFixed(1)]) : []),
     ]);
+    const kinds = (what, list) => list.map((one) =>
+      [what, `${one.count} x ${one.values.replaceAll(',', ',\u200b')}`, mega(one.bytes)]);
+    const decided = [...kinds('stored for all who read it', step.stored),
+                     ...kinds('computed again, not kept', step.recomputed),
+                     ...step.by_planes.map((kind) => ['images by planes', kind, ''])];
     byId('details').replaceChildren(
         make('h2', {}, 'given and chosen'), table(['', '#given', '#chosen', '#'], rows(summary)),
         make('h3', {}, 'rules that fit'),
@@ -410,6 +415,8 @@
         step.trials.length ? table(['', 'for values', '#estimated', ''], rows(step.trials.map((one) => [
           `${one.with ? 'with' : 'without'} ${one.rule}`, one.type.replaceAll(',', ',\u200b'),
           time(one.predicted_us), one.kept ? 'kept' : 'rejected: no better']))) : make('p', {}, 'nothing'),
+        ...(decided.length ? [make('h3', {}, 'memory and layouts'),
+                              table(['', 'values', '#MB'], rows(decided))] : []),
         make('h3', {}, 'time to compile'), table(['', '#ms'], rows(phases)),
         make('p', {}, step.egraph_nodes ? `e-graph: ${step.egraph_nodes} nodes, ${step.egraph_classes} classes, ` +
                                           `${step.egraph_rounds} rounds, stopped: ${step.stop_reason}` : ''));

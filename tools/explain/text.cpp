@@ -83,6 +83,20 @@ std::string trials_text(const ExplainedStep& step) {
   return "\n" + table_text({{"tried"}, {"for values"}, {"estimated ms", true}, {""}}, rows);
 }
 
+// What the thresholds of the scheduler and the layouts that it begins with did not decide.
+std::string decisions_text(const search::Outcome& found) {
+  Rows rows;
+  const auto add = [&](const char* what, const std::vector<search::Recomputed>& kinds) {
+    for (const search::Recomputed& one : kinds)
+      rows.push_back({what, fmt::format("{} x {}", one.count, one.values),
+                      fmt::format("{:.1f}", static_cast<double>(one.bytes) / 1e6)});
+  };
+  add("stored for all who read it", found.stored);
+  add("computed again, not kept", found.recomputed);
+  for (const std::string& kind : found.by_planes) rows.push_back({"images by planes", kind, ""});
+  return rows.empty() ? "" : "\n" + table_text({{"decided"}, {"values"}, {"MB", true}}, rows);
+}
+
 std::string phases_text(const ExplainedStep& step, const Explanation& all) {
   Rows rows;
   const auto add = [&](const std::string& name, double milliseconds) {
@@ -183,7 +197,8 @@ std::string explanation_text(const Explanation& all) {
   for (const ExplainedStep& step : all.steps) {
     if (all.steps.size() > 1) text += fmt::format("{}# {}\n", text.empty() ? "" : "\n", step.role);
     text += summary_text(step, all) + "\n" + rules_text(step) + rewritten_text(step) + "\n" +
-            candidates_text(step) + trials_text(step) + "\n" + phases_text(step, all);
+            candidates_text(step) + trials_text(step) + decisions_text(step.found) + "\n" +
+            phases_text(step, all);
     if (step.found.nodes > 0)
       text +=
           fmt::format("\ne-graph: {} nodes, {} classes, {} rounds, stopped: {}\n", step.found.nodes,

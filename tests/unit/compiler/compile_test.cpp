@@ -161,6 +161,21 @@ TEST(Compile, a_report_as_text_and_json) {
   EXPECT_EQ(plan::report_from_json(json).json(), report.json());
 }
 
+TEST(Compile, a_report_says_what_is_stored_and_how_images_lie) {
+  Report report;
+  report.recomputed = {{"mul f32[5]", 4, 80}};
+  report.stored = {{"add f32[3]", 2, 24}};
+  report.by_planes = {"convolution f32[7]"};
+  for (const char* line : {"computed again 4 x mul f32[5]", "stored         2 x add f32[3]",
+                           "by planes      convolution f32[7]"})
+    EXPECT_THAT(report.text(), HasSubstr(line));
+  const nlohmann::json json = nlohmann::json::parse(report.json());
+  EXPECT_EQ(json.at("stored").at(0).at("values"), "add f32[3]");
+  const Report again = plan::report_from_json(json);
+  EXPECT_EQ(again.json(), report.json());
+  EXPECT_EQ(again.by_planes, report.by_planes);
+}
+
 TEST(Compile, kernels_alone_have_no_target) {
   const Layer model;
   const auto [plan, report] = compile(model.graph, {.device = "kir"});

@@ -94,10 +94,15 @@ TEST(Recomputing, names_the_smallest_peak_and_reaches_it) {
 
 TEST(Recomputing, a_limit_that_holds_changes_nothing) {
   const Deep deep(4);
-  const CompileResult free = compiled(deep, 0, Rewrite::none);
-  const CompileResult limited = compiled(deep, free.report.peak_bytes, Rewrite::none);
-  EXPECT_TRUE(limited.report.recomputed.empty());
-  EXPECT_EQ(limited.report.peak_bytes, free.report.peak_bytes);
+  for (const Rewrite rewrite : {Rewrite::none, Rewrite::greedy, Rewrite::egraph}) {
+    const CompileResult free = compiled(deep, 0, rewrite);
+    const CompileResult limited = compiled(deep, free.report.peak_bytes, rewrite);
+    EXPECT_EQ(limited.report.recomputed.size(), free.report.recomputed.size());
+    EXPECT_EQ(limited.report.stored.size(), free.report.stored.size());
+    EXPECT_EQ(limited.report.peak_bytes, free.report.peak_bytes);
+    EXPECT_EQ(limited.report.predicted_us, free.report.predicted_us);
+    EXPECT_EQ(bits_after_steps(limited), bits_after_steps(free));
+  }
 }
 
 TEST(Recomputing, a_negative_limit_is_refused) {

@@ -9,6 +9,7 @@
 
 #include "compiler/options.h"
 #include "pantala/ops.h"
+#include "pantala/text.h"
 #include "schedule/cpu/cost_tables.h"
 #include "schedule/schedule.h"
 #include "support/compiled.h"
@@ -87,6 +88,24 @@ TEST(Storing, is_chosen_where_it_pays) {
   graph.output("columns", sum(x, {0}));
   const Outcome small = search(scales.lowered(graph), options);
   EXPECT_THAT(small.stored, IsEmpty());
+}
+
+TEST(Storing, a_limit_of_memory_that_is_kept_changes_nothing) {
+  Options options = search_options();
+  Scales scales(options);
+  Graph reductions = Reductions(256).graph;
+  const Tensor dear = gelu(reductions.input("u", {1024, 256, 256}));
+  reductions.output("first", sum(dear, {0}));
+  reductions.output("last", sum(dear, {2}));
+  const Graph lowered = scales.lowered(reductions);
+  const Outcome free = search(lowered, options);
+  ASSERT_FALSE(free.stored.empty());
+  options.memory_limit = free.candidates[free.chosen].peak_bytes;
+  const Outcome limited = search(lowered, options);
+  EXPECT_EQ(to_text(limited.graph), to_text(free.graph));
+  EXPECT_EQ(limited.stored.size(), free.stored.size());
+  --options.memory_limit;
+  EXPECT_NE(to_text(search(lowered, options).graph), to_text(free.graph));
 }
 
 TEST(Storing, a_limit_of_memory_comes_first) {

@@ -88,6 +88,22 @@ TEST(ExplainedKernels, have_all_nodes_and_read_what_others_store) {
   }
 }
 
+// What was stored, computed again or laid out otherwise is said in words and for programs.
+TEST(Explanation, says_what_is_stored_and_how_images_lie) {
+  Explanation all = explained_lenet();
+  all.steps[0].found.stored = {{"add f32[3]", 2, 24}};
+  all.steps[0].found.recomputed = {{"mul f32[5]", 4, 80}};
+  all.steps[0].found.by_planes = {"convolution f32[7]"};
+  const std::string text = explanation_text(all);
+  EXPECT_THAT(text, testing::ContainsRegex("stored for all who read it +2 x add f32"));
+  EXPECT_THAT(text, testing::ContainsRegex("computed again, not kept +4 x mul f32"));
+  EXPECT_THAT(text, testing::ContainsRegex("images by planes +convolution f32"));
+  const auto step = nlohmann::json::parse(explanation_json(all)).at("steps").at(0);
+  EXPECT_EQ(step.at("stored").at(0).at("values"), "add f32[3]");
+  EXPECT_EQ(step.at("recomputed").at(0).at("count"), 4);
+  EXPECT_EQ(step.at("by_planes"), nlohmann::json::array({"convolution f32[7]"}));
+}
+
 TEST(ExplainedKernels, know_the_rewrites_that_made_them) {
   const ExplainedStep& step = explained_lenet().steps.at(0);
   for (const ExplainedKernel& kernel : step.given) EXPECT_THAT(kernel.rules(), ElementsAre());

@@ -281,6 +281,30 @@ TEST(Diagnose, sums_that_overflow_in_a_window) {
   EXPECT_EQ(found.origin->value, kInf);
 }
 
+// What a rule makes of a division: the reciprocal of a tiny number that the host computes is too
+// large for f32, where the quotient is not.
+TEST(Diagnose, what_only_a_rewritten_step_computes) {
+  Model model;
+  const Tensor tiny = model.graph.scalar("tiny", 1e-39);
+  model.loss = mean(model.x * 1e-36 / cast(tiny, f32) * model.w);
+  model.options.rewrite = Rewrite::greedy;
+  const NonFiniteOrigin found = origin(model, {1, 2, 3, 4, 5, 6});
+  EXPECT_EQ(found.part, StepPart::chosen);
+  EXPECT_THAT(found.rules, testing::Contains("divide-by-host-number"));
+}
+
+// An exponential that overflows as it is written, and not in the form that was compiled.
+TEST(Diagnose, replays_the_form_that_ran) {
+  Model model;
+  const Tensor e = exp(model.x * model.w);  // infinite, but a softmax as it runs
+  const Tensor shares = e / sum(e, {1}, true);
+  const int line = __LINE__ + 1;
+  model.loss = mean(sqrt(shares - 0.5));
+  const NonFiniteOrigin found = origin(model, {100, 2, 3, 4, 5, 6});
+  EXPECT_EQ(found.op, "sqrt");
+  EXPECT_EQ(found.place, here(line));
+}
+
 TEST(Diagnose, a_step_with_finite_numbers) {
   Model model;
   const Tensor h = model.x * model.w;
