@@ -19,21 +19,14 @@ Rule row(std::string name, Pattern left, std::vector<Condition> when,
                         std::move(right));
 }
 
-<<<<<<< HEAD
-bool sums_one_axis(Fit& f) { return f.attributes<op::Sum>("sum").axes.size() == 1; }
-bool keeps_axes(Fit& f) { return f.attributes<op::Sum>("sum").keepdims; }
-=======
 // The right side takes the largest element off first.
 Rule safer(Rule rule) {
   rule.stays_finite = true;
   return rule;
 }
 
-bool sums_one_axis(Fit& f) {
-  const op::ReduceAttrs sum = f.attributes<op::Sum>("sum");
-  return sum.axes.size() == 1 && sum.keepdims;
-}
->>>>>>> 065a8a7a7c3ccde5a60e9a3b6b921035a36c8da5
+bool sums_one_axis(Fit& f) { return f.attributes<op::Sum>("sum").axes.size() == 1; }
+bool keeps_axes(Fit& f) { return f.attributes<op::Sum>("sum").keepdims; }
 std::int64_t summed_axis(Fit& f) { return f.attributes<op::Sum>("sum").axes.at(0); }
 
 std::int64_t softmax_axis(Fit& f) { return f.attributes<op::Softmax>("softmax").axis; }
@@ -54,23 +47,13 @@ std::vector<Rule> softmax_rules() {
   const Pattern e = node<op::Exp>(x), total = named<op::Sum>("sum", e),
                 shifted = node<op::Sub>(x, node<op::BroadcastTo>(m));
   return {
-<<<<<<< HEAD
-      row("softmax", node<op::Div>(e, node<op::BroadcastTo>(total)), sums_rows,
-          [](Fit& f) { return softmax(f["x"], summed_axis(f)); }),
+      safer(row("softmax", node<op::Div>(e, node<op::BroadcastTo>(total)), sums_rows,
+                [](Fit& f) { return softmax(f["x"], summed_axis(f)); })),
       row("softmax-of-shifted", named<op::Softmax>("softmax", shifted), shifts,
           [](Fit& f) { return softmax(f["x"], softmax_axis(f)); }),
-      row("log-softmax", node<op::Sub>(x, node<op::BroadcastTo>(node<op::Log>(total))), sums_rows,
-          [](Fit& f) { return log_softmax(f["x"], summed_axis(f)); }),
-      row("log-softmax-of-shifted", named<op::LogSoftmax>("softmax", shifted), shifts,
-=======
-      safer(row("softmax", node<op::Div>(e, node<op::BroadcastTo>(total)), sums_one_axis,
-                [](Fit& f) { return softmax(f["x"], summed_axis(f)); })),
-      row("softmax-of-shifted", named<op::Softmax>("softmax", shifted), is_shift,
-          [](Fit& f) { return softmax(f["x"], softmax_axis(f)); }),
       safer(row("log-softmax", node<op::Sub>(x, node<op::BroadcastTo>(node<op::Log>(total))),
-                sums_one_axis, [](Fit& f) { return log_softmax(f["x"], summed_axis(f)); })),
-      row("log-softmax-of-shifted", named<op::LogSoftmax>("softmax", shifted), is_shift,
->>>>>>> 065a8a7a7c3ccde5a60e9a3b6b921035a36c8da5
+                sums_rows, [](Fit& f) { return log_softmax(f["x"], summed_axis(f)); })),
+      row("log-softmax-of-shifted", named<op::LogSoftmax>("softmax", shifted), shifts,
           [](Fit& f) { return log_softmax(f["x"], softmax_axis(f)); }),
       safer(row("log-of-softmax", node<op::Log>(named<op::Softmax>("softmax", x)), {},
                 [](Fit& f) { return log_softmax(f["x"], softmax_axis(f)); })),

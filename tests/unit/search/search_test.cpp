@@ -143,7 +143,7 @@ struct TwoWays {
     return search(canonical, {.level = level,
                               .written = &written,
                               .archetypes = schedule::cpu::archetypes(),
-                              .table = schedule::shipped_cost_table(32)});
+                              .table = schedule::cpu::shipped_cost_table(32)});
   }
 };
 
@@ -167,7 +167,7 @@ TEST(Search, a_canonical_form_that_stays_finite_is_kept_whatever_it_takes) {
                                            .written = &ways.cheap,
                                            .stays_finite = true,
                                            .archetypes = schedule::cpu::archetypes(),
-                                           .table = schedule::shipped_cost_table(32)});
+                                           .table = schedule::cpu::shipped_cost_table(32)});
   EXPECT_EQ(to_text(found.graph), to_text(ways.dear));
   EXPECT_FALSE(found.is_of_written);
   EXPECT_EQ(found.candidates[0].verdict, "overflows on the way, where the canonical form does not");
