@@ -187,9 +187,10 @@ Var Emitter::pad(ValueId, const ir::Node& node, const Indices& at) {
   }
   const Var x = under(inside, [&] { return value(node.inputs[0], source); });
   if (!inside.valid()) return x;
-  const Var other = is_float(x.dtype()) ? b_.constant(kir::VType{x.dtype(), 1}, attrs.value)
-                                        : b_.constant(kir::VType{x.dtype(), 1},
-                                                      static_cast<std::int64_t>(attrs.value));
+  const kir::VType type{x.dtype(), 1};
+  const Var other = is_float(x.dtype())
+                        ? b_.constant(type, round_to(node.results[0].dtype, attrs.value))
+                        : b_.constant(type, static_cast<std::int64_t>(attrs.value));
   return b_.select(inside, x, other);
 }
 

@@ -129,6 +129,22 @@ TEST(ScheduleRegressions, results_of_reductions_are_rounded_before_they_are_used
   }
 }
 
+// Whether it is one number for all or given element by element, and whatever surrounds a tensor.
+TEST(ScheduleRegressions, constants_are_rounded_before_they_are_used) {
+  for (const DType dtype : {DType::f16, DType::bf16}) {
+    Graph graph;
+    const Shape shape{9, 33};
+    const Tensor x = graph.input("x", shape, dtype);
+    const std::vector<double> tenths(static_cast<std::size_t>(shape.numel()), 0.1);
+    graph.output("one", x * graph.constant(0.1, shape, dtype));
+    graph.output("each", x * graph.constant(Literal::floats(shape, tenths, dtype)));
+    graph.output("padded", pad(x, {1, 1}, {1, 1}, 0.1) * 3.0);
+    expect_right(graph, {}, 5e-2);
+    const std::vector<Literal> results = tests::run_compiled(graph, filled(graph, {}));
+    EXPECT_EQ(tests::differing_bits({results[0]}, {results[1]}), "") << dtype_name(dtype);
+  }
+}
+
 TEST(ScheduleRegressions, sums_of_bytes_wrap_before_they_are_used) {
   Graph graph;
   const Tensor x = graph.input("x", {9, 33}, u8);

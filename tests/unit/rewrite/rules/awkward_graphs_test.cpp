@@ -94,6 +94,21 @@ TEST(AwkwardGraphs, updates_by_what_is_equal_to_something_else) {
   expect_same(g);
 }
 
+// The norm is taken apart for its result alone; its statistics go on.
+TEST(AwkwardGraphs, norms_whose_statistics_are_updated) {
+  Graph g;
+  const Tensor x = g.input("x", {3, 4, 2}), one = g.constant(1, {4}), zero = g.constant(0, {4});
+  const Tensor mean = g.state("mean", {4}), variance = g.state("variance", {4}, init::ones());
+  const auto norm = batch_norm_train(x, one, zero, mean, variance);
+  const auto spread = [&](const char* name) {
+    return broadcast_to(g.input(name, {4, 1}), x.shape());
+  };
+  g.output("y", norm.y * spread("w") + spread("b"));
+  g.update(mean, norm.running_mean);
+  g.update(variance, norm.running_var);
+  expect_same(g);
+}
+
 TEST(AwkwardGraphs, attention_of_nothing) {
   for (const Shape& q :
        std::vector<Shape>{{2, 0, 3, 4}, {0, 2, 3, 4}, {2, 2, 0, 4}, {2, 2, 3, 0}}) {
@@ -118,6 +133,7 @@ TEST(AwkwardGraphs, bits_that_all_strict_rules_keep) {
     Random r(11);
     const Graph given = sample.make(r);
     for (const Graph& made : all_forms(given, Promise::order)) {
+      if (to_text(made) == to_text(given)) continue;
       EXPECT_EQ(differing_results(given, made, r, Promise::bits, "cpu"), "")
           << sample.rule << "\n"
           << to_text(given) << to_text(made);

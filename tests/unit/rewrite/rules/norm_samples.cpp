@@ -133,6 +133,7 @@ Samples group_norms() {
   Samples all = {
       {rule, of(some_groups)},
       {rule, of(finer_groups)},
+      {rule, grouped({{3, 4}, {3, 2, 2}, {3, 4}})},
       {rule, grouped({whole, groups, {8, 4}}), "the shape comes back"},
       {rule, grouped({{8}, {8, 1, 1}, {8}, 1}), "there are channels"},
       {rule, grouped({whole, {4, 2, 4}, whole}), "items stay apart"},
