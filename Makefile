@@ -6,7 +6,7 @@ TEST_PACKAGES := $(DATA_PACKAGES) patch libonnx-testdata libgtest-dev libgmock-d
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 
-.PHONY: python test-python wheel build install test demo bench test-exchange test-pages test-vulkan test-asan test-tsan deps format clean
+.PHONY: python python-environment test-python test-torch wheel build install test demo bench test-exchange test-pages test-vulkan test-asan test-tsan deps format clean
 
 # The command and the library alone; tests and examples are built by `make test`.
 build:
@@ -22,6 +22,7 @@ test: deps
 	cmake --build --preset release -j $(JOBS)
 	@cat build/release/exchange.txt
 	ctest --preset release -j $(JOBS)
+	@echo "The Python package has tests of its own: make test-python, and make test-torch for what needs torch."
 
 # Files exchanged with Python packages, which are put into an environment below build/. `make test` runs these tests too from then on.
 EXCHANGE := $(CURDIR)/build/exchange
@@ -33,23 +34,29 @@ test-exchange: deps
 	cmake --build --preset release -j $(JOBS) --target copy_weights write_exported_models write_sample_run
 	ctest --preset release -L exchange
 
-# The Python package in an environment below build/, and its tests there; with torch in that environment those that need it run, too.
+# The Python package in an environment below build/, one for each version of Python, and its tests there; `test-torch` puts torch and its kin into it
+# before, so that what needs them runs, too.
 PYTHON ?= python3
-PYTHON_ENVIRONMENT := $(CURDIR)/build/python
-python:
+PYTHON_VERSION = $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+PYTHON_ENVIRONMENT = $(CURDIR)/build/python$(PYTHON_VERSION)
+python: python-environment
+	CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) $(PYTHON_ENVIRONMENT)/bin/pip install .
+
+python-environment:
 	@$(call need,$(BUILD_PACKAGES) $(PYTHON_PACKAGES))
 	test -x $(PYTHON_ENVIRONMENT)/bin/python || $(PYTHON) -m venv $(PYTHON_ENVIRONMENT)
-	CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) $(PYTHON_ENVIRONMENT)/bin/pip install .
 
 test-python: python
 	@$(call need,$(DATA_PACKAGES))
 	$(PYTHON_ENVIRONMENT)/bin/pip install --quiet pytest mypy pandas nbconvert ipykernel
-	$(PYTHON_ENVIRONMENT)/bin/python -m pytest
+	$(PYTHON_ENVIRONMENT)/bin/python -m pytest -rs
+
+test-torch: python-environment
+	$(PYTHON_ENVIRONMENT)/bin/pip install --quiet torch torchvision transformers onnx onnxscript
+	$(MAKE) test-python PYTHON=$(PYTHON)
 
 # One file for this machine's Python (from 3.12 on for all newer ones), in build/wheels.
-wheel:
-	@$(call need,$(BUILD_PACKAGES) $(PYTHON_PACKAGES))
-	test -x $(PYTHON_ENVIRONMENT)/bin/python || $(PYTHON) -m venv $(PYTHON_ENVIRONMENT)
+wheel: python-environment
 	CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) $(PYTHON_ENVIRONMENT)/bin/pip wheel --no-deps --wheel-dir build/wheels .
 
 # The pages that `pantala explain --html` writes, clicked through in headless Chromium; pictures of them are in build/pages.

@@ -132,3 +132,8 @@ __version__: str = _core.version()
 def set_log_level(level: str) -> None:
     """Of the lines on stderr: trace, debug, info, warning (at first), error or off."""
     _core.set_log_level(level)
+
+
+from . import _guard  # noqa: E402
+
+_guard.install(__name__)

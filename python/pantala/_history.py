@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _pantala as _core
+from .errors import KeyError, fail
 
 Array = npt.NDArray[Any]
 
@@ -117,7 +118,7 @@ def _svg(history: History, metric: str) -> str:
         return _core.chart_svg("loss", "step", "loss", curves, True, False)
     names = [name for name in (metric, f"val_{metric}") if name in history]
     if not names:
-        raise KeyError(metric)
+        raise fail(KeyError, f"there is no metric '{metric}'")
     epochs = [epoch + 1 for epoch in history["epoch"].tolist()]
     lines = [(name, epochs, history[name].tolist(), "marked") for name in names]
     return _core.chart_svg(metric, "epoch", metric, lines, True, False)

@@ -80,6 +80,8 @@ class TorchTrainer:
 
     def fit(self, data: Any, *, epochs: int = 1, **options: Any) -> Run:
         """As Trainer.fit: a DataLoader, arrays, tensors, an iterable of batches."""
+        if options.get("validation") is not None:
+            self._exported.check("evaluation")
         return self.trainer.fit(data, epochs=epochs, **options)
 
     def evaluate(self, data: Any) -> Evaluation:

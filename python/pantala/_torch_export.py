@@ -16,7 +16,7 @@ import numpy as np
 from ._graph import Graph
 from ._onnx import OnnxModel, load_onnx
 from ._session import Session
-from ._torch_report import export_refusal, refusal
+from ._torch_report import ExportError, export_trouble, refusal, refused_nodes, stand_ins
 from ._torch_file import counters, make_constants
 from ._torch_sequences import without_sequences
 from ._types import DType, as_array
@@ -42,9 +42,9 @@ class Exported:
         self._files: dict[tuple[int, str], bytes] = {}
         self._any_batch = {"training": True, "evaluation": True}
         self._counters: dict[str, int] = {}
+        self._numbers: list[str] = []
         self._models: dict[tuple[int, str], OnnxModel] = {}
         self._first = self._model(self.batch, "training")
-        self._check_parameters()
         self.warnings = self._first.warnings
 
     # --- what is given
@@ -68,20 +68,11 @@ class Exported:
             )
         return int(batch)
 
-    def _check_parameters(self) -> None:
-        """All that the module would train must be there to be trained."""
-        known = {leaf.name for leaf in self._first.graph.leaves("parameter")}
-        lost = [
-            f"{name} {tuple(parameter.shape)}"
-            for name, parameter in self.module.named_parameters()
-            if parameter.requires_grad and name not in known and parameter.ndim == 0
-        ]
-        if lost:
-            raise fail(
-                UnsupportedError,
-                "parameters that are single numbers are not trained; give them the shape [1]: "
-                + _listed(lost),
-            )
+    def _single_numbers(self, model: Any) -> list[str]:
+        """Parameters that would be trained, but are constants of the file as single numbers are."""
+        trained = {name for name, p in self.module.named_parameters() if p.requires_grad and p.ndim == 0}
+        names = [tensor.name for tensor in model.graph.initializer if tensor.name in trained]
+        return [f"{name}: a single number is not trained; give it the shape [1]" for name in names]
 
     # --- graphs
 
@@ -94,6 +85,10 @@ class Exported:
                 graph.update(counter, counter + uses)
         return graph
 
+    def check(self, phase: str) -> None:
+        """Refuses now what could not be taken later."""
+        self._model(self.batch, phase)
+
     def _model(self, batch: int, phase: str) -> OnnxModel:
         key = batch, phase
         if key not in self._models:
@@ -101,29 +96,50 @@ class Exported:
         return self._models[key]
 
     def _read(self, batch: int, phase: str) -> OnnxModel:
-        file = self._file(batch, phase)
+        try:
+            file = self._file(batch, phase)
+            made = self._loaded(file, batch, phase)
+        except (ExportError, UnsupportedError) as error:
+            raise self._refusal(phase, error) from None
+        if self._numbers:
+            raise refusal(self.module, self._numbers)
+        return made
+
+    def _loaded(self, file: bytes, batch: int, phase: str) -> OnnxModel:
         shapes = {
             name: [batch, *value.shape[1:]] for name, value in self._inputs.items() if value.ndim
         }
         training = phase == "training"
+        return load_onnx(
+            file,
+            shapes=shapes,
+            name=type(self.module).__name__,
+            training=training,
+            as_exported=training,
+            evaluation=not training,
+        )
+
+    def _refusal(self, phase: str, error: Exception) -> UnsupportedError:
+        """All that is wrong: what cannot be written stands for itself in a file of fixed sizes, so
+        that the rest is read, too."""
+        with self._mode(phase), _quiet():
+            absent = stand_ins(self._picked.module, self._inputs)
         try:
-            return load_onnx(
-                file,
-                shapes=shapes,
-                name=type(self.module).__name__,
-                training=training,
-                as_exported=training,
-                evaluation=not training,
-            )
-        except UnsupportedError as error:
-            raise refusal(self.module, file, str(error)) from None
+            file = self._export(self._inputs, phase, False, absent)
+        except ExportError as first:
+            return refusal(self.module, [export_trouble(self.module, first.cause)])
+        try:
+            self._loaded(file, self.batch, phase)
+        except UnsupportedError as complete:
+            error = complete
+        return refusal(self.module, [*refused_nodes(file, error), *self._numbers])
 
     def _file(self, batch: int, phase: str) -> bytes:
         """One file for all batch sizes where the module can be exported so, else one for each."""
         if self._any_batch[phase] and (_ANY, phase) not in self._files:
             try:
                 self._files[_ANY, phase] = self._export(self._inputs, phase, True)
-            except Exception:  # of many kinds; the export of one size says what is really wrong
+            except ExportError:  # the export of one size says what is really wrong
                 self._any_batch[phase] = False
         if self._any_batch[phase]:
             return self._files[_ANY, phase]
@@ -132,14 +148,22 @@ class Exported:
             self._files[batch, phase] = self._export(inputs, phase, False)
         return self._files[batch, phase]
 
-    def _export(self, inputs: Mapping[str, Any], phase: str, any_batch: bool) -> bytes:
+    def _mode(self, phase: str) -> Any:
+        return _training(self.module) if phase == "training" else _evaluating(self.module)
+
+    def _export(
+        self,
+        inputs: Mapping[str, Any],
+        phase: str,
+        any_batch: bool,
+        translations: Mapping[Any, Any] | None = None,
+    ) -> bytes:
         torch = _torch()
         dynamic = None
         if any_batch:
             size = torch.export.Dim("batch")
             dynamic = {name: {0: size} if value.ndim else {} for name, value in inputs.items()}
-        mode = _training if phase == "training" else _evaluating
-        with mode(self.module), _quiet():
+        with self._mode(phase), _quiet():
             try:
                 program = torch.onnx.export(
                     self._picked.module,
@@ -150,14 +174,14 @@ class Exported:
                     dynamic_shapes=dynamic,
                     output_names=self._picked.names,
                     verbose=False,
+                    custom_translation_table=dict(translations or {}),
                 )
             except Exception as error:  # of many kinds, which tell of the first reason alone
-                if any_batch:
-                    raise
-                raise export_refusal(self.module, self._picked.module, inputs, error) from None
+                raise ExportError(error) from None
         model = program.model_proto
         if phase == "training":
             self._counters = counters(model, self.module.state_dict())
+            self._numbers = self._single_numbers(model)
         else:
             self._make_constants(model)
         return without_sequences(model)

@@ -3,45 +3,48 @@ of which file."""
 
 from __future__ import annotations
 
+import builtins
+import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from . import _pantala as _core
 from ._torch_file import metadata, scopes
 from .errors import UnsupportedError, fail
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
+_DOMAIN = "pantala.absent"  # of what ONNX has no operator for
 
 
-def refusal(module: Any, file: bytes, message: str) -> UnsupportedError:
-    """The importer's message with a place for each node that it names."""
-    import onnx
+class ExportError(Exception):
+    """PyTorch's exporter has failed, for its first reason."""
 
-    model = onnx.load_model_from_string(file)
-    places = {node.name: _place(node) for node in model.graph.node if node.name}
-    place = _core.place()
-    message = message.removeprefix(f"{place}: ")
-    lines = [_with_place(line, places) for line in message.split("\n")]
-    text = f"{type(module).__name__} cannot be taken: " + "\n".join(lines)
-    error = UnsupportedError(f"{place}: {text}" if place else text)
-    error.place = place
-    return error
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
 
 
-def export_refusal(
-    module: Any, exported: Any, inputs: Mapping[str, Any], error: Exception
-) -> UnsupportedError:
-    """What PyTorch's exporter cannot write; all of it, where its parts can be asked."""
+def refusal(module: Any, lines: list[str]) -> UnsupportedError:
+    """An exception with a line for each thing that is wrong."""
+    told = "\n  ".join(lines)
+    count = "" if len(lines) == 1 else f" ({len(lines)} reasons)"
+    return fail(UnsupportedError, f"{type(module).__name__} cannot be taken{count}:\n  {told}")
+
+
+# --- what the exporter cannot write
+
+
+def stand_ins(exported: Any, inputs: Mapping[str, Any]) -> dict[Any, Callable[..., Any]]:
+    """For each call that ONNX has no operator for a function that writes it as one of its own."""
     try:
-        lines = _without_translation(exported, inputs)
+        counts = _untranslated(exported, inputs)
+        return {target: _stand_in(str(target), count) for target, count in counts.items()}
     except Exception:  # the exporter's inner parts are not promised to stay
-        lines = []
-    told = "\n".join(lines) or _first_line(error)
-    return fail(UnsupportedError, f"{type(module).__name__} cannot be exported: {told}")
+        return {}
 
 
-def _without_translation(exported: Any, inputs: Mapping[str, Any]) -> list[str]:
+def _untranslated(exported: Any, inputs: Mapping[str, Any]) -> dict[Any, int]:
+    """How many results each of them has."""
     import torch
     from torch.onnx._internal.exporter import _core as exporter
     from torch.onnx._internal.exporter import _dispatching, _registration
@@ -49,22 +52,72 @@ def _without_translation(exported: Any, inputs: Mapping[str, Any]) -> list[str]:
     registry = _registration.ONNXRegistry.from_torchlib()
     program = torch.export.export(exported, (), dict(inputs), strict=False)
     program = exporter._prepare_exported_program_for_export(program, registry=registry)
-    lines = []
+    found = {}
     for node in program.graph.nodes:
         if node.op != "call_function" or not hasattr(node.target, "overloadpacket"):
             continue
         function, _ = _dispatching.dispatch(node, registry)
         if function is None:
-            where = _where(list((node.meta.get("nn_module_stack") or {}).values()),
-                           node.meta.get("stack_trace") or "")
-            lines.append(f"  {node.target}: there is no such operator in ONNX [{where}]")
-    return [f"{len(lines)} calls cannot be written:", *lines] if lines else []
+            value = node.meta.get("val")
+            found[node.target] = len(value) if isinstance(value, (tuple, list)) else 1
+    return found
 
 
-def _first_line(error: Exception) -> str:
+def _stand_in(name: str, count: int) -> Callable[..., Any]:
+    def written(*args: Any, **_: Any) -> Any:
+        import onnx_ir
+        import onnxscript
+        from torch.onnx._internal.exporter import _tensors
+
+        recorder = onnxscript.evaluator.default()
+        given = [value for value in args if isinstance(value, onnx_ir.Value)]
+        made = [_tensors.SymbolicTensor(opset=recorder.opset) for _ in range(count)]
+        recorder.nodes.append(onnx_ir.Node(_DOMAIN, name, given, outputs=made))
+        return made[0] if count == 1 else tuple(made)
+
+    return written
+
+
+def export_trouble(module: Any, error: Exception) -> str:
+    """Why a module cannot be exported at all: the exporter stops at the first reason."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).strip()
     told = [line.strip() for line in text.split("\n") if "Error'>" in line or "Exception'>" in line]
-    return told[0] if told else text.split("\n")[0]
+    told += [line for line in text.split("\n") if "data-dependent" in line]
+    where = _place_in(module, text)
+    reason = re.sub(r"^<class '[^']*'>: ", "", (told or text.split("\n"))[0])
+    return f"PyTorch cannot export it: {reason}" + (f" [{where}]" if where else "")
+
+
+def _place_in(module: Any, text: str) -> str:
+    """Of the innermost frame that is in the code of a submodule."""
+    parts = list(module.named_modules())
+    for file, line, _ in reversed(_FRAME.findall(text)):
+        for name, part in reversed(parts):
+            try:
+                lines, first = inspect.getsourcelines(type(part))
+            except (OSError, builtins.TypeError):
+                continue
+            if inspect.getsourcefile(type(part)) == file and first <= int(line) < first + len(lines):
+                return _where([(name,)], f'File "{file}", line {line}, in forward')
+    return ""
+
+
+# --- what cannot be read of a file
+
+
+def refused_nodes(file: bytes, error: Exception) -> list[str]:
+    """The importer's message, a line for each node, with a place for each that it names."""
+    import onnx
+
+    model = onnx.load_model_from_string(file)
+    places = {name: _place(node) for node in model.graph.node for name in (node.name, *node.output)}
+    lines = str(error).split("\n")
+    return [_with_place(_named(line.strip()), places) for line in lines[1:] or lines]
+
+
+def _named(line: str) -> str:
+    """A call that the exporter could not write, told as such."""
+    return line.replace(f"operators of '{_DOMAIN}' are not read", "there is no such operator in ONNX")
 
 
 def _where(stack: list[Any], trace: str) -> str:
@@ -83,7 +136,7 @@ def _place(node: Any) -> str:
 
 def _with_place(line: str, places: dict[str, str]) -> str:
     """Names of nodes stand in quotes, or behind the operator."""
-    for name in sorted(places, key=len, reverse=True):
+    for name in sorted(filter(None, places), key=len, reverse=True):
         if places[name] and re.search(rf"(?<![\w.]){re.escape(name)}(?![\w.])", line):
             return f"{line} [{places[name]}]"
     return line

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Union
 
+import numpy as np
 import numpy.typing as npt
 
 from . import _pantala as _core
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 Array = npt.NDArray[Any]
+_BATCHES_AT_A_TIME = 16
 ModelLike = Union[str, Graph, Model, CompiledPlan, Callable[..., Any]]
 
 
@@ -267,7 +269,14 @@ class Trainer:
 
     def predict(self, data: Any) -> Array:
         """The model's predictions for any number of items."""
-        return self._core.predict(as_array(data))
+        items = as_array(data)
+        count = len(items) if getattr(items, "ndim", 0) else 0
+        # What is predicted at a time is copied; whole batches of it make the same numbers.
+        most = self.batch_size * _BATCHES_AT_A_TIME
+        if count <= most:
+            return self._core.predict(items)
+        parts = [self._core.predict(items[first : first + most]) for first in range(0, count, most)]
+        return np.concatenate(parts)
 
     # --- what it has
 

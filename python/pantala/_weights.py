@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from . import _pantala as _core
 from ._types import DType, as_array, handed_out
+from .errors import KeyError, fail
 
 PathLike = Union[str, "os.PathLike[str]"]
 Array = npt.NDArray[Any]
@@ -47,7 +48,7 @@ class Weights(MutableMapping[str, Array]):
 
     def __getitem__(self, name: str) -> Array:
         if not self._core.contains(name):
-            raise KeyError(name)
+            raise fail(KeyError, f"there are no weights '{name}'")
         return handed_out(self._core.get(name), self.type(name)[0])
 
     def __setitem__(self, name: str, value: Any) -> None:
@@ -56,7 +57,7 @@ class Weights(MutableMapping[str, Array]):
 
     def __delitem__(self, name: str) -> None:
         if not self._core.contains(name):
-            raise KeyError(name)
+            raise fail(KeyError, f"there are no weights '{name}'")
         self._core.erase(name)
 
     def __contains__(self, name: object) -> bool:

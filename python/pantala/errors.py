@@ -37,6 +37,13 @@ class IndexError(Error, builtins.IndexError):
     """A position outside of an axis; loops over the first axis of a tensor end with it."""
 
 
+class KeyError(Error, builtins.KeyError):
+    """A name that is not there, of something that is asked like a dict."""
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
+
+
 class ParseError(Error, builtins.OSError, builtins.ValueError):
     """A file or a text that is not what it claims to be."""
 

@@ -108,8 +108,9 @@ void bind_generate(nb::module_& m) {
            [](GeneratorBox* made, const SessionBox& session, const zoo::LlamaConfig& config,
               const nb::dict& values) {
              const GeneratorOptions options = generator_options(values);
+             const std::shared_ptr<Session> kept = session.open();
              const nb::gil_scoped_release others_run;
-             new (made) GeneratorBox(session.open(), session.usable(), config, options);
+             new (made) GeneratorBox(kept, session.usable(), config, options);
            })
       .def("session", &GeneratorBox::session)
       .def("capacity",

@@ -17,6 +17,8 @@ template <class Plan>
 void set_input(Plan& plan, std::string_view name, const ReadArray& values) {
   const Type type = plan.input_type(name);
   check_shape("input", name, values.shape(), type);
+  // A step that still runs is waited for.
+  const nb::gil_scoped_release others_run;
   if (is_half(type.dtype))
     plan.set_input(name, values.rounded_to(type.dtype, fmt::format("input '{}'", name)));
   else
@@ -26,9 +28,13 @@ void set_input(Plan& plan, std::string_view name, const ReadArray& values) {
 template <class Plan>
 nb::object output(Plan& plan, std::string_view name, nb::handle out) {
   const Type type = plan.output_type(name);
-  if (out.is_none())
-    return new_array(type, [&](const HostBuffer& into) { plan.output(name, into); });
-  plan.output(name, written_array(out, type, fmt::format("output '{}'", name)));
+  // The step is waited for.
+  const auto fill = [&](const HostBuffer& into) {
+    const nb::gil_scoped_release others_run;
+    plan.output(name, into);
+  };
+  if (out.is_none()) return new_array(type, fill);
+  fill(written_array(out, type, fmt::format("output '{}'", name)));
   return nb::borrow(out);
 }
 
@@ -69,7 +75,7 @@ void bind_main_plan(nb::class_<SessionBox>& session) {
           nb::arg("name"), nb::arg("out").none())
       .def("output_scalar",
            [](const SessionBox& box, std::string_view name) {
-             return box.use([&](Session& s) { return s.output_scalar(name); });
+             return box.run([&](Session& s) { return s.output_scalar(name); });
            })
       .def("output_view", [](const SessionBox& box, std::string_view name) {
         return box.use([&](Session& s) {

@@ -16,7 +16,10 @@ using Reading = void (Session::*)(std::string_view, const HostBuffer&) const;
 nb::object stored(const SessionBox& box, std::string_view name, nb::handle out, Reading read) {
   return box.use([&](Session& s) {
     // The session itself says which of the two there is no such name of.
-    const auto fill = [&](const HostBuffer& into) { (s.*read)(name, into); };
+    const auto fill = [&](const HostBuffer& into) {
+      const nb::gil_scoped_release others_run;
+      (s.*read)(name, into);
+    };
     const Type type = s.stored_type(name);
     if (out.is_none()) return new_array(type, fill);
     fill(written_array(out, type, fmt::format("'{}'", name)));
@@ -33,6 +36,7 @@ void set_stored(const SessionBox& box, std::string_view name, nb::handle values,
   box.use([&](Session& s) {
     const Type type = s.stored_type(name);
     check_shape(name, array.shape(), type);
+    const nb::gil_scoped_release others_run;
     if (is_half(type.dtype))
       (s.*write_literal)(name, array.rounded_to(type.dtype, what));
     else

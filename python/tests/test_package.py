@@ -91,5 +91,9 @@ def test_the_notebook_runs(tmp_path):
     outputs = [o for cell in notebook.cells for o in cell.get("outputs", [])]
     assert any("image/svg+xml" in o.get("data", {}) for o in outputs)
     assert any("text/html" in o.get("data", {}) for o in outputs)
-    lines = [o for o in outputs if "epoch" in o.get("data", {}).get("text/plain", "")]
-    assert lines, "no progress line was shown"
+    lines = [o for o in outputs if "epoch 10" in o.get("data", {}).get("text/plain", "")]
+    shown = [o["data"]["text/plain"] for o in lines if o["output_type"] == "display_data"]
+    assert len(shown) == 1 and "loss" in shown[0], f"one line of progress, as the run has left it: {shown}"
+    tables = "".join("".join(o["data"]["text/html"]) for o in outputs if "text/html" in o.get("data", {}))
+    assert "val_accuracy" in tables and "fc1.weight" in tables
+    assert not [o for o in outputs if o["output_type"] == "stream"], "nothing is written beside it"

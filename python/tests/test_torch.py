@@ -132,27 +132,6 @@ def test_dropout_is_active_in_training_alone():
     assert trainer.evaluate((x.numpy(), y.numpy())).loss == trainer.evaluate((x.numpy(), y.numpy())).loss
 
 
-class Odd(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.inner = nn.Sequential(nn.Linear(4, 4), Bits())
-
-    def forward(self, x):
-        return self.inner(x)
-
-
-class Bits(nn.Module):
-    def forward(self, x):
-        return torch.linalg.det(x.reshape(-1, 2, 2)).reshape(-1, 1) + torch.cumprod(x, 1)
-
-
-def test_what_cannot_be_taken_is_listed_with_its_place():
-    with pytest.raises(pn.UnsupportedError) as caught:
-        pn.from_torch(Odd(), torch.randn(4, 4))
-    text = str(caught.value)
-    assert "inner.1" in text and "test_torch.py" in text, text
-
-
 def test_mistakes():
     with pytest.raises(pn.TypeError, match="torch.nn.Module"):
         pn.from_torch(lambda x: x, torch.randn(2, 3))

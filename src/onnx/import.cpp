@@ -174,9 +174,43 @@ class Importer {
       keep(node, translated.given(), sources_of(inputs));
     } catch (const UnsupportedError& error) {
       unsupported_.push_back(fmt::format("{}: {}", place(node), error.what()));
-    } catch (const TypeError& error) {
-      fail(fmt::format("{}: {}", place(node), error.what()));
-    } catch (const ValueError& error) { fail(fmt::format("{}: {}", place(node), error.what())); }
+      stand_in_for(node);
+    } catch (const TypeError& error) { fail_at(node, error); } catch (const ValueError& error) {
+      fail_at(node, error);
+    }
+  }
+
+  // Behind a node that is refused nothing else is an error of its own.
+  void fail_at(const pb::NodeProto& node, const Error& error) const {
+    if (unsupported_.empty()) fail(fmt::format("{}: {}", place(node), error.what()));
+  }
+
+  // Results that the file gives a type and a shape go on as inputs, so that what is refused behind
+  // them is listed, too. The graph is not handed out.
+  void stand_in_for(const pb::NodeProto& node) {
+    for (const std::string& name : node.output()) {
+      const auto info = std::find_if(graph_.value_info().begin(), graph_.value_info().end(),
+                                     [&](const auto& value) { return value.name() == name; });
+      if (name.empty() || info == graph_.value_info().end()) continue;
+      const std::optional<Type> type = told_type(*info);
+      if (!type || !is_float(type->dtype)) continue;
+      auto value = std::make_shared<Value>(Value{.name = name, .type = *type});
+      value->tensor = context_.graph.input("refused " + name, type->shape, type->dtype);
+      values_.emplace(name, std::move(value));
+    }
+  }
+
+  // None where a size is not a number.
+  static std::optional<Type> told_type(const pb::ValueInfoProto& info) {
+    const pb::TypeProto_Tensor& told = info.type().tensor_type();
+    const std::optional<DType> dtype = dtype_of(told.elem_type());
+    if (!dtype || !told.has_shape()) return {};
+    std::vector<std::int64_t> sizes;
+    for (const auto& dim : told.shape().dim()) {
+      if (!dim.has_dim_value() || dim.dim_value() < 0) return {};
+      sizes.push_back(dim.dim_value());
+    }
+    return Type{*dtype, Shape(sizes)};
   }
 
   static bool all_constant(const std::vector<ValuePtr>& inputs) {

@@ -147,6 +147,26 @@ TEST(OnnxImport, lists_everything_that_is_unsupported) {
             "here\n  FusedThing 'FusedThing_b': operators of 'com.microsoft' are not read");
 }
 
+// With the shapes of what is refused known, so is what follows.
+TEST(OnnxImport, what_follows_a_refused_node_is_listed_too) {
+  ::onnx::ModelProto model = ModelMaker("chain")
+                                 .input("x", {2, 3})
+                                 .node("Frobnicate", {"x"}, {"a"})
+                                 .node("Relu", {"a"}, {"b"})
+                                 .node("Cast", {"b"}, {"y"})
+                                 .with("to", ::onnx::TensorProto::STRING)
+                                 .made({"y"});
+  EXPECT_THAT(message<UnsupportedError>(model),
+              testing::AllOf(HasSubstr("1 node "), HasSubstr("Frobnicate")));
+  ::onnx::ValueInfoProto& info = *model.mutable_graph()->add_value_info();
+  info.set_name("a");
+  ::onnx::TypeProto::Tensor& type = *info.mutable_type()->mutable_tensor_type();
+  type.set_elem_type(::onnx::TensorProto::FLOAT);
+  for (const int size : {2, 3}) type.mutable_shape()->add_dim()->set_dim_value(size);
+  EXPECT_THAT(message<UnsupportedError>(model),
+              testing::AllOf(HasSubstr("2 nodes"), HasSubstr("Frobnicate"), HasSubstr("Cast")));
+}
+
 TEST(OnnxImport, graphs_that_are_not_right) {
   const auto one = [](const std::string& op, const Names& inputs, const Names& outputs) {
     return ModelMaker("wrong").input("data", {2, 3}).node(op, inputs, outputs);
