@@ -20,13 +20,13 @@ struct Unit {
   std::string type;  // "and others" behind that of the largest
   std::vector<std::size_t> applications;
   std::vector<rewrite::ClassId> values;  // that they compute, in order
-  std::int64_t elements = 0;
+  double bytes = 0;                      // that its left sides read and make
 };
 constexpr std::size_t kMostUnits = 4;  // of a rule
 
 // The largest units of a rule, and one for all that is left.
 void add_units(std::vector<Unit> of_rule, std::vector<Unit>& units) {
-  std::ranges::stable_sort(of_rule, std::ranges::greater(), &Unit::elements);
+  std::ranges::stable_sort(of_rule, std::ranges::greater(), &Unit::bytes);
   for (std::size_t k = 0; k < of_rule.size(); ++k) {
     if (k < kMostUnits) {
       units.push_back(std::move(of_rule[k]));
@@ -36,6 +36,7 @@ void add_units(std::vector<Unit> of_rule, std::vector<Unit>& units) {
     if (k == kMostUnits) rest.type += " and others";
     rest.applications.insert(rest.applications.end(), of_rule[k].applications.begin(),
                              of_rule[k].applications.end());
+    rest.bytes += of_rule[k].bytes;
     rest.values.insert(rest.values.end(), of_rule[k].values.begin(), of_rule[k].values.end());
   }
 }
@@ -51,7 +52,7 @@ std::vector<Unit> units_of(const Saturation& all) {
     unit.type = type.str();
     unit.applications.push_back(k);
     unit.values.push_back(value);
-    unit.elements += type.shape.numel();
+    unit.bytes += bytes_of(all.joint(), one.left);
   }
   std::vector<Unit> units;
   for (std::map<std::string, Unit>& types : by_rule) {
@@ -60,6 +61,8 @@ std::vector<Unit> units_of(const Saturation& all) {
     add_units(std::move(of_rule), units);
   }
   for (Unit& unit : units) std::ranges::sort(unit.values);
+  // Of a large graph not all can be tried.
+  std::ranges::stable_sort(units, std::ranges::greater(), &Unit::bytes);
   return units;
 }
 

@@ -79,7 +79,7 @@ struct Start {
 
 // What is given wins unless another takes less than this part of its time, estimates being no
 // better, or at most that part of its memory in no more time.
-constexpr double kWorthIt = 0.99, kWorthItsMemory = 0.9;
+constexpr double kWorthIt = 0.99, kWorthItsMemory = 0.8;
 
 bool is_faster(const Candidate& one, const Candidate& given) {
   return one.microseconds < kWorthIt * given.microseconds;

@@ -81,10 +81,17 @@ TEST_P(RelaxedErrorOfFiles, is_at_most_twice_that_of_the_graph_as_it_is) {
   chosen.step();
   const std::vector<std::string> names = trained_parameters(trained.model.graph);
   ASSERT_FALSE(names.empty());
+  double largest = 0;
+  for (const Literal& one : exact) largest = std::max(largest, norm(one));
   bool differs = false;
   for (std::size_t k = 0; k < names.size(); ++k) {
     const Literal got = chosen.gradient(names[k]), given = plain.gradient(names[k]);
     differs |= differing_bits({got}, {given}) != "";
+    // What is nothing but rounding, as the gradient of a bias of keys, must stay so.
+    if (norm(exact[k]) < 1e-12 * largest) {
+      EXPECT_LE(error(exact[k], got), 0x1p-24 * largest) << names[k];
+      continue;
+    }
     // What is exact by luck may become the rounding of one operation.
     const double least = norm(exact[k]) * 0x1p-24;
     EXPECT_LE(error(exact[k], got), 2 * std::max(error(exact[k], given), least)) << names[k];
