@@ -31,6 +31,7 @@
 
 #include "pantala/accumulation.h"
 #include "pantala/data.h"
+#include "pantala/distributed.h"
 #include "pantala/metrics.h"
 #include "pantala/optim.h"
 #include "pantala/rate_schedule.h"
@@ -124,6 +125,10 @@ struct TrainConfig {
   bool evaluate_average = true;
   // A folder for compiled plans, with a file for each; "": none.
   std::filesystem::path plan_cache = {};
+  // How batches are shared out over ranks. Every rank makes the same trainer, with the model as a
+  // function, calls it in the same order, and gives it the same batches, or of each the part that
+  // is its own (LoaderOptions::first_shard). Only rank 0 writes files.
+  distributed::Options distributed = {};
 };
 
 enum class Phase : std::uint8_t { training, evaluation };

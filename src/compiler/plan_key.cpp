@@ -59,10 +59,12 @@ std::string key_text(const Graph& graph, const Tensor& loss, const CompileOption
       fmt::format("plan file {} plan {}\nbuild {}\nllvm {}\n", plan::kPlanFileVersion,
                   plan::kPlanVersion, build_id(), llvm_version());
   text += fmt::format(
-      "device {} threads {} optimize {} guard {} accumulate {} mean {} split {} gradients {}\n",
+      "device {} threads {} optimize {} guard {} accumulate {} mean {} split {} guarded {} "
+      "gradients "
+      "{}\n",
       lower.device, lower.threads, options.optimize, static_cast<int>(options.non_finite),
       options.accumulation_steps, options.normalize, splits_update(options),
-      options.observe_gradients);
+      options.guard_micro_batches, options.observe_gradients);
   text += rewrite_text(lower) + target_text(lower) + optimizer_text(options.optimizer) +
           training_text(options.training);
   for (const std::string& name : options.outputs)

@@ -339,6 +339,17 @@ std::vector<Key> end_keys() {
              "Of the validation, that says which checkpoint is the best; with early stopping "
              "early_stopping.metric says it",
              Effect::running),
+      whole("distributed.shards", RUN_FIELD(distributed.shards), 0, 65536,
+            "Parts that a batch is cut into; the bits of a run depend on it and not on the number "
+            "of ranks. 0: as the run began, or one for each rank"),
+      yes_no("distributed.shard_optimizer", RUN_FIELD(distributed.shard_optimizer),
+             "Each state of the optimizer is kept on one rank only; of the same bits",
+             Effect::running),
+      whole("distributed.check_every", RUN_FIELD(distributed.check_every), 0, kMany,
+            "Updates between two comparisons of the weights of all ranks; 0: none",
+            Effect::running),
+      number("distributed.timeout", RUN_FIELD(distributed.timeout), 1, 3600,
+             "Seconds after which a rank that is not heard of is lost", Effect::running),
       text("output.folder", RUN_FIELD(output.folder), "a text",
            "The run folder; \"\": runs/MODEL-DATA", Effect::running),
       choice("output.progress", RUN_FIELD(output.progress), {"auto", "plain", "json", "none"},

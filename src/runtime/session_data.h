@@ -75,6 +75,9 @@ class SessionData {
     outcome_ = BoundPlan::Outcome::refused;
     accumulated_ = accumulated;
   }
+  // As if so many micro-batches waited: what sums them elsewhere says so. With 0 the next one
+  // begins the sums anew.
+  void set_accumulated(std::int64_t micro_batches) { accumulated_ = micro_batches; }
   // As if all that is ahead went well.
   std::int64_t accumulated() const { return accumulated_; }
   std::int64_t accumulation_steps() const { return accumulation_steps_; }

@@ -15,6 +15,7 @@
 #include "pantala/trainer.h"
 #include "train/plans.h"
 #include "train/rewind.h"
+#include "train/sharded_step.h"
 #include "train/snapshot.h"
 
 namespace pantala {
@@ -105,6 +106,13 @@ class Trainer::Impl {
   void finish_first(const FitOptions& options);
   void finish_begun(const FitOptions& options);
 
+  // sharded.cpp
+  std::optional<StepMetrics> take_sharded(const data::Batch& batch, bool from_loader);
+  std::optional<StepMetrics> run_sharded(bool from_loader);
+  bool is_first_rank() const { return !sharded_ || sharded_->ranks().rank() == 0; }
+  // What somebody asks between two batches, on any rank.
+  Request asked(const FitOptions& options);
+
   // evaluate.cpp
   bool uses_averages() const;
 
@@ -112,6 +120,16 @@ class Trainer::Impl {
   void save(const CheckpointOptions& options);
   void tell_changes();
   void remove_old(const CheckpointOptions& options) const;
+
+  // Micro-batches of an update: of the session's window, or of sharded steps.
+  std::int64_t window_size() const;
+
+  // Where batches are cut into shards.
+  std::optional<train::ShardedStep> sharded_;
+  std::int64_t sharded_window_ = 1;
+  std::vector<data::Batch> held_;  // micro-batches of an update that wait for the last one
+  std::function<Request()> poll_;  // of fit()
+  Request asked_ = Request::none;  // during the last step, by any rank
 
   // Where a step may spoil the session's values.
   std::optional<train::Rewind> rewind_;
