@@ -22,10 +22,10 @@ namespace {
 namespace fs = std::filesystem;
 using distributed::MpiCommunicator;
 
-// In a build tree and where the command is installed.
+// In a build tree and where the command is installed, or where the variable says.
 std::vector<fs::path> plugin_folders() {
   std::vector<fs::path> folders;
-  if (const char* given = std::getenv("PANTALA_PLUGINS")) folders.emplace_back(given);
+  if (const char* given = std::getenv("PANTALA_PLUGINS")) return {given};
   std::error_code unknown;
   const fs::path command = fs::read_symlink("/proc/self/exe", unknown);
   const fs::path prefix = command.parent_path().parent_path();

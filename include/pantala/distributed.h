@@ -83,6 +83,8 @@ struct Options {
   std::int64_t shards = 0;
   // Optimizer states are kept by one rank each.
   bool shard_optimizer = false;
+  // Gradients travel while the backward pass still runs, where the device lets them be seen (CPUs).
+  bool overlap = true;
   // Steps between two comparisons of the weights of all ranks; 0: none.
   std::int64_t check_every = 100;
 

@@ -100,7 +100,7 @@ struct RunConfig {
   } checkpoint;
   struct {
     std::int64_t shards = 0;  // 0: one for each rank, or none where there is one rank
-    bool shard_optimizer = false;
+    bool shard_optimizer = false, overlap = true;
     std::int64_t check_every = 100;
     double timeout = 8;  // seconds
   } distributed;

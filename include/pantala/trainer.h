@@ -278,6 +278,8 @@ struct Progress {
   std::int64_t items = 0;   // trained since the run (or its continuation) began
   double seconds = 0;       // of training alone, since then: neither compiling nor validating
   double wait_seconds = 0;  // of them, waiting for data
+  // Of them, waiting for gradients of other ranks when this rank's were made; none on one rank.
+  std::optional<double> exposed_seconds = {};
   double learning_rate = 0;
   std::optional<double> gradient_norm;  // if the session gives one
   double loss = 0;                      // of the last step

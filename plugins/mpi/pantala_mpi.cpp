@@ -1,5 +1,8 @@
 // The plug-in for one MPI: its functions as the table of distributed/mpi_plugin.h. Built once for
 // each MPI that is found (CMakeLists.txt beside this file).
+// The C++ functions of MPI 2 are not wanted, nor their library.
+#define OMPI_SKIP_MPICXX 1
+#define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
 
 #include <algorithm>

@@ -45,6 +45,9 @@ std::string training_text(const TrainingStepOptions& options) {
   for (const optim::ParameterGroup& group : options.groups)
     text += fmt::format(" group({}, decay={}, frozen={})", in_quotes(group.pattern),
                         group.weight_decay.has_value(), group.frozen);
+  if (options.updated) text += " updated";
+  for (const std::string& name : options.updated.value_or(std::vector<std::string>()))
+    text += fmt::format(" {}", in_quotes(name));
   text += fmt::format(" statistics={}", static_cast<int>(options.kept_statistics));
   return text + fmt::format(" clip({}, {}) ema={} norms={} {}\n", options.clip.norm.has_value(),
                             options.clip.value.has_value(), options.ema_decay.has_value(),

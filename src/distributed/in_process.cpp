@@ -29,9 +29,8 @@ class Hub {
   void take(int from, int to, Channel channel, std::span<std::byte> into) {
     std::unique_lock lock(mutex_);
     auto& queue = queues_[{from, to, channel}];
-    changed_.wait(lock, [&] { return !queue.empty() || is_failed_for(to); });
-    if (is_failed_for(to))
-      throw OtherRankError(failure_->why, failure_->rank, failure_->code, false);
+    changed_.wait(lock, [&] { return !queue.empty() || failure_; });
+    if (failure_) throw OtherRankError(failure_->why, failure_->rank, failure_->code, false);
     if (queue.front().size() != into.size())
       throw InternalError("a message between ranks is not as long as the other rank expects");
     std::ranges::copy(queue.front(), into.begin());
@@ -51,7 +50,6 @@ class Hub {
     int rank, code;
     std::string why;
   };
-  bool is_failed_for(int rank) const { return failure_ && failure_->rank != rank; }
 
   const int size_;
   std::mutex mutex_;

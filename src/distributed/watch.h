@@ -67,6 +67,7 @@ class Watch {
   };
 
   void run();
+  void excuse(Clock::duration since_last_round);
   void listen();
   void hear(int from, const Message& message);
   void tell_alive();

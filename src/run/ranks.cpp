@@ -7,6 +7,7 @@
 #include <map>
 #include <sstream>
 
+#include "base/log.h"
 #include "base/text.h"
 #include "compiler/build_id.h"
 #include "device/describe.h"
@@ -74,6 +75,12 @@ void RunRanks::agree(const std::vector<Claim>& claims) const {
   }
 }
 
+std::pair<std::int64_t, std::int64_t> RunRanks::range(std::int64_t own) const {
+  if (!ranks_) return {own, own};
+  const auto [least, most] = std::ranges::minmax(distributed::gather_all(*ranks_, own));
+  return {least, most};
+}
+
 bool RunRanks::is_first_of_host() const {
   for (int rank = 0; rank < ranks_->rank(); ++rank)
     if (ranks_->host(rank) == ranks_->host(ranks_->rank())) return false;
@@ -119,6 +126,26 @@ std::vector<Claim> claims_of(const RunConfig& config, const std::string& data) {
           {"config", write_toml(compared)},
           {"cost table", cost_table_text(config.compile.cost_table)},
           {"data set", data}};
+}
+
+std::string common_target(const RunRanks& ranks, std::int64_t vector_bytes, bool strict) {
+  if (!ranks.are_several()) return "";
+  const std::vector<std::int64_t> widths =
+      distributed::gather_all(*ranks.communicator(), vector_bytes);
+  const auto least = std::ranges::min_element(widths), most = std::ranges::max_element(widths);
+  if (*least == *most) return "";
+  const auto about = [&](auto which) {
+    const auto rank = static_cast<int>(which - widths.begin());
+    return fmt::format("rank {} on {} has vectors of {} bytes", rank,
+                       ranks.communicator()->host(rank), *which);
+  };
+  const std::string what =
+      fmt::format("the ranks have different processors: {}, {}", about(least), about(most));
+  if (strict)
+    throw TypeError(what + ": the bits would not be those of a run on processors of one kind");
+  if (ranks.writes())
+    logging::warning("{}; all compute as the narrower one, with the bits of that", what);
+  return *least <= 16 ? "x86-64" : "x86-64-v3";
 }
 
 void check_devices(const RunConfig& config, const RunRanks& ranks) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "pantala/distributed.h"
@@ -34,6 +35,8 @@ class RunRanks {
   void agree(const std::vector<Claim>& claims) const;
   // Whether it is true on any rank.
   bool any(bool is_true) const;
+  // The least and the most of what the ranks have.
+  std::pair<std::int64_t, std::int64_t> range(std::int64_t own) const;
   // One rank of each machine first, the others when it is done: they find what it has compiled.
   void one_first(const std::function<void()>& body) const;
   // CPUs of this process by the ranks that share them.
@@ -50,6 +53,9 @@ class RunRanks {
 RunConfig with_shards(RunConfig config, const RunConfig* recorded, const RunRanks& ranks);
 // What the ranks compute, and with what.
 std::vector<Claim> claims_of(const RunConfig& config, const std::string& data);
+// The class of processors that all ranks can compute for with the same bits, "" where they are
+// alike. Where they are not it is a warning, and if `strict` a TypeError.
+std::string common_target(const RunRanks& ranks, std::int64_t vector_bytes, bool strict);
 // TypeError naming two ranks that would compute on the same GPU.
 void check_devices(const RunConfig& config, const RunRanks& ranks);
 

@@ -11,6 +11,7 @@
 #include "base/doing.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "device/cpu/host.h"
 #include "distributed/shards.h"
 #include "io/file.h"
 #include "io/file_changes.h"
@@ -140,6 +141,8 @@ class TrainingRun {
     check_validation_is_there();
     ranks_.agree(claims_of(config_, facts_json(data_.facts) + '\n' + training_->fingerprint()));
     check_devices(config_, ranks_);
+    const std::string target =
+        common_target(ranks_, device::cpu::describe_host().vector_bytes, options_.strict_ranks);
     // From here on only rank 0 changes the folder, while the others wait for it.
     std::optional<FolderLock> lock;
     if (ranks_.writes()) {
@@ -152,7 +155,7 @@ class TrainingRun {
     if (is_called_off([&] {
           trainer.emplace(make_trainer(compiled_config(), shape_, length_.total_steps,
                                        options_.surroundings.plan_cache, options_.stop,
-                                       ranks_.communicator()));
+                                       ranks_.communicator(), target));
         }))
       return {.end = RunOutcome::End::not_begun};
     open_folder(*trainer);
@@ -233,19 +236,31 @@ class TrainingRun {
     }
     if (!continues) load_first_weights(config_, shape_, trainer.session());
     ranks_.meet();
+    const std::string line = ranks_line(trainer);
     if (!ranks_.writes()) return recording_.start(trainer, "");
     if (!continues && folder_.content() == RunFolder::Content::run) folder_.clear();
     write_facts();
     io::remove_path(folder_.result_file());  // of a shorter run
     io::remove_tree(folder_.diverged());
-    recording_.start(trainer, device_line(config_) + ranks_line());
+    recording_.start(trainer, device_line(config_) + line);
   }
 
-  std::string ranks_line() const {
+  // "; 8 shards on 4 ranks; memory of a rank 12.1 to 13.0 MiB, 2.0 to 2.1 of it states"
+  std::string ranks_line(const Trainer& trainer) const {
     if (config_.distributed.shards == 0) return "";
-    return fmt::format("; {} on {}",
-                       counted(static_cast<std::size_t>(config_.distributed.shards), "shard"),
-                       counted(static_cast<std::size_t>(ranks_.size()), "rank"));
+    std::string line = fmt::format(
+        "; {} on {}", counted(static_cast<std::size_t>(config_.distributed.shards), "shard"),
+        counted(static_cast<std::size_t>(ranks_.size()), "rank"));
+    if (!ranks_.are_several()) return line;
+    const SessionMemory own = trainer.session().memory_summary();
+    const auto range = [&](std::int64_t bytes) {
+      const auto [least, most] = ranks_.range(bytes);
+      constexpr double kMega = 1048576;
+      return fmt::format("{:.1f} to {:.1f}", static_cast<double>(least) / kMega,
+                         static_cast<double>(most) / kMega);
+    };
+    const std::string total = range(own.total()), states = range(own.states);
+    return line + fmt::format("; memory of a rank {} MiB, {} of it states", total, states);
   }
 
   void write_facts() const {
@@ -298,8 +313,15 @@ class TrainingRun {
     } catch (const DivergenceError& error) {
       recording_.finish();
       write_trace(trainer);
-      if (!ranks_.writes()) throw;
-      throw DivergenceError(save_divergence(folder_, config_, shape_, trainer, error.what()));
+      if (!ranks_.writes()) {
+        // Its part of the states that rank 0 saves.
+        if (config_.distributed.shard_optimizer) trainer.save_checkpoint({});
+        ranks_.meet();
+        throw;
+      }
+      const std::string text = save_divergence(folder_, config_, shape_, trainer, error.what());
+      ranks_.meet();
+      throw DivergenceError(text);
     }
   }
 

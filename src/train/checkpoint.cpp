@@ -10,6 +10,7 @@
 #include "io/file.h"
 #include "pantala/error.h"
 #include "plan/compiled_plan.h"
+#include "runtime/session_data.h"
 #include "train/checkpoint_files.h"
 #include "train/state_json.h"
 #include "train/trainer_impl.h"
@@ -39,6 +40,10 @@ Json config_summary(const TrainConfig& config, const train::Plans& plans, std::i
           {"normalize", plans.session().compiled().data()->normalize},
           {"guard", guard_name(plans.session().compiled().data()->non_finite)},
           {"cost_table", plan::cost_table_title(plans.session().compiled().data()->cost_table)}};
+}
+
+runtime::SessionData& plans_data(const train::Plans& plans) {
+  return plans.session().data().settled();
 }
 
 // state.json, checked and taken apart, and the other files checked against it.
@@ -98,13 +103,16 @@ std::vector<std::int64_t> ends_of_epochs(const TrainerState& state) {
 
 void Trainer::Impl::save_checkpoint(const fs::path& folder, const std::string& extra) const {
   check_values();
+  const train::OwnUpdates::States others =
+      own_updates_ ? own_updates_->gather_states(session()) : train::OwnUpdates::States();
+  if (own_updates_ && !is_first_rank()) return;
   const SessionMemory memory = session().memory_summary();
   constexpr std::int64_t kMargin = 4 << 20;  // headers, state.json, the file system's own blocks
-  const std::int64_t needed =
-      memory.parameters + memory.states + (best_weights_ ? best_weights_->bytes() : 0) + kMargin;
+  const std::int64_t needed = memory.parameters + memory.states + others.bytes() +
+                              (best_weights_ ? best_weights_->bytes() : 0) + kMargin;
   train::write_checkpoint(folder, static_cast<std::uint64_t>(needed), [&](const fs::path& into) {
     session().save(into / kModelFile, Saved::model);
-    session().save(into / kOptimizerFile, Saved::optimizer);
+    plans_data(plans).save(into / kOptimizerFile, Saved::optimizer, others.tensors());
     if (best_weights_) best_weights_->save(into / kBestFile);
     Json files;
     for (const char* name : {kModelFile, kOptimizerFile, kBestFile})
@@ -133,7 +141,9 @@ std::string Trainer::Impl::load_checkpoint(const fs::path& given) {
   const train::Snapshot before = train::Snapshot::of(session(), false);
   session().load(folder / kModelFile, Saved::model);
   try {
-    session().load(folder / kOptimizerFile, Saved::optimizer);
+    session().data().settled().load(
+        folder / kOptimizerFile, Saved::optimizer,
+        own_updates_ ? std::vector<std::string>{"optim.*"} : std::vector<std::string>());
   } catch (...) {
     before.restore(session());
     throw;
@@ -191,7 +201,8 @@ std::optional<std::int64_t> Trainer::Impl::restore_best() {
 void Trainer::Impl::save(const CheckpointOptions& options) {
   if (options.folder.empty()) return;
   saved_at_ = place(options.folder);
-  if (!is_first_rank()) return;
+  // Others may have states that belong to the checkpoint.
+  if (!is_first_rank()) return own_updates_ ? save_checkpoint({}, "") : void();
   const SessionSpan span(session(), "checkpoint");
   train::put_right_all(options.folder);
   save_checkpoint(options.folder / train::checkpoint_name(state.global_steps),

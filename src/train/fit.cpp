@@ -64,6 +64,7 @@ void Trainer::Impl::start(Trainer& self, std::int64_t epochs) {
   epochs_ = epochs;
   run_items_ = 0;
   run_time_ = wait_time_ = {};
+  if (sharded_) exposed_before_ = sharded_->exposed();
   step_begin_.reset();
   for (std::size_t k = 0; k < callbacks.size(); ++k) callbacks[k]->on_start(self);
 }

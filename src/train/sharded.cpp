@@ -1,5 +1,6 @@
 // Steps of a trainer whose batches are cut into shards.
-#include <cmath>
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "runtime/session_data.h"
@@ -33,9 +34,10 @@ std::optional<StepMetrics> Trainer::Impl::run_sharded(bool from_loader) {
   for (std::size_t k = 0; k < callbacks.size(); ++k) callbacks[k]->on_gradients(session());
   session().apply();
   session().data().settle();
+  if (own_updates_) own_updates_->share(session());
   if (!session().data().finite()) {
     if (from_loader && config.non_finite == NonFinite::skip) state.batches += std::ssize(window);
-    refuse_step(&window.back(), sums.loss, false);
+    refuse_window(window, sums.loss);
     return {};
   }
   for (const data::Batch& batch : window) run_items_ += batch.whole_items();
@@ -46,6 +48,20 @@ std::optional<StepMetrics> Trainer::Impl::run_sharded(bool from_loader) {
   const std::int64_t every = config.distributed.check_every;
   if (every > 0 && state.global_steps % every == 0) sharded_->compare_weights(state.global_steps);
   return metrics;
+}
+
+// Of several ranks it is told where it began.
+void Trainer::Impl::refuse_window(const std::vector<data::Batch>& window, double loss) {
+  sharded_->take_back();
+  if (config.non_finite == NonFinite::skip) return refuse_step(nullptr, loss, false);
+  const auto bad = sharded_->find_bad(window);
+  try {
+    refuse_step(bad ? &bad->items : nullptr, loss, false);
+  } catch (const DivergenceError& error) {
+    if (!bad || sharded_->ranks().size() == 1) throw;
+    throw DivergenceError(fmt::format("{}; it began in shard {} on rank {} ({})", error.what(),
+                                      bad->shard, bad->rank, sharded_->ranks().host(bad->rank)));
+  }
 }
 
 }  // namespace pantala

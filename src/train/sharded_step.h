@@ -7,10 +7,13 @@
 // numbers what the first one has. A random op draws by the number of the shard.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "distributed/shards.h"
@@ -18,6 +21,8 @@
 #include "pantala/data.h"
 #include "pantala/distributed.h"
 #include "pantala/trainer.h"
+#include "train/buckets.h"
+#include "train/early_sums.h"
 #include "train/plans.h"
 
 namespace pantala::train {
@@ -39,6 +44,18 @@ class ShardedStep {
   // for apply(). `request` is what this rank was asked.
   Sums run(std::span<const data::Batch> window, Request request);
 
+  // After a step whose sums are not finite: the first shard whose own are not, of any rank, and the
+  // items of its micro-batch with which they ceased to be. None if the sum alone overflows. The
+  // session is as before the step.
+  struct BadShard {
+    std::int64_t shard = 0;
+    int rank = 0;
+    data::Batch items;
+  };
+  std::optional<BadShard> find_bad(std::span<const data::Batch> window);
+  // What the last step has moved beside the weights is as it was before it.
+  void take_back();
+
   // What any rank was asked.
   Request agree(Request request);
   // DistributedError naming the ranks whose weights are not those of the others.
@@ -51,6 +68,8 @@ class ShardedStep {
   std::vector<std::int64_t> shard_sizes(const std::vector<std::int64_t>& batch_sizes) const;
   distributed::Communicator& ranks() const { return *ranks_; }
   std::int64_t shards() const { return shards_; }
+  // That this rank has waited for gradients after it had made its own.
+  std::chrono::steady_clock::duration exposed() const { return exposed_; }
 
  private:
   // What a shard tells.
@@ -64,11 +83,20 @@ class ShardedStep {
     std::vector<std::byte> before;
   };
 
+  Sums run_step(std::span<const data::Batch> window, Request request);
   void find_entries();
-  void sum_node(const distributed::Range& node, std::size_t into);
-  void sum_shard(std::int64_t shard, std::size_t into);
+  void order_sums();
+  void make_buckets();
+  // The launches of a plan after which each bucket is complete.
+  const std::vector<std::int64_t>& ready(const SessionPlan& plan);
+  bool goes_early() const;
+  void sum_node(const distributed::Range& node, std::size_t into, bool is_last);
+  void sum_shard(std::int64_t shard, std::size_t into, bool is_last);
+  void run_plan(const SessionPlan& plan, std::size_t into, bool is_last);
+  void send_bucket(std::size_t bucket);
+  static std::span<float> part(std::vector<float>& space, const Bucket& bucket);
   std::optional<data::Batch> items_of(const data::Batch& batch, std::int64_t shard) const;
-  void take_sums(std::size_t into);
+  void take_sums(std::size_t into, const Bucket& bucket);
   void give_sums();
   void sum_over_ranks();
   void set_draw(std::int64_t draw);
@@ -79,7 +107,7 @@ class ShardedStep {
   std::int64_t shards_;
   distributed::Range mine_;
   Plans& plans_;
-  std::vector<std::size_t> sums_;    // the store's entries of the sums
+  std::vector<std::size_t> sums_;    // the store's entries of the sums, in order of completion
   std::vector<std::size_t> sums64_;  // of f64 ones
   std::vector<Moved> moved_;
   std::optional<std::size_t> draw_;  // the store's entry
@@ -88,12 +116,20 @@ class ShardedStep {
   // Of nodes, all sums one behind the other: those that are given to other ranks come first.
   std::vector<std::vector<float>> space_;
   std::vector<std::vector<double>> space64_;
+  std::vector<Bucket> buckets_;
+  std::map<std::string, std::vector<std::int64_t>> ready_;  // by the name of the plan
+  // The sums in the store's memory, which a run writes; only where gradients go early.
+  std::vector<std::span<const std::byte>> seen_;
+  std::chrono::steady_clock::duration exposed_{};
 
   // Of the step at hand.
   std::span<const data::Batch> window_;
   std::int64_t first_draw_ = 0;
+  bool went_early_ = false;
   std::vector<Told> told_;           // by this rank's shards, in order
   std::vector<std::byte> moved_to_;  // by this rank's shards, in order: moved_ one behind the other
+
+  std::optional<EarlySums> early_;  // its thread uses the rest
 };
 
 }  // namespace pantala::train

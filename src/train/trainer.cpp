@@ -54,12 +54,16 @@ std::optional<double> TrainHistory::final_loss() const {
 namespace {
 
 // Sums that are read while the backward pass runs wait for no flag; windows are the trainer's.
-CompileOptions sharded_options(const TrainConfig& config, CompileOptions options) {
+CompileOptions sharded_options(const TrainConfig& config, CompileOptions options,
+                               const ModelFactory& model, std::int64_t batch_size) {
   options = train::training_options(config, std::move(options));
   if (!config.distributed.is_used()) return options;
   options.split_update = true;
   options.accumulation_steps = 1;
   options.guard_micro_batches = false;
+  if (config.distributed.shard_optimizer && config.distributed.ranks->size() > 1)
+    options.training.updated = train::own_parameters(model(batch_size, Phase::training).graph,
+                                                     options.training, *config.distributed.ranks);
   return options;
 }
 
@@ -93,10 +97,13 @@ Trainer::Impl::Impl(Session given, TrainConfig config_given)
 Trainer::Impl::Impl(ModelFactory model, std::int64_t batch_size, TrainConfig config_given,
                     CompileOptions options, const SessionOptions& session_options)
     : config(checked(std::move(config_given))),
-      plans(std::move(model), main_size(config, batch_size), names_of(config),
-            sharded_options(config, options), session_options),
+      plans(model, main_size(config, batch_size), names_of(config),
+            sharded_options(config, options, model, main_size(config, batch_size)),
+            session_options),
       sharded_window_(options.accumulation_steps) {
   if (config.distributed.is_used()) sharded_.emplace(config.distributed, plans);
+  if (config.distributed.shard_optimizer && sharded_->ranks().size() > 1)
+    own_updates_.emplace(config.distributed.ranks);
   config.data_input = plans.names().data;
   config.label_input = plans.names().labels;
   config.loss_output = plans.names().loss;
@@ -321,6 +328,8 @@ Progress Trainer::Impl::progress() const {
   progress.seconds = seconds(run_time_);
   if (step_begin_) progress.seconds += seconds(Clock::now() - *step_begin_);
   progress.wait_seconds = seconds(wait_time_);
+  if (sharded_ && sharded_->ranks().size() > 1)
+    progress.exposed_seconds = seconds(sharded_->exposed() - exposed_before_);
   progress.learning_rate = session().learning_rate();
   progress.loss = last_loss_;
   if (has_updated_) {

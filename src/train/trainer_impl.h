@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "pantala/trainer.h"
+#include "train/own_updates.h"
 #include "train/plans.h"
 #include "train/rewind.h"
 #include "train/sharded_step.h"
@@ -109,6 +110,7 @@ class Trainer::Impl {
   // sharded.cpp
   std::optional<StepMetrics> take_sharded(const data::Batch& batch, bool from_loader);
   std::optional<StepMetrics> run_sharded(bool from_loader);
+  void refuse_window(const std::vector<data::Batch>& window, double loss);
   bool is_first_rank() const { return !sharded_ || sharded_->ranks().rank() == 0; }
   // What somebody asks between two batches, on any rank.
   Request asked(const FitOptions& options);
@@ -126,6 +128,7 @@ class Trainer::Impl {
 
   // Where batches are cut into shards.
   std::optional<train::ShardedStep> sharded_;
+  std::optional<train::OwnUpdates> own_updates_;  // where optimizer states are shared out, too
   std::int64_t sharded_window_ = 1;
   std::vector<data::Batch> held_;  // micro-batches of an update that wait for the last one
   std::function<Request()> poll_;  // of fit()
@@ -155,6 +158,7 @@ class Trainer::Impl {
   std::optional<std::int64_t> loader_batches_;
   std::int64_t run_items_ = 0;
   Clock::duration run_time_{}, wait_time_{};     // of finished steps
+  Clock::duration exposed_before_{};             // of steps before the run
   std::optional<Clock::time_point> step_begin_;  // of the one that runs: callbacks are a part of it
   double last_loss_ = 0;
   const SessionPlan* last_plan_ = nullptr;
