@@ -81,7 +81,11 @@ class SessionData {
   }
   // As if so many micro-batches waited: what sums them elsewhere says so. With 0 the next one
   // begins the sums anew.
-  void set_accumulated(std::int64_t micro_batches) { accumulated_ = micro_batches; }
+  void set_accumulated(std::int64_t micro_batches) {
+    accumulated_ = 0;
+    begin_micro_batch();
+    accumulated_ = micro_batches;
+  }
   // As if all that is ahead went well.
   std::int64_t accumulated() const { return accumulated_; }
   std::int64_t accumulation_steps() const { return accumulation_steps_; }

@@ -255,6 +255,7 @@ ShardedStep::Sums ShardedStep::run_step(std::span<const data::Batch> window, Req
 // Shards are run once more, micro-batch by micro-batch.
 std::optional<ShardedStep::BadShard> ShardedStep::find_bad(std::span<const data::Batch> window) {
   std::string own;
+  went_early_ = false;
   std::int64_t bad = shards_;
   const std::int64_t draw = first_draw_;
   for (std::int64_t shard = mine_.first; shard < mine_.last && bad == shards_; ++shard)

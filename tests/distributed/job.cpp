@@ -30,13 +30,15 @@ JobTest::JobTest() {
   ::setenv("OMPI_MCA_hwloc_base_binding_policy", "none", 1);
 }
 
-std::vector<std::string> JobTest::shards(const std::string& out,
-                                         std::vector<std::string> more) const {
+std::vector<std::string> JobTest::shards(const std::string& out, std::vector<std::string> more,
+                                         int epochs) const {
   std::vector<std::string> words = {
       "--set", "distributed.shards=4", "--set", "accumulate=2",        "--clip", "1",
       "--set", "data.validation=0.2",  "--set", "schedule.name=cosine"};
   words.insert(words.end(), more.begin(), more.end());
-  return train(out, std::move(words));
+  words = train(out, std::move(words));
+  *(std::ranges::find(words, "--epochs") + 1) = std::to_string(epochs);
+  return words;
 }
 
 std::vector<std::string> JobTest::job(int ranks, const std::vector<std::string>& words) {

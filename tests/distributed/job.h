@@ -15,6 +15,7 @@ namespace pantala::tests {
 struct Mpi {
   std::string name, launcher;
 };
+inline void PrintTo(const Mpi& mpi, std::ostream* out) { *out << mpi.name; }
 std::vector<Mpi> both_mpis();
 
 // Whether all of it is run (`make test-mpi`); a part of it is, in any case.
@@ -25,7 +26,8 @@ class JobTest : public TrainingTest, public testing::WithParamInterface<Mpi> {
   JobTest();
 
   // A small run in the folder `out` that has a little of everything: four shards.
-  std::vector<std::string> shards(const std::string& out, std::vector<std::string> more = {}) const;
+  std::vector<std::string> shards(const std::string& out, std::vector<std::string> more = {},
+                                  int epochs = 4) const;
   // The words of a launcher.
   static std::vector<std::string> job(int ranks, const std::vector<std::string>& words);
   static Outcome run_job(int ranks, const std::vector<std::string>& words);

@@ -38,8 +38,8 @@ TEST_P(Jobs, any_number_of_ranks_leaves_the_same_files) {
 }
 
 TEST_P(Jobs, a_signal_to_one_rank_saves_and_another_number_of_ranks_goes_on) {
-  ASSERT_EQ(run_pantala(shards("whole", {"--epochs", "60"})).exit_code, 0);
-  Running job(GetParam().launcher, JobTest::job(4, shards("run", {"--epochs", "60"})));
+  ASSERT_EQ(run_pantala(shards("whole", {}, 60)).exit_code, 0);
+  Running job(GetParam().launcher, JobTest::job(4, shards("run", {}, 60)));
   const auto ranks = processes("run", 4);
   wait_for_steps("run", job);
   ::kill(ranks.at(2), SIGTERM);
@@ -48,16 +48,15 @@ TEST_P(Jobs, a_signal_to_one_rank_saves_and_another_number_of_ranks_goes_on) {
   ASSERT_EQ(stopped.exit_code, 75) << stopped.err;
   EXPECT_THAT(messages_of(stopped),
               ElementsAre(HasSubstr("a signal to another rank: saved after")));
-  const Outcome resumed = run_job(2, shards("run", {"--epochs", "60"}));
+  const Outcome resumed = run_job(2, shards("run", {}, 60));
   ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
   EXPECT_THAT(resumed.err, HasSubstr("continues"));
   EXPECT_EQ(record("run"), record("whole"));
 }
 
 TEST_P(Jobs, a_rank_that_is_stopped_ends_the_run_and_is_named) {
-  Running job(
-      GetParam().launcher,
-      JobTest::job(4, shards("run", {"--epochs", "100000", "--set", "distributed.timeout=1"})));
+  Running job(GetParam().launcher,
+              JobTest::job(4, shards("run", {"--set", "distributed.timeout=1"}, 100000)));
   const auto ranks = processes("run", 4);
   wait_for_steps("run", job);
   ::kill(ranks.at(1), SIGSTOP);
@@ -70,9 +69,8 @@ TEST_P(Jobs, a_rank_that_is_stopped_ends_the_run_and_is_named) {
 }
 
 TEST_P(Jobs, a_rank_that_is_killed_ends_the_run) {
-  Running job(
-      GetParam().launcher,
-      JobTest::job(2, shards("run", {"--epochs", "100000", "--set", "distributed.timeout=1"})));
+  Running job(GetParam().launcher,
+              JobTest::job(2, shards("run", {"--set", "distributed.timeout=1"}, 100000)));
   const auto ranks = processes("run", 2);
   wait_for_steps("run", job);
   ::kill(ranks.at(1), SIGKILL);

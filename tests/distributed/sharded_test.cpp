@@ -21,7 +21,7 @@ using Ranks = std::shared_ptr<Communicator>;
 
 constexpr std::int64_t kShards = 8;
 
-struct Setup {
+struct Training {
   ModelFactory model = dropout_graph;
   std::int64_t batch_size = 24;
   CompileOptions compile = {.threads = 1};
@@ -29,7 +29,7 @@ struct Setup {
   bool shard_optimizer = false, overlap = true;
 };
 
-Trainer make_trainer(const Setup& setup, const Ranks& ranks, std::int64_t shards = kShards) {
+Trainer make_trainer(const Training& setup, const Ranks& ranks, std::int64_t shards = kShards) {
   TrainConfig train = setup.train;
   train.distributed = {.ranks = ranks,
                        .shards = shards,
@@ -54,7 +54,7 @@ void expect_same(const Result& a, const Result& b, const std::string& about) {
 }
 
 // Two epochs; the last batch of each is a short one. Of every rank.
-std::vector<Result> results(const Setup& setup, const data::Dataset& data, int size,
+std::vector<Result> results(const Training& setup, const data::Dataset& data, int size,
                             std::int64_t shards = kShards) {
   std::vector<Result> all(static_cast<std::size_t>(size));
   run_ranks_well(size, [&](const Ranks& ranks) {
@@ -72,7 +72,7 @@ std::vector<Result> results(const Setup& setup, const data::Dataset& data, int s
   return all;
 }
 
-void expect_same_for_all_ranks(const Setup& setup, const data::Dataset& data,
+void expect_same_for_all_ranks(const Training& setup, const data::Dataset& data,
                                const std::vector<int>& sizes = {2, 3, 4, 8}) {
   const Result one = results(setup, data, 1)[0];
   EXPECT_GE(one.losses.size(), 2u);
@@ -84,18 +84,18 @@ void expect_same_for_all_ranks(const Setup& setup, const data::Dataset& data,
 }
 
 TEST(Sharded, dropout_and_batch_norm_have_the_same_bits_for_any_number_of_ranks) {
-  expect_same_for_all_ranks({}, random_dataset(75, 5));
+  expect_same_for_all_ranks({}, random_dataset(88, 5));
 }
 
 TEST(Sharded, accumulation_and_clipping_have_the_same_bits_for_any_number_of_ranks) {
-  Setup setup;
+  Training setup;
   setup.compile.accumulation_steps = 2;
   setup.compile.training.clip.norm = 0.5;
-  expect_same_for_all_ranks(setup, random_dataset(75, 6), {2, 4});
+  expect_same_for_all_ranks(setup, random_dataset(88, 6), {2, 4});
 }
 
 TEST(Sharded, a_small_transformer_has_the_same_bits_for_any_number_of_ranks) {
-  Setup setup;
+  Training setup;
   setup.model = [](std::int64_t batch, Phase) {
     const zoo::LlamaSizes sizes{.width = 32, .layers = 2, .heads = 4, .kv_heads = 2};
     return zoo::llama(zoo::resized(zoo::llama_bytes(), sizes), {.batch = batch, .sequence = 8});
@@ -109,21 +109,21 @@ TEST(Sharded, a_small_transformer_has_the_same_bits_for_any_number_of_ranks) {
   expect_same_for_all_ranks(setup,
                             data::make_dataset({{kItems, 8}, random_labels(kItems * 8, 256, 1)},
                                                {{kItems, 8}, random_labels(kItems * 8, 256, 2)}),
-                            {2, 4});
+                            {4});
 }
 
 TEST(Sharded, gradients_that_travel_late_have_the_same_bits) {
-  Setup late;
+  Training late;
   late.overlap = false;
-  const data::Dataset data = random_dataset(75, 5);
+  const data::Dataset data = random_dataset(88, 5);
   expect_same(results(late, data, 4)[2], results({}, data, 4)[2], "late");
 }
 
 // Of more threads a launch has finished only when all of them have done their share.
 TEST(Sharded, several_threads_have_the_same_bits) {
-  Setup threads;
+  Training threads;
   threads.compile.threads = 2;
-  const data::Dataset data = random_dataset(75, 5);
+  const data::Dataset data = random_dataset(88, 5);
   expect_same(results(threads, data, 2)[1], results({}, data, 2)[1], "threads");
 }
 
@@ -139,9 +139,9 @@ std::map<std::string, Literal> joined(const std::vector<Result>& ranks) {
 }
 
 TEST(Sharded, optimizer_states_on_one_rank_each_have_the_same_bits) {
-  Setup setup;
+  Training setup;
   setup.compile.training.clip.norm = 0.5;
-  const data::Dataset data = random_dataset(75, 5);
+  const data::Dataset data = random_dataset(88, 5);
   const std::vector<Result> whole = results(setup, data, 4);
   setup.shard_optimizer = true;
   const std::vector<Result> parts = results(setup, data, 4);
@@ -157,7 +157,7 @@ TEST(Sharded, optimizer_states_on_one_rank_each_have_the_same_bits) {
 }
 
 TEST(Sharded, a_checkpoint_of_shared_out_states_is_that_of_a_single_rank) {
-  Setup parts;
+  Training parts;
   parts.shard_optimizer = true;
   const TemporaryFolder folder;
   Result expected;
@@ -168,7 +168,7 @@ TEST(Sharded, a_checkpoint_of_shared_out_states_is_that_of_a_single_rank) {
   });
   for (const bool again : {false, true})
     run_ranks_well(again ? 3 : 1, [&](const Ranks& ranks) {
-      Setup setup;
+      Training setup;
       setup.shard_optimizer = again;
       Trainer trainer = make_trainer(setup, ranks);
       trainer.load_checkpoint(folder.path() / "saved");
@@ -183,7 +183,7 @@ TEST(Sharded, a_checkpoint_of_shared_out_states_is_that_of_a_single_rank) {
 
 // Numbers as labels: their metrics are sums that depend on the order.
 TEST(Sharded, metrics_of_numbers_have_the_same_bits_for_any_number_of_ranks) {
-  Setup setup;
+  Training setup;
   setup.model = [](std::int64_t batch, Phase) {
     Graph g;
     const Tensor x = g.input("x", {batch, kInputs}), labels = g.input("labels", {batch, 2});
@@ -199,11 +199,11 @@ TEST(Sharded, metrics_of_numbers_have_the_same_bits_for_any_number_of_ranks) {
 
 // A batch of 24 in one shard is a step of a session that splits its update.
 TEST(Sharded, one_shard_is_the_plain_step) {
-  Setup setup;
+  Training setup;
   const data::Dataset data = random_dataset(48, 5);
   setup.model = mlp_graph;
   const Result sharded = results(setup, data, 1, 1)[0];
-  Setup plain = setup;
+  Training plain = setup;
   plain.compile.split_update = true;
   Trainer trainer(plain.model, 24, plain.train, plain.compile, {.seed = 3});
   const auto loader = data::make_loader(data, {.batch_size = 24, .seed = 1, .threads = 0});
@@ -215,7 +215,7 @@ TEST(Sharded, one_shard_is_the_plain_step) {
 
 TEST(Sharded, every_item_counts_the_same_whatever_the_shards) {
   // Of mean_graph the gradient is the mean of x: 1 of 24 items, 3 of the last 5.
-  Setup setup;
+  Training setup;
   setup.model = mean_graph;
   setup.batch_size = 8;
   setup.train.optimizer = optim::sgd(1.0);
@@ -252,7 +252,7 @@ TEST(Sharded, a_loader_makes_only_the_items_of_its_shards) {
 }
 
 TEST(Sharded, a_checkpoint_goes_on_with_another_number_of_ranks) {
-  Setup setup;
+  Training setup;
   setup.compile.accumulation_steps = 2;
   const data::Dataset data = random_dataset(120, 5);
   const auto loader = [&] {
@@ -286,7 +286,7 @@ TEST(Sharded, a_checkpoint_goes_on_with_another_number_of_ranks) {
 }
 
 TEST(Sharded, a_number_that_is_not_finite_on_one_rank_stops_all_before_the_update) {
-  Setup setup;
+  Training setup;
   const auto thrown = run_ranks(4, [&](const Ranks& ranks) {
     Trainer trainer = make_trainer(setup, ranks);
     trainer.step(random_batch(24, 1));
@@ -310,7 +310,7 @@ TEST(Sharded, a_number_that_is_not_finite_on_one_rank_stops_all_before_the_updat
 }
 
 TEST(Sharded, a_rank_whose_weights_have_gone_astray_is_named) {
-  Setup setup;
+  Training setup;
   setup.model = mlp_graph;
   const auto thrown = run_ranks(4, [&](const Ranks& ranks) {
     Trainer trainer = make_trainer(setup, ranks);
@@ -325,7 +325,7 @@ TEST(Sharded, a_rank_whose_weights_have_gone_astray_is_named) {
   for (const auto& error : thrown) {
     ASSERT_TRUE(error);
     EXPECT_THAT([&] { std::rethrow_exception(error); },
-                ThrowsMessage<distributed::AstrayError>(HasSubstr("of rank 2 on ")));
+                ThrowsMessage<Error>(HasSubstr("the weights of rank 2 on ")));
   }
 }
 
