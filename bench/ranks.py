@@ -107,17 +107,16 @@ def fingerprint(folder):
 
 WORKLOADS = {
     "lenet64": ["--model", "lenet", "--batch-size", "64"],
-    "resnet18": ["--model", "resnet18", "--batch-size", "16", "--set", "model.width=16"],
-    "tfm8": ["--model", "smollm2", "--data", "bytes:{text}", "--batch-size", "8", "--set", "data.sequence=64", "--set",
-             "model.width=64", "--set", "model.layers=4", "--set", "model.heads=4", "--set", "model.kv_heads=4", "--set",
-             "model.feed_forward=256"],
+    "resnet18": ["--model", "resnet18", "--batch-size", "16", "--set", "data.channels=3", "--set", "data.subset=3200"],
+    "tfm8": ["--model", "llama-bytes", "--data", "text:{text}", "--batch-size", "8", "--set", "data.sequence=64", "--set",
+             "model.width=128", "--set", "model.layers=4"],
 }
 
 
 def workload(name, folder):
     text = folder / "text.txt"
     if not text.exists():
-        text.write_bytes((ROOT / "docs/training.md").read_bytes() * 4)
+        text.write_bytes((ROOT / "docs/training.md").read_bytes() * 12)
     return [word.replace("{text}", str(text)) for word in WORKLOADS[name]]
 
 
@@ -129,15 +128,14 @@ def train(name, folder, out, *more):
 
 def speed(options, folder):
     for name in options.workloads:
-        steps = ["--max-steps", options.steps, "--epochs", 1000, "--set", "distributed.shards=2"]
+        plain = ["--max-steps", options.steps, "--epochs", 1000]
         alone, ranks = [], []
         for _ in range(options.rounds):
             out = folder / "alone"
-            plain = [word for word in steps if word != "distributed.shards=2"][:-1]
             run(*train(name, folder, out, "--threads", 2, *plain), env=ENVIRONMENT, stdout=subprocess.DEVNULL)
             alone.append(items_per_second(out))
             out = folder / "ranks"
-            run(*job_here(2, train(name, folder, out, "--threads", 1, *steps)), env=ENVIRONMENT, stdout=subprocess.DEVNULL)
+            run(*job_here(2, train(name, folder, out, "--threads", 1, *plain)), env=ENVIRONMENT, stdout=subprocess.DEVNULL)
             ranks.append(items_per_second(out))
         best, best_ranks = max(alone), max(ranks)
         print(f"{name}: 1 rank x 2 threads {best:.0f} items/s, 2 ranks x 1 thread {best_ranks:.0f}: {best_ranks / best:.2f}", flush=True)
@@ -153,7 +151,7 @@ def network(options, folder):
                     out = folder / "shaped"
                     trace = folder / "trace.json"
                     words = train(name, folder, out, "--threads", 1, "--max-steps", options.steps, "--epochs", 1000, "--set",
-                                  "distributed.shards=2", "--set", f"distributed.overlap={overlap}", "--trace", trace)
+                                  f"distributed.overlap={overlap}", "--trace", trace)
                     run(*job_on_hosts(folder, 2, words), env=ENVIRONMENT, stdout=subprocess.DEVNULL)
                     spans = [event["dur"] for event in json.loads(trace.read_text())["traceEvents"] if event.get("name") == "gradients"]
                     spans = sorted(spans[len(spans) // 2:])
