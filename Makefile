@@ -1,18 +1,31 @@
 # The commands of a user and of CI. On a fresh Debian machine each installs what it needs first.
 BUILD_PACKAGES := g++ pkgconf cmake ninja-build ccache libfmt-dev libspdlog-dev libcli11-dev libtomlplusplus-dev nlohmann-json3-dev zlib1g-dev libssl-dev libpng-dev libjpeg-dev libprotobuf-dev protobuf-compiler libonnx-dev llvm-19-dev libvulkan-dev spirv-headers spirv-tools
 PYTHON_PACKAGES := python3-venv python3-dev libzstd-dev
+MPI_PACKAGES := libopenmpi-dev openmpi-bin libmpich-dev mpich
 DATA_PACKAGES := dataset-fashion-mnist
-TEST_PACKAGES := $(DATA_PACKAGES) patch libonnx-testdata libgtest-dev libgmock-dev clang-format-19 mesa-vulkan-drivers vulkan-validationlayers
+TEST_PACKAGES := $(DATA_PACKAGES) $(MPI_PACKAGES) patch libonnx-testdata libgtest-dev libgmock-dev clang-format-19 mesa-vulkan-drivers vulkan-validationlayers
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 
-.PHONY: python python-environment test-python test-torch wheel build install test demo bench test-exchange test-pages test-vulkan test-asan test-tsan deps format clean
+.PHONY: mpi test-mpi python python-environment test-python test-torch wheel build install test demo bench test-exchange test-pages test-vulkan test-asan test-tsan deps format clean
 
 # The command and the library alone; tests and examples are built by `make test`.
 build:
 	@$(call need,$(BUILD_PACKAGES))
 	cmake --preset release
 	cmake --build --preset release -j $(JOBS) --target pantala_shipped
+
+# The plug-ins for both MPIs of Debian; whatever is installed is found by `make build`, too (docs/cluster.md).
+mpi:
+	@$(call need,$(BUILD_PACKAGES) $(MPI_PACKAGES))
+	cmake --preset release
+	cmake --build --preset release -j $(JOBS) --target pantala_shipped
+
+# All that `make test` runs of training on several ranks, with more ranks.
+test-mpi: deps
+	cmake --preset release -DPANTALA_TESTS=ON
+	cmake --build --preset release -j $(JOBS) --target pantala pantala_mpi_plugins test_distributed
+	PANTALA_MPI_TESTS=all build/release/bin/test_distributed
 
 install: build
 	cmake --install build/release --prefix $(PREFIX)

@@ -20,7 +20,7 @@ add_custom_command(
   COMMENT "Writing the manual page" VERBATIM)
 add_custom_target(pantala_manual ALL DEPENDS ${generated}/pantala.1)
 # What `make build` makes and `cmake --install` takes: neither tests nor examples.
-add_custom_target(pantala_shipped DEPENDS pantala pantala_library pantala_manual)
+add_custom_target(pantala_shipped DEPENDS pantala pantala_library pantala_manual pantala_mpi_plugins)
 install(FILES ${generated}/pantala.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 
 install(EXPORT pantala NAMESPACE pantala:: FILE pantalaTargets.cmake DESTINATION ${package_dir})

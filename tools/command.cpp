@@ -113,8 +113,9 @@ std::string system_message(const std::system_error& error) {
   return error.what();
 }
 
-// The message and the exit code of the exception that is being handled.
-std::pair<std::string, int> answer() {
+}  // namespace
+
+std::pair<std::string, int> error_answer() {
   try {
     throw;
   } catch (const InternalError& error) {
@@ -134,8 +135,6 @@ std::pair<std::string, int> answer() {
   }
 }
 
-}  // namespace
-
 void write_error(std::string_view text) noexcept {
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
@@ -146,7 +145,7 @@ int run_command(int argc, char** argv) noexcept {
     return run_verb(argc, argv);
   } catch (...) {
     try {
-      const auto [message, code] = answer();
+      const auto [message, code] = error_answer();
       print_error("pantala: {}\n", message);
       return code;
     } catch (...) {  // there is not even memory for the message

@@ -41,6 +41,9 @@ void print_error(fmt::format_string<Args...> format, Args&&... args) {
   write_error(fmt::format(format, std::forward<Args>(args)...));
 }
 
+// The message and the exit code of the exception that is being handled.
+std::pair<std::string, int> error_answer();
+
 // The whole command; never throws.
 int run_command(int argc, char** argv) noexcept;
 

@@ -15,6 +15,7 @@
 #include "tools/options.h"
 #include "tools/process.h"
 #include "tools/profile/limits.h"
+#include "tools/ranks.h"
 #include "tools/signals.h"
 #include "tools/sweep.h"
 
@@ -39,6 +40,8 @@ struct TrainOptions {
   bool resume = false, restart = false, dry_run = false, json = false, keys = false;
   bool profile = false;
   std::string trace;
+  std::string distributed = "auto";
+  bool strict_ranks = false;
 };
 
 constexpr std::size_t kMostKernels = 40;  // that the table shows; JSON has all
@@ -101,7 +104,8 @@ std::string finished_text(const TrainOptions& options) {
                      missing.empty() ? "" : ", ", missing);
 }
 
-int train(const run::RunConfig& config, const TrainOptions& options) {
+int train(const run::RunConfig& config, const TrainOptions& options,
+          const std::shared_ptr<distributed::Communicator>& ranks) {
   const SignalWatch signals;
   const run::RunOutcome outcome =
       run::run_training(config, {.resume = options.resume,
@@ -109,15 +113,22 @@ int train(const run::RunConfig& config, const TrainOptions& options) {
                                  .poll = [&](const Trainer&) { return signals.poll(); },
                                  .stop = [&] { return signals.stop_requested(); },
                                  .surroundings = surroundings(),
+                                 .ranks = ranks,
+                                 .strict_ranks = options.strict_ranks,
                                  .profile = options.profile,
                                  .trace = options.trace});
+  const bool tells = !ranks || ranks->rank() == 0;
   if (outcome.end == run::RunOutcome::End::interrupted ||
       outcome.end == run::RunOutcome::End::not_begun) {
+    if (!tells) return kExitInterrupted;
+    const char* const signal = signals.stop_signal();
     tell(config, "pantala",
-         fmt::format("{}: {}", signals.stop_signal(), interruption(config, options, outcome)));
+         fmt::format("{}: {}", signal ? signal : "a signal to another rank",
+                     interruption(config, options, outcome)));
     print_result(config, options, outcome);
     return kExitInterrupted;
   }
+  if (!tells) return 0;
   if (outcome.end == run::RunOutcome::End::was_finished)
     tell(config, config.output.folder, finished_text(options));
   print_result(config, options, outcome);
@@ -162,6 +173,12 @@ Run train_verb(VerbOptions& verb) {
   verb.add_option("--trace", options->trace,
                   "Write a trace of epochs, steps and kernels that Perfetto opens")
       ->type_name("FILE");
+  verb.add_option("--distributed", options->distributed,
+                  "Several processes train together: mpi, none, or auto, which is mpi where mpirun "
+                  "or srun has started them")
+      ->type_name("HOW");
+  verb.add_flag("--strict-ranks", options->strict_ranks,
+                "End where the same bits for any number of ranks cannot be promised");
   verb.add_flag("--json", options->json, "The result as one JSON object");
   verb.add_flag("--keys", options->keys, "Print all keys of a config, as a table");
   verb.footer(kExamples);
@@ -171,7 +188,8 @@ Run train_verb(VerbOptions& verb) {
     const run::RunConfig config = flags->config();
     if (options->dry_run)
       return fmt::print("{}", run::dry_run(config, options->json, plan_cache())), 0;
-    return train(config, *options);
+    return in_ranks(options->distributed, config,
+                    [&](const auto& ranks) { return train(config, *options, ranks); });
   };
 }
 

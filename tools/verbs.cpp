@@ -18,6 +18,7 @@
   VERB(plot, "plot", "Draw the numbers of one run, or of several over each other")   \
   VERB(predict, "predict", "Predict classes or numbers with the model of a run")     \
   VERB(run, "run", "Run an ONNX model on arrays from files")                         \
+  VERB(scale, "scale", "Predict a step on many ranks")                               \
   VERB(train, "train", "Train a model, or continue a run")                           \
   VERB(tune, "tune", "Measure a cost table for this machine")                        \
   VERB(verify_resume, "verify-resume", "Prove that an interrupted run ends with the same bits")

@@ -91,6 +91,9 @@ struct CompileOptions {
   // The two plans also for one micro-batch per update, so that gradients can be read and changed
   // between them.
   bool split_update = false;
+  // Of a split update: a micro-batch whose numbers are not finite is left out. False: it is summed
+  // like any other, sums can be read while the backward pass still runs, and the update is refused.
+  bool guard_micro_batches = true;
   std::optional<optim::Optimizer> optimizer = {};  // of training; none: gradients only
   TrainingStepOptions training = {};
   trace::Recorder* trace = nullptr;  // that gets a span per stage

@@ -51,7 +51,11 @@ struct Batch {
   Array data, labels;
   // Of models with several inputs, those beside the data.
   std::vector<NamedArray> more = {};
+  // Of a part of a batch: how many items that has, and which of them is the first one here. 0 of
+  // them: this is all of it.
+  std::int64_t whole = 0, first = 0;
   std::int64_t items() const { return data.items(); }
+  std::int64_t whole_items() const { return whole > 0 ? whole : items(); }
 };
 
 // A column of the data of a table.
@@ -208,6 +212,9 @@ struct LoaderOptions {
   int threads = 1;            // that make batches ahead; 0: the caller's own
   std::int64_t prefetch = 4;  // at most so many batches wait
   std::vector<Transform> transforms = {};
+  // Each batch is cut into so many shards (pantala/distributed.h), and of them only those from
+  // first_shard to before last_shard are made. Sizes and fingerprint are those of whole batches.
+  std::int64_t shards = 1, first_shard = 0, last_shard = 1;
 };
 // TypeError for options out of range and for transforms that do not fit the items, ValueError for a
 // label that OneHot has no class for. An exception in a loading thread is thrown by the

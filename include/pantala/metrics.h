@@ -74,6 +74,10 @@ class Classification {
   // no class. Of equal scores the first one is the better. A row with a NaN is counted as wrong.
   void add(std::span<const float> scores, std::span<const std::int64_t> labels);
   const ConfusionMatrix& confusion() const { return confusion_; }
+  // All that was counted; what add_counts() of another one is given is counted there, too, as if it
+  // had been measured in one place. TypeError for other classes or k.
+  std::vector<std::int64_t> counts() const;
+  void add_counts(std::span<const std::int64_t> counts);
   // ("accuracy", 0.91), ("top5", ...), ("precision", ...), ("recall", ...), ("f1", ...)
   std::vector<std::pair<std::string, double>> values() const;
 

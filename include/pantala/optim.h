@@ -47,6 +47,9 @@ struct AppendOptions {
   std::optional<double> ema_decay = {};
   bool gradient_norms = false;  // outputs `grad_norm.<parameter>`, before clipping
   bool global_norm = false;     // output `grad_norm`, before clipping; always there with clip.norm
+  // The parameters that are updated, by name; none: all. The others have no states, and take part
+  // in norms and clipping.
+  std::optional<std::vector<std::string>> updated = {};
 };
 
 // A value of a graph without the graph: it holds in every copy of that graph and in a session's.

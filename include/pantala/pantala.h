@@ -5,6 +5,7 @@
 #include "pantala/autodiff.h"
 #include "pantala/compile.h"
 #include "pantala/data.h"
+#include "pantala/distributed.h"
 #include "pantala/generate.h"
 #include "pantala/graph.h"
 #include "pantala/interpreter.h"

@@ -13,11 +13,13 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "pantala/distributed.h"
 #include "pantala/monitor.h"
 #include "pantala/optim.h"
 #include "pantala/trainer.h"
@@ -97,6 +99,12 @@ struct RunConfig {
     std::string metric = "loss";
   } checkpoint;
   struct {
+    std::int64_t shards = 0;  // 0: one for each rank, or none where there is one rank
+    bool shard_optimizer = false, overlap = true;
+    std::int64_t check_every = 100;
+    double timeout = 8;  // seconds
+  } distributed;
+  struct {
     std::string folder;
     std::string progress = "auto";
     std::optional<std::int64_t> log_interval = {};  // as RunLogOptions
@@ -124,6 +132,10 @@ struct RunOptions {
   // Asked while plans are compiled, by several threads: true ends the run as a save_and_stop would.
   std::function<bool()> stop = {};
   Surroundings surroundings = {};
+  // Several processes make one run, each with its own rank of these; null: this one alone. All are
+  // given the same config, and the folder is one that all can read; rank 0 writes.
+  std::shared_ptr<distributed::Communicator> ranks = {};
+  bool strict_ranks = false;  // end where the same bits cannot be promised
   // Time the kernels (RunOutcome::profile), and write a trace of the run (Session::write_trace; "":
   // none). Bits, logs and checkpoints are the same with and without.
   bool profile = false;

@@ -31,6 +31,7 @@
 
 #include "pantala/accumulation.h"
 #include "pantala/data.h"
+#include "pantala/distributed.h"
 #include "pantala/metrics.h"
 #include "pantala/optim.h"
 #include "pantala/rate_schedule.h"
@@ -124,6 +125,10 @@ struct TrainConfig {
   bool evaluate_average = true;
   // A folder for compiled plans, with a file for each; "": none.
   std::filesystem::path plan_cache = {};
+  // How batches are shared out over ranks. Every rank makes the same trainer, with the model as a
+  // function, calls it in the same order, and gives it the same batches, or of each the part that
+  // is its own (LoaderOptions::first_shard). Only rank 0 writes files.
+  distributed::Options distributed = {};
 };
 
 enum class Phase : std::uint8_t { training, evaluation };
@@ -273,6 +278,8 @@ struct Progress {
   std::int64_t items = 0;   // trained since the run (or its continuation) began
   double seconds = 0;       // of training alone, since then: neither compiling nor validating
   double wait_seconds = 0;  // of them, waiting for data
+  // Of them, waiting for gradients of other ranks when this rank's were made; none on one rank.
+  std::optional<double> exposed_seconds = {};
   double learning_rate = 0;
   std::optional<double> gradient_norm;  // if the session gives one
   double loss = 0;                      // of the last step

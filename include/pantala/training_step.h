@@ -30,6 +30,8 @@ struct TrainingStepOptions {
   std::optional<double> ema_decay = {};
   bool gradient_norms = false;
   bool global_norm = false;
+  // As optim::AppendOptions.
+  std::optional<std::vector<std::string>> updated = {};
 };
 
 struct TrainingStep {

@@ -171,7 +171,7 @@ CompiledPlan::Data describe_plan(const std::vector<StepGraph>& steps, const Comp
   CompiledPlan::Data data;
   data.device = lower.device;
   data.threads = lower.threads;
-  data.non_finite = steps.at(0).guard;
+  data.non_finite = steps.back().guard;
   data.accumulation_steps = options.accumulation_steps;
   data.normalize = options.normalize;
   data.chosen_outputs = !options.outputs.empty();

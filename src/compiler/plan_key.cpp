@@ -45,6 +45,9 @@ std::string training_text(const TrainingStepOptions& options) {
   for (const optim::ParameterGroup& group : options.groups)
     text += fmt::format(" group({}, decay={}, frozen={})", in_quotes(group.pattern),
                         group.weight_decay.has_value(), group.frozen);
+  if (options.updated) text += " updated";
+  for (const std::string& name : options.updated.value_or(std::vector<std::string>()))
+    text += fmt::format(" {}", in_quotes(name));
   text += fmt::format(" statistics={}", static_cast<int>(options.kept_statistics));
   return text + fmt::format(" clip({}, {}) ema={} norms={} {}\n", options.clip.norm.has_value(),
                             options.clip.value.has_value(), options.ema_decay.has_value(),
@@ -59,10 +62,12 @@ std::string key_text(const Graph& graph, const Tensor& loss, const CompileOption
       fmt::format("plan file {} plan {}\nbuild {}\nllvm {}\n", plan::kPlanFileVersion,
                   plan::kPlanVersion, build_id(), llvm_version());
   text += fmt::format(
-      "device {} threads {} optimize {} guard {} accumulate {} mean {} split {} gradients {}\n",
+      "device {} threads {} optimize {} guard {} accumulate {} mean {} split {} guarded {} "
+      "gradients "
+      "{}\n",
       lower.device, lower.threads, options.optimize, static_cast<int>(options.non_finite),
       options.accumulation_steps, options.normalize, splits_update(options),
-      options.observe_gradients);
+      options.guard_micro_batches, options.observe_gradients);
   text += rewrite_text(lower) + target_text(lower) + optimizer_text(options.optimizer) +
           training_text(options.training);
   for (const std::string& name : options.outputs)

@@ -90,7 +90,7 @@ StepGraph accumulate_step(const TrainingGraph& training, const CompileOptions& o
   const Tensor loss = graph.value(training.loss.id());
   StepGraph step;
   step.role = plan::kAccumulate;
-  step.guard = effective_guard(options);
+  step.guard = options.guard_micro_batches ? effective_guard(options) : NonFiniteGuard::none;
   step.graph = guard_updates(std::move(graph), step.guard, loss, parameters);
   return step;
 }

@@ -111,7 +111,8 @@ optim::AppendOptions append_options(const TrainingStepOptions& options) {
           .clip = options.clip,
           .ema_decay = options.ema_decay,
           .gradient_norms = options.gradient_norms,
-          .global_norm = options.global_norm};
+          .global_norm = options.global_norm,
+          .updated = options.updated};
 }
 
 optim::Appended append_optimizer(Graph& graph, const std::vector<TrainedParameter>& parameters,

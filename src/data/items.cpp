@@ -110,6 +110,29 @@ Array take_items(const Array& array, std::span<const std::int64_t> numbers) {
   return taken;
 }
 
+namespace {
+
+Array slice_of(const Array& array, std::int64_t first, std::int64_t count) {
+  Array part = make_array(array.dtype(), array.shape.with(0, count));
+  const std::size_t size = item_bytes(array), bytes = static_cast<std::size_t>(count) * size;
+  if (bytes > 0)
+    std::memcpy(bytes_of(part).data(),
+                bytes_of(array).data() + static_cast<std::size_t>(first) * size, bytes);
+  return part;
+}
+
+}  // namespace
+
+Batch slice_of(const Batch& batch, std::int64_t first, std::int64_t count) {
+  Batch part{.data = slice_of(batch.data, first, count),
+             .labels = slice_of(batch.labels, first, count)};
+  for (const NamedArray& other : batch.more)
+    part.more.push_back({other.name, slice_of(other.array, first, count)});
+  part.whole = batch.whole_items();
+  part.first = batch.first + first;
+  return part;
+}
+
 std::shared_ptr<const ItemSource> select_items(std::shared_ptr<const ItemSource> source,
                                                std::span<const std::int64_t> numbers) {
   return std::make_shared<const Selection>(std::move(source), numbers);

@@ -23,6 +23,8 @@ std::span<std::byte> bytes_of(Array& array);
 // Of one item.
 std::size_t item_bytes(const Array& array);
 
+// Items [first, first + count), which must be there.
+Batch slice_of(const Batch& batch, std::int64_t first, std::int64_t count);
 // The items with these numbers, in this order.
 Array take_items(const Array& array, std::span<const std::int64_t> numbers);
 // Of a source: each made when it is asked for, or all at once (TypeError if they differ in size).

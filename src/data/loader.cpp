@@ -9,6 +9,7 @@
 #include "data/order.h"
 #include "data/prefetch.h"
 #include "data/preparation.h"
+#include "distributed/shards.h"
 #include "pantala/error.h"
 
 namespace pantala::data {
@@ -34,6 +35,10 @@ void check_options(const LoaderOptions& options) {
   if (options.prefetch < 1 || options.prefetch > kMaxPrefetch)
     throw TypeError(
         fmt::format("loader: prefetch is {}; expected 1 to {}", options.prefetch, kMaxPrefetch));
+  if (options.shards < 1 || options.first_shard < 0 || options.last_shard <= options.first_shard ||
+      options.last_shard > options.shards)
+    throw TypeError(fmt::format("loader: shards {} to {} of {}; expected a part of 1 or more",
+                                options.first_shard, options.last_shard, options.shards));
 }
 
 class DatasetLoader : public Loader {
@@ -103,13 +108,22 @@ class DatasetLoader : public Loader {
   }
   // Makes any batch of the present order; it owns all that it reads.
   Prefetcher::Make make_batches() const {
-    return [preparation = preparation_, order = order_, size = options_.batch_size,
+    return [preparation = preparation_, order = order_, options = options_,
             key = DrawKey{options_.seed, epoch_}](std::int64_t number) {
-      const std::int64_t first = number * size;
-      const std::int64_t count = std::min(size, static_cast<std::int64_t>(order->size()) - first);
-      return preparation->make(std::span(*order).subspan(static_cast<std::size_t>(first),
-                                                         static_cast<std::size_t>(count)),
-                               key);
+      const std::int64_t first = number * options.batch_size;
+      const std::int64_t count =
+          std::min(options.batch_size, static_cast<std::int64_t>(order->size()) - first);
+      const distributed::Range mine = distributed::items_of_shards(
+          count, options.shards, {options.first_shard, options.last_shard});
+      Batch batch =
+          preparation->make(std::span(*order).subspan(static_cast<std::size_t>(first + mine.first),
+                                                      static_cast<std::size_t>(mine.size())),
+                            key);
+      if (options.shards > 1) {
+        batch.whole = count;
+        batch.first = mine.first;
+      }
+      return batch;
     };
   }
 

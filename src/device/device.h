@@ -10,6 +10,7 @@
 // bindings that do not fit the plan, InternalError for a plan that breaks a rule.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -85,6 +86,9 @@ struct RunArguments {
   std::span<const Slice> regions;
   std::span<const std::int64_t> uniforms;  // one slot per uniform of the plan (plan::slot_of)
   RunTimes* times = nullptr;               // filled in if it is asked for
+  // Grows while the plan runs: so many of its first launches have finished, and what they have
+  // written can be read by other threads. Of the CPU alone; others leave it as it is.
+  std::atomic<std::int64_t>* finished = nullptr;
 
   // --- for devices that run ahead (runs_ahead)
 

@@ -204,6 +204,7 @@ void ProgressLine::step(const StepRecord& record, const RunPlace& place) {
   if (form_ == Form::json) {
     std::vector<Field> fields = fields_of(record);
     fields.push_back({"smoothed_loss", loss});
+    if (record.network_share) fields.push_back({"network_share", *record.network_share});
     fields.push_back({"batch", place.batch});
     if (place.batches) fields.push_back({"batches", *place.batches});
     if (place.epochs > 0) fields.push_back({"epochs", place.epochs});
@@ -220,6 +221,8 @@ void ProgressLine::step(const StepRecord& record, const RunPlace& place) {
     parts.push_back({"", rate_text(*record.items_per_second) + " items/s", 3});
   if (record.wait_share)
     parts.push_back({"data", fmt::format("{:.0f}%", 100 * *record.wait_share), 6});
+  if (record.network_share)
+    parts.push_back({"net", fmt::format("{:.0f}%", 100 * *record.network_share), 6});
   if (record.memory_bytes) parts.push_back({"mem", memory_text(*record.memory_bytes), 7});
   if (left) parts.push_back({"left", duration_text(*left), 2});
   if (form_ == Form::plain) return show_line(joined(parts, false));

@@ -25,6 +25,8 @@ struct StepRecord {
   std::optional<double> items_per_second = {};  // of late; in a log since the row before
   std::optional<double> wait_share = {};        // of the time: waiting for data, 0 to 1
   std::optional<std::int64_t> memory_bytes = {};
+  // Of the time: waiting for other ranks, 0 to 1. It is shown, and no number of the files.
+  std::optional<double> network_share = {};
   friend bool operator==(const StepRecord&, const StepRecord&) = default;
 };
 

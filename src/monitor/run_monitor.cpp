@@ -41,10 +41,11 @@ class RunMonitor::Impl {
   struct Pace {
     std::int64_t items = 0;
     double seconds = 0, wait_seconds = 0;
+    std::optional<double> exposed_seconds = {};
   };
   // Between two moments; none if no time has passed.
   struct Rates {
-    std::optional<double> items_per_second, wait_share;
+    std::optional<double> items_per_second, wait_share, network_share;
   };
   static Pace pace_of(const Progress& progress);
   static Rates rates(const Pace& begin, const Pace& end);
@@ -87,7 +88,7 @@ RunMonitor::Impl::Impl(RunMonitorOptions options)
 }
 
 RunMonitor::Impl::Pace RunMonitor::Impl::pace_of(const Progress& progress) {
-  return {progress.items, progress.seconds, progress.wait_seconds};
+  return {progress.items, progress.seconds, progress.wait_seconds, progress.exposed_seconds};
 }
 
 void RunMonitor::Impl::on_start(Trainer& trainer) {
@@ -99,8 +100,12 @@ void RunMonitor::Impl::on_start(Trainer& trainer) {
 RunMonitor::Impl::Rates RunMonitor::Impl::rates(const Pace& begin, const Pace& end) {
   const double seconds = end.seconds - begin.seconds;
   if (!(seconds > 0)) return {};
-  return {static_cast<double>(end.items - begin.items) / seconds,
-          (end.wait_seconds - begin.wait_seconds) / seconds};
+  Rates rates{static_cast<double>(end.items - begin.items) / seconds,
+              (end.wait_seconds - begin.wait_seconds) / seconds,
+              {}};
+  if (begin.exposed_seconds && end.exposed_seconds)
+    rates.network_share = (*end.exposed_seconds - *begin.exposed_seconds) / seconds;
+  return rates;
 }
 
 // The line shows the rates of the last window of a second or more: the whole run's would hide
@@ -138,6 +143,7 @@ void RunMonitor::Impl::on_step(const StepMetrics& metrics) {
   const auto put = [&](const Rates& rates) {
     record.items_per_second = rates.items_per_second;
     record.wait_share = rates.wait_share;
+    record.network_share = rates.network_share;
   };
   // A row of the log is about the steps since the row before.
   if (logged) {

@@ -83,12 +83,16 @@ class Appender {
     if (options_.clip.norm) limit_norm(gradients);
     std::vector<Tensor> fresh;
     for (std::size_t k = 0; k < weights.size(); ++k)
-      fresh.push_back(append_weight(weights[k], gradients[k], names[k]));
+      fresh.push_back(is_updated(names[k]) ? append_weight(weights[k], gradients[k], names[k])
+                                           : weights[k]);
     return fresh;
   }
   Appended& added() { return added_; }
 
  private:
+  bool is_updated(const std::string& name) const {
+    return !options_.updated || std::ranges::count(*options_.updated, name) > 0;
+  }
   void add_scalar(const std::string& name, double value) {
     scalars_.emplace(name, graph_.scalar(name, value));
     added_.scalar_names.push_back(name);

@@ -21,6 +21,7 @@ bool Recording::resume(Trainer& trainer) {
 }
 
 void Recording::start(Trainer& trainer, const std::string& about) {
+  if (!options_.writes) return;
   options_.environment.start_time = monitor::seconds_since_1970();
   monitor::write_environment(folder_.root(), options_.environment, continued_);
   io::write_file(folder_.cost_table_file(), trainer.session().compiled().data()->cost_table);
@@ -50,7 +51,9 @@ FitOptions Recording::fit_options(FitOptions fit, const Trainer& trainer,
   return fit;
 }
 
-void Recording::finish() { monitor_->finish(); }
+void Recording::finish() {
+  if (monitor_) monitor_->finish();
+}
 
 double Recording::seconds(const Trainer& trainer) const {
   return earlier_seconds_ + trainer.progress().seconds;

@@ -17,6 +17,7 @@
 namespace pantala::run {
 
 struct RecordingOptions {
+  bool writes = true;  // false: another rank of the run does
   monitor::ProgressOptions progress;
   monitor::RunLogOptions log = {};
   std::int64_t max_steps = 0;  // as FitOptions

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "distributed/shards.h"
 #include "pantala/data.h"
 #include "run/core/config.h"
 #include "run/core/data_facts.h"
@@ -45,7 +46,9 @@ std::vector<data::Transform> geometry(const data::Dataset& dataset, const RunCon
                                       Use use);
 // The shape of items after that, in evaluation.
 Shape item_shape(const data::Dataset& dataset, const RunConfig& config);
+// With the items of these shards alone, of each batch.
 std::unique_ptr<data::Loader> open_loader(const data::Dataset& dataset, const RunConfig& config,
-                                          const DataFacts& facts, Use use);
+                                          const DataFacts& facts, Use use,
+                                          const std::optional<distributed::Range>& shards = {});
 
 }  // namespace pantala::run

@@ -87,7 +87,8 @@ CompileOptions compile_options(const RunConfig& config, Phase phase) {
 }
 
 Trainer make_trainer(const RunConfig& config, const ModelShape& shape, std::int64_t total_steps,
-                     const std::filesystem::path& plan_cache, std::function<bool()> cancelled) {
+                     const std::filesystem::path& plan_cache, std::function<bool()> cancelled,
+                     std::shared_ptr<distributed::Communicator> ranks, const std::string& target) {
   const Doing doing(
       fmt::format("compiling {} for batches of {}", model_title(config), config.batch_size));
   RateRule rate = rate_of(config, total_steps);
@@ -99,9 +100,15 @@ Trainer make_trainer(const RunConfig& config, const ModelShape& shape, std::int6
                     .plateau = std::move(rate.plateau),
                     .plateau_metric = std::move(rate.plateau_metric),
                     .non_finite = non_finite_of(config),
-                    .plan_cache = plan_cache};
+                    .plan_cache = plan_cache,
+                    .distributed = {.ranks = std::move(ranks),
+                                    .shards = config.distributed.shards,
+                                    .shard_optimizer = config.distributed.shard_optimizer,
+                                    .overlap = config.distributed.overlap,
+                                    .check_every = config.distributed.check_every}};
   CompileOptions compile = compile_options(config);
   compile.cancelled = std::move(cancelled);
+  compile.target = target;
   return Trainer(checked_factory(config, shape), config.batch_size, std::move(train),
                  std::move(compile), {.seed = static_cast<std::uint64_t>(config.seed)});
 }

@@ -25,10 +25,12 @@ RunLength run_length(const RunConfig& config, const data::Loader& training);
 CompileOptions compile_options(const RunConfig& config);
 // What the run's steps, or its evaluations, are compiled with.
 CompileOptions compile_options(const RunConfig& config, Phase phase);
-// Plans are kept in the folder `plan_cache`, unless it is "". `cancelled` is that of
-// CompileOptions.
+// `target` is that of CompileOptions. Plans are kept in the folder `plan_cache`, unless it is "".
+// `cancelled` is that of CompileOptions.
 Trainer make_trainer(const RunConfig& config, const ModelShape& shape, std::int64_t total_steps,
-                     const std::filesystem::path& plan_cache, std::function<bool()> cancelled = {});
+                     const std::filesystem::path& plan_cache, std::function<bool()> cancelled = {},
+                     std::shared_ptr<distributed::Communicator> ranks = {},
+                     const std::string& target = {});
 
 // How many threads compute if the config says so.
 int compute_threads(const RunConfig& config);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <system_error>
@@ -10,6 +11,8 @@
 #include "base/doing.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "device/cpu/host.h"
+#include "distributed/shards.h"
 #include "io/file.h"
 #include "io/file_changes.h"
 #include "pantala/cancelled.h"
@@ -20,6 +23,7 @@
 #include "run/first_weights.h"
 #include "run/models/model.h"
 #include "run/parameter_groups.h"
+#include "run/ranks.h"
 #include "run/recording.h"
 #include "run/result.h"
 #include "run/run_data.h"
@@ -77,13 +81,13 @@ void tidy(const RunFolder& folder) {
 
 // The result of a run that has nothing left to do.
 std::optional<RunOutcome> finished_before(const RunFolder& folder, const RunConfig& config,
-                                          const RunOptions& options) {
+                                          const RunOptions& options, const RunRanks& ranks) {
   std::error_code error;
   if (options.restart || !fs::exists(folder.result_file(), error)) return {};
   const std::string name = folder.result_file().string();
   const auto result = io::read_json<OrderedJson>(folder.result_file());
   if (!is_finished(result, config, name)) return {};
-  tidy(folder);
+  if (ranks.writes()) tidy(folder);
   return RunOutcome{.end = RunOutcome::End::was_finished,
                     .result = result.dump(),
                     .result_name = name,
@@ -105,8 +109,9 @@ monitor::RunLogOptions log_options(const RunConfig& config, metrics::Kind measur
 }
 
 RecordingOptions recording_options(const RunConfig& config, const Surroundings& surroundings,
-                                   metrics::Kind measured) {
-  return {.progress = progress_of(config, surroundings),
+                                   metrics::Kind measured, bool writes) {
+  return {.writes = writes,
+          .progress = progress_of(config, surroundings),
           .log = log_options(config, measured),
           .max_steps = config.max_steps,
           .environment = {.command = surroundings.command,
@@ -116,42 +121,54 @@ RecordingOptions recording_options(const RunConfig& config, const Surroundings& 
 
 class TrainingRun {
  public:
-  TrainingRun(const RunConfig& config, const RunOptions& options)
+  TrainingRun(const RunConfig& config, const RunOptions& options, const RunRanks& ranks)
       : config_(config),
         options_(options),
+        ranks_(ranks),
         folder_(config.output.folder),
         data_(open_run_data(config)),
-        training_(open_loader(data_.train, config, data_.facts, Use::training)),
-        validation_(data_.validation
-                        ? open_loader(*data_.validation, config, data_.facts, Use::evaluation)
-                        : nullptr),
+        training_(open_loader(data_.train, config, data_.facts, Use::training, own_shards())),
+        validation_(data_.validation ? open_loader(*data_.validation, config, data_.facts,
+                                                   Use::evaluation, own_shards())
+                                     : nullptr),
         length_(run_length(config, *training_)),
         shape_(model_shape(config, data_.facts)),
-        recording_(folder_, recording_options(config, options.surroundings, shape_.measured)) {}
+        recording_(folder_, recording_options(config, options.surroundings, shape_.measured,
+                                              ranks.writes())) {}
 
   RunOutcome run() {
     const Doing doing("training " + model_title(config_));
     check_validation_is_there();
-    const FolderLock lock(folder_);
-    check_folder(folder_, config_, options_);  // another run may have begun and ended meanwhile
-    folder_.remove_leftovers();
-    if (options_.stop && options_.stop()) return {.end = RunOutcome::End::not_begun};
+    ranks_.agree(claims_of(config_, facts_json(data_.facts) + '\n' + training_->fingerprint()));
+    check_devices(config_, ranks_);
+    const std::string target =
+        common_target(ranks_, device::cpu::describe_host().vector_bytes, options_.strict_ranks);
+    // From here on only rank 0 changes the folder, while the others wait for it.
+    std::optional<FolderLock> lock;
+    if (ranks_.writes()) {
+      lock.emplace(folder_);
+      check_folder(folder_, config_, options_);  // another run may have begun and ended meanwhile
+      folder_.remove_leftovers();
+    }
+    ranks_.meet();
     std::optional<Trainer> trainer;
-    try {
-      trainer.emplace(make_trainer(compiled_config(), shape_, length_.total_steps,
-                                   options_.surroundings.plan_cache, options_.stop));
-    } catch (const CancelledError&) { return {.end = RunOutcome::End::not_begun}; }
+    if (is_called_off([&] {
+          trainer.emplace(make_trainer(compiled_config(), shape_, length_.total_steps,
+                                       options_.surroundings.plan_cache, options_.stop,
+                                       ranks_.communicator(), target));
+        }))
+      return {.end = RunOutcome::End::not_begun};
     open_folder(*trainer);
     const bool traces = !options_.trace.empty();
     if (traces || options_.profile) trainer->session().set_timing(true, traces);
-    RunOutcome outcome = train_on_device(*trainer, lock);
+    RunOutcome outcome = train_on_device(*trainer, lock ? &*lock : nullptr);
     write_trace(*trainer);
     if (options_.profile) outcome.profile = trainer->session().profile();
     return outcome;
   }
 
  private:
-  RunOutcome train_on_device(Trainer& trainer, const FolderLock& lock) {
+  RunOutcome train_on_device(Trainer& trainer, const FolderLock* lock) {
     try {
       return train(trainer, lock);
     } catch (const DeviceLostError& error) {
@@ -174,7 +191,25 @@ class TrainingRun {
         command);
   }
 
-  RunOutcome train(Trainer& trainer, const FolderLock& lock) {
+  distributed::Range own_shards() const {
+    const std::int64_t rank = ranks_.are_several() ? ranks_.communicator()->rank() : 0;
+    return distributed::shards_of_rank(std::max<std::int64_t>(config_.distributed.shards, 1),
+                                       ranks_.size(), rank);
+  }
+
+  // Whether somebody stops the run while its plans are made, on any rank.
+  bool is_called_off(const std::function<void()>& make) const {
+    bool stopped = options_.stop && options_.stop();
+    if (ranks_.any(stopped)) return true;
+    ranks_.one_first([&] {
+      try {
+        make();
+      } catch (const CancelledError&) { stopped = true; }
+    });
+    return ranks_.any(stopped);
+  }
+
+  RunOutcome train(Trainer& trainer, const FolderLock* lock) {
     const FitResult fit = this->fit(trainer, lock);
     recording_.finish();
     if (fit.end != FitEnd::interrupted) {
@@ -203,7 +238,7 @@ class TrainingRun {
   }
 
   void write_trace(const Trainer& trainer) const {
-    if (!options_.trace.empty()) trainer.session().write_trace(options_.trace);
+    if (!options_.trace.empty() && ranks_.writes()) trainer.session().write_trace(options_.trace);
   }
 
   void check_validation_is_there() const {
@@ -222,14 +257,33 @@ class TrainingRun {
       check_same_data();
       continues = recording_.resume(trainer);
     }
-    if (!continues) {
-      load_first_weights(config_, shape_, trainer.session());
-      if (folder_.content() == RunFolder::Content::run) folder_.clear();
-    }
+    if (!continues) load_first_weights(config_, shape_, trainer.session());
+    ranks_.meet();
+    const std::string line = ranks_line(trainer);
+    if (!ranks_.writes()) return recording_.start(trainer, "");
+    if (!continues && folder_.content() == RunFolder::Content::run) folder_.clear();
     write_facts();
     io::remove_path(folder_.result_file());  // of a shorter run
     io::remove_tree(folder_.diverged());
-    recording_.start(trainer, device_line(config_));
+    recording_.start(trainer, device_line(config_) + line);
+  }
+
+  // "; 8 shards on 4 ranks; memory of a rank 12.1 to 13.0 MiB, 2.0 to 2.1 of it states"
+  std::string ranks_line(const Trainer& trainer) const {
+    if (config_.distributed.shards == 0) return "";
+    std::string line = fmt::format(
+        "; {} on {}", counted(static_cast<std::size_t>(config_.distributed.shards), "shard"),
+        counted(static_cast<std::size_t>(ranks_.size()), "rank"));
+    if (!ranks_.are_several()) return line;
+    const SessionMemory own = trainer.session().memory_summary();
+    const auto range = [&](std::int64_t bytes) {
+      const auto [least, most] = ranks_.range(bytes);
+      constexpr double kMega = 1048576;
+      return fmt::format("{:.1f} to {:.1f}", static_cast<double>(least) / kMega,
+                         static_cast<double>(most) / kMega);
+    };
+    const std::string total = range(own.total()), states = range(own.states);
+    return line + fmt::format("; memory of a rank {} MiB, {} of it states", total, states);
   }
 
   void write_facts() const {
@@ -238,8 +292,8 @@ class TrainingRun {
   }
 
   // Checkpoints without the config and the facts are no run: nothing would go on from them.
-  void before_save(const FolderLock& lock) const {
-    lock.check_folder();
+  void before_save(const FolderLock* lock) const {
+    if (lock) lock->check_folder();
     std::error_code unknown;
     for (const fs::path& file : {folder_.config_file(), folder_.data_file()})
       if (!fs::exists(file, unknown)) {
@@ -257,7 +311,7 @@ class TrainingRun {
           config_.data.source, folder_.root().string()));
   }
 
-  FitOptions fit_options(const Trainer& trainer, const FolderLock& lock) {
+  FitOptions fit_options(const Trainer& trainer, const FolderLock* lock) {
     FitOptions fit{.epochs = config_.epochs, .max_steps = config_.max_steps};
     fit.validation = validation_.get();
     if (config_.early_stopping.patience > 0)
@@ -273,16 +327,24 @@ class TrainingRun {
                        .metric = best_metric(config_),
                        .larger_is_better = metrics::larger_is_better(best_metric(config_))};
     if (options_.poll) fit.poll = [this, &trainer] { return options_.poll(trainer); };
-    return recording_.fit_options(std::move(fit), trainer, [this, &lock] { before_save(lock); });
+    return recording_.fit_options(std::move(fit), trainer, [this, lock] { before_save(lock); });
   }
 
-  FitResult fit(Trainer& trainer, const FolderLock& lock) {
+  FitResult fit(Trainer& trainer, const FolderLock* lock) {
     try {
       return trainer.fit(*training_, fit_options(trainer, lock));
     } catch (const DivergenceError& error) {
       recording_.finish();
       write_trace(trainer);
-      throw DivergenceError(save_divergence(folder_, config_, shape_, trainer, error.what()));
+      if (!ranks_.writes()) {
+        // Its part of the states that rank 0 saves.
+        if (config_.distributed.shard_optimizer) trainer.save_checkpoint({});
+        ranks_.meet();
+        throw;
+      }
+      const std::string text = save_divergence(folder_, config_, shape_, trainer, error.what());
+      ranks_.meet();
+      throw DivergenceError(text);
     }
   }
 
@@ -294,11 +356,15 @@ class TrainingRun {
     return fs::exists(folder_.checkpoints() / name, unknown) ? name : "";
   }
 
-  RunOutcome finish(Trainer& trainer, const FitResult& fit, const FolderLock& lock) {
+  RunOutcome finish(Trainer& trainer, const FitResult& fit, const FolderLock* lock) {
     std::optional<Evaluation> evaluation;
     // Weights of an earlier epoch may have come back, and a run that was continued at its very end
     // has no evaluation in memory.
     if (validation_) evaluation = trainer.evaluate(*validation_);
+    if (!ranks_.writes()) {
+      ranks_.meet();
+      return {.end = RunOutcome::End::finished, .steps = trainer.state().global_steps};
+    }
     before_save(lock);
     trainer.save_model(folder_.model_file());
     RunSummary summary{.end = fit.end,
@@ -312,6 +378,7 @@ class TrainingRun {
     summary.best_checkpoint = best_checkpoint(fit);
     const OrderedJson result = result_json(config_, data_.facts, summary, evaluation);
     io::write_file(folder_.result_file(), result.dump(1) + "\n");
+    ranks_.meet();
     return {.end = RunOutcome::End::finished,
             .result = result.dump(),
             .result_name = "the result",
@@ -320,6 +387,7 @@ class TrainingRun {
 
   const RunConfig& config_;
   const RunOptions& options_;
+  const RunRanks& ranks_;
   RunFolder folder_;
   RunData data_;
   std::unique_ptr<data::Loader> training_, validation_;
@@ -331,12 +399,18 @@ class TrainingRun {
 }  // namespace
 
 RunOutcome run_training(const RunConfig& given, const RunOptions& options) {
-  const RunConfig config = completed(given);
+  const RunRanks ranks(options.ranks);
+  RunConfig config = completed(given);
   const RunFolder folder(config.output.folder);
+  std::optional<RunConfig> recorded;
+  if (folder.content() == RunFolder::Content::run && !options.restart) recorded = folder.config();
+  config = with_shards(std::move(config), recorded ? &*recorded : nullptr, ranks);
+  if (ranks.are_several() && config.threads == 0) config.threads = ranks.threads();
   check_folder(folder, config, options);
   check_trace(options.trace);
-  if (std::optional<RunOutcome> before = finished_before(folder, config, options)) return *before;
-  return TrainingRun(config, options).run();
+  if (std::optional<RunOutcome> before = finished_before(folder, config, options, ranks))
+    return *before;
+  return TrainingRun(config, options, ranks).run();
 }
 
 }  // namespace pantala::run

@@ -157,7 +157,8 @@ Shape item_shape(const data::Dataset& dataset, const RunConfig& config) {
 }
 
 std::unique_ptr<data::Loader> open_loader(const data::Dataset& dataset, const RunConfig& config,
-                                          const DataFacts& facts, Use use) {
+                                          const DataFacts& facts, Use use,
+                                          const std::optional<distributed::Range>& shards) {
   const bool training = use == Use::training;
   return data::make_loader(
       dataset,
@@ -167,7 +168,10 @@ std::unique_ptr<data::Loader> open_loader(const data::Dataset& dataset, const Ru
        .seed = static_cast<std::uint64_t>(config.seed),
        .threads = static_cast<int>(config.data.threads),
        .prefetch = config.data.prefetch,
-       .transforms = transforms(dataset, config, facts, use)});
+       .transforms = transforms(dataset, config, facts, use),
+       .shards = shards ? std::max<std::int64_t>(config.distributed.shards, 1) : 1,
+       .first_shard = shards ? shards->first : 0,
+       .last_shard = shards ? shards->last : 1});
 }
 
 }  // namespace pantala::run

@@ -251,7 +251,8 @@ BoundPlan::Outcome BoundPlan::judge(std::int32_t status, bool finite, std::size_
   return status == kir::kNotFinite ? Outcome::spoilt : Outcome::done;
 }
 
-BoundPlan::Outcome BoundPlan::run(const device::Slice& arena, Timing* timing) {
+BoundPlan::Outcome BoundPlan::run(const device::Slice& arena, Timing* timing,
+                                  std::atomic<std::int64_t>* finished) {
   begin(start_, true);
   moves_.clear();
   move_inputs(start_, moves_);
@@ -259,6 +260,7 @@ BoundPlan::Outcome BoundPlan::run(const device::Slice& arena, Timing* timing) {
                                  .regions = {},
                                  .uniforms = {},
                                  .times = timing ? &times_ : nullptr,
+                                 .finished = finished,
                                  .before = moves_};
   hand_over(start_, arguments);
   if (timing) note_times(*timing);

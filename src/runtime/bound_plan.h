@@ -6,6 +6,7 @@
 // and inputs, submit() hands it to the device, and somebody looks at what it has left later.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -96,8 +97,9 @@ class BoundPlan {
     device::RunTracks tracks = {};
     trace::Clock::duration shift = {};  // from the clock to the time line of the trace
   };
-  // Nothing is ahead.
-  Outcome run(const device::Slice& arena, Timing* timing = nullptr);
+  // Nothing is ahead. `finished` is device::RunArguments::finished.
+  Outcome run(const device::Slice& arena, Timing* timing = nullptr,
+              std::atomic<std::int64_t>* finished = nullptr);
 
   // --- runs that nobody waits for (bound_plan_ahead.cpp)
 

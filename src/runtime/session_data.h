@@ -2,6 +2,7 @@
 // and the arena that the plans share, in this order of life.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -12,6 +13,7 @@
 
 #include "base/trace.h"
 #include "device/device.h"
+#include "io/safetensors_write.h"
 #include "pantala/session.h"
 #include "runtime/bound_plan.h"
 #include "runtime/runs_ahead.h"
@@ -62,6 +64,8 @@ class SessionData {
   // Looks at the first that is ahead; if it is not done, those behind it are given up.
   BoundPlan::Outcome look();
   double looked_loss() const { return ahead_.looked_loss(); }
+  // Of runs from now on: device::RunArguments::finished; null: nobody looks.
+  void tell_finished(std::atomic<std::int64_t>* finished) { finished_ = finished; }
   // One micro-batch without the update.
   void accumulate(std::size_t index);
   void apply();
@@ -74,6 +78,13 @@ class SessionData {
   void undo_step(std::int64_t accumulated) {
     outcome_ = BoundPlan::Outcome::refused;
     accumulated_ = accumulated;
+  }
+  // As if so many micro-batches waited: what sums them elsewhere says so. With 0 the next one
+  // begins the sums anew.
+  void set_accumulated(std::int64_t micro_batches) {
+    accumulated_ = 0;
+    begin_micro_batch();
+    accumulated_ = micro_batches;
   }
   // As if all that is ahead went well.
   std::int64_t accumulated() const { return accumulated_; }
@@ -88,8 +99,12 @@ class SessionData {
   void need_optimizer(std::string_view scalar, std::string_view what) const;
   std::string factor_scalar(std::string_view pattern) const;
 
-  void save(const std::filesystem::path& path, Saved what) const;
-  void load(const std::filesystem::path& path, Saved what);
+  // With `others` that are somebody else's, and belong to the file.
+  void save(const std::filesystem::path& path, Saved what,
+            std::span<const io::TensorBytes> others = {}) const;
+  // What is in the file under names of these patterns and not in the store is somebody else's.
+  void load(const std::filesystem::path& path, Saved what,
+            const std::vector<std::string>& of_others = {});
   LoadWeightsReport load_weights(const Weights& weights, const LoadWeightsOptions& options);
   Weights weights() const;
   SessionMemory memory() const;
@@ -106,7 +121,7 @@ class SessionData {
   enum class Part : std::uint8_t { other, step, apply };
 
   BoundPlan::Outcome run_plan(std::size_t index) {
-    return plans_[index]->run(arena_, is_timed_ ? &timing_ : nullptr);
+    return plans_[index]->run(arena_, is_timed_ ? &timing_ : nullptr, finished_);
   }
   void start(std::size_t index, RunsAhead::Purpose purpose);
   void start_again(const RunsAhead::Run& run);
@@ -146,6 +161,7 @@ class SessionData {
   trace::Recorder recorder_{"pantala", kMostSpans};
   BoundPlan::Timing timing_;
   bool is_timed_ = false;
+  std::atomic<std::int64_t>* finished_ = nullptr;
 };
 
 }  // namespace pantala::runtime

@@ -78,22 +78,27 @@ std::vector<const Store::Entry*> SessionData::saved_entries(Saved what) const {
   return entries;
 }
 
-void SessionData::save(const std::filesystem::path& path, Saved what) const {
+void SessionData::save(const std::filesystem::path& path, Saved what,
+                       std::span<const io::TensorBytes> others) const {
   const std::vector<const Store::Entry*> entries = saved_entries(what);
   std::vector<std::vector<std::byte>> spaces(entries.size());
   std::vector<io::TensorBytes> tensors;
   for (std::size_t k = 0; k < entries.size(); ++k)
     tensors.push_back(
         {entries[k]->leaf.name, entries[k]->leaf.type, store_.bytes(*entries[k], spaces[k])});
+  tensors.insert(tensors.end(), others.begin(), others.end());
   std::map<std::string, std::string> metadata = {{kContents, std::string(contents_name(what))}};
   if (what != Saved::model) metadata[kAccumulated] = std::to_string(accumulated_);
   io::write_safetensors(path, std::move(tensors), metadata);
 }
 
-void SessionData::load(const std::filesystem::path& path, Saved what) {
+void SessionData::load(const std::filesystem::path& path, Saved what,
+                       const std::vector<std::string>& of_others) {
   const Weights file = Weights::open(path);
+  LoadWeightsOptions exactly = kExactly;
+  exactly.ignore = of_others;
   const WeightsMatch match = match_weights(
-      {.store = store_, .entries = saved_entries(what), .exact_types = true}, file, kExactly);
+      {.store = store_, .entries = saved_entries(what), .exact_types = true}, file, exactly);
   require_fit(match, file);
   const std::int64_t accumulated = what == Saved::model ? 0 : saved_window(file, splits_update());
   write_weights(store_, match, file);

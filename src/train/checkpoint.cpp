@@ -10,6 +10,7 @@
 #include "io/file.h"
 #include "pantala/error.h"
 #include "plan/compiled_plan.h"
+#include "runtime/session_data.h"
 #include "train/checkpoint_files.h"
 #include "train/state_json.h"
 #include "train/trainer_impl.h"
@@ -28,15 +29,21 @@ using train::kStateFile;
 constexpr std::int64_t kFormat = 1;
 
 // What the numbers of a run depend on beside model and data; for messages, not for restoring.
-Json config_summary(const TrainConfig& config, const train::Plans& plans) {
+Json config_summary(const TrainConfig& config, const train::Plans& plans, std::int64_t window) {
+  const std::int64_t shards = config.distributed.is_used() ? config.distributed.shards : 1;
   return {{"optimizer", config.optimizer.str()},
           {"schedule", config.rate_schedule.str()},
           {"plateau", config.plateau ? Plateau(1, *config.plateau).str() : ""},
           {"batch_size", plans.batch_size()},
-          {"accumulation_steps", plans.session().accumulation_steps()},
+          {"accumulation_steps", window},
+          {"shards", shards},
           {"normalize", plans.session().compiled().data()->normalize},
           {"guard", guard_name(plans.session().compiled().data()->non_finite)},
           {"cost_table", plan::cost_table_title(plans.session().compiled().data()->cost_table)}};
+}
+
+runtime::SessionData& plans_data(const train::Plans& plans) {
+  return plans.session().data().settled();
 }
 
 // state.json, checked and taken apart, and the other files checked against it.
@@ -96,25 +103,29 @@ std::vector<std::int64_t> ends_of_epochs(const TrainerState& state) {
 
 void Trainer::Impl::save_checkpoint(const fs::path& folder, const std::string& extra) const {
   check_values();
+  const train::OwnUpdates::States others =
+      own_updates_ ? own_updates_->gather_states(session()) : train::OwnUpdates::States();
+  if (own_updates_ && !is_first_rank()) return;
   const SessionMemory memory = session().memory_summary();
   constexpr std::int64_t kMargin = 4 << 20;  // headers, state.json, the file system's own blocks
-  const std::int64_t needed =
-      memory.parameters + memory.states + (best_weights_ ? best_weights_->bytes() : 0) + kMargin;
+  const std::int64_t needed = memory.parameters + memory.states + others.bytes() +
+                              (best_weights_ ? best_weights_->bytes() : 0) + kMargin;
   train::write_checkpoint(folder, static_cast<std::uint64_t>(needed), [&](const fs::path& into) {
     session().save(into / kModelFile, Saved::model);
-    session().save(into / kOptimizerFile, Saved::optimizer);
+    plans_data(plans).save(into / kOptimizerFile, Saved::optimizer, others.tensors());
     if (best_weights_) best_weights_->save(into / kBestFile);
     Json files;
     for (const char* name : {kModelFile, kOptimizerFile, kBestFile})
       if (fs::exists(into / name)) files[name] = train::file_checksum(into / name);
     const auto compiled = session().compiled().data();
-    io::write_file(into / kStateFile, train::state_text({{"format", kFormat},
-                                                         {"config", config_summary(config, plans)},
-                                                         {"cost_table", compiled->cost_table},
-                                                         {"loader", loader_fingerprint_},
-                                                         {"files", files},
-                                                         {"state", train::encode_state(state)},
-                                                         {"extra", extra}}));
+    io::write_file(into / kStateFile,
+                   train::state_text({{"format", kFormat},
+                                      {"config", config_summary(config, plans, window_size())},
+                                      {"cost_table", compiled->cost_table},
+                                      {"loader", loader_fingerprint_},
+                                      {"files", files},
+                                      {"state", train::encode_state(state)},
+                                      {"extra", extra}}));
   });
 }
 
@@ -130,12 +141,14 @@ std::string Trainer::Impl::load_checkpoint(const fs::path& given) {
   const train::Snapshot before = train::Snapshot::of(session(), false);
   session().load(folder / kModelFile, Saved::model);
   try {
-    session().load(folder / kOptimizerFile, Saved::optimizer);
+    session().data().settled().load(
+        folder / kOptimizerFile, Saved::optimizer,
+        own_updates_ ? std::vector<std::string>{"optim.*"} : std::vector<std::string>());
   } catch (...) {
     before.restore(session());
     throw;
   }
-  const Json now = config_summary(config, plans);
+  const Json now = config_summary(config, plans, window_size());
   changes_.clear();
   for (const auto& [name, value] : now.items())
     // What a checkpoint of an earlier version does not know has not changed.
@@ -187,17 +200,19 @@ std::optional<std::int64_t> Trainer::Impl::restore_best() {
 
 void Trainer::Impl::save(const CheckpointOptions& options) {
   if (options.folder.empty()) return;
+  saved_at_ = place(options.folder);
+  // Others may have states that belong to the checkpoint.
+  if (!is_first_rank()) return own_updates_ ? save_checkpoint({}, "") : void();
   const SessionSpan span(session(), "checkpoint");
   train::put_right_all(options.folder);
   save_checkpoint(options.folder / train::checkpoint_name(state.global_steps),
                   options.extra ? options.extra() : "");
-  saved_at_ = place(options.folder);
   remove_old(options);
 }
 
 // Only what was saved with an evaluation can be the best one.
 void Trainer::Impl::remove_old(const CheckpointOptions& options) const {
-  if (options.folder.empty() || options.keep_last == 0) return;
+  if (options.folder.empty() || options.keep_last == 0 || !is_first_rank()) return;
   // Those with more steps are what is left of a run that went on from further back than its end: a
   // damaged one, which this run replaces when it comes there.
   std::vector<train::NumberedCheckpoint> list = train::list_checkpoints(options.folder);

@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "base/text.h"
+#include "distributed/collectives.h"
 #include "pantala/error.h"
 #include "train/trainer_impl.h"
 
@@ -37,19 +38,45 @@ std::span<const To> converted(const data::Array& array, std::vector<To>& space) 
 // Of one kind or the other, by the labels of the first batch.
 class Metrics {
  public:
-  Metrics(const TrainConfig& config, const train::Plans& plans)
-      : plans_(plans), class_axis_(config.class_axis), kind_(config.measured) {}
+  // Where ranks measure parts of the batches numbers are kept until all have theirs: sums of them
+  // depend on the order.
+  Metrics(const TrainConfig& config, const train::Plans& plans, bool of_parts)
+      : plans_(plans),
+        class_axis_(config.class_axis),
+        kind_(config.measured),
+        keeps_numbers_(of_parts) {}
 
   void add(const Type& prediction, std::span<const float> scores, const data::Batch& batch) {
     if (is_float(batch.labels.dtype())) {
-      if (!regression_) regression_.emplace(prediction.shape.rank() == 2 ? prediction.shape[1] : 1);
+      columns_ = prediction.shape.rank() == 2 ? prediction.shape[1] : 1;
       const std::span<const float> targets = converted(batch.labels, targets_);
-      if (targets.size() == scores.size()) regression_->add(scores, targets);
+      if (targets.size() == scores.size()) add_numbers(scores, targets);
     } else {
       sequences_ = !kind_ && batch.labels.shape.rank() == 2;
       add_classes(prediction, scores, converted(batch.labels, labels_));
     }
   }
+
+  // What all ranks have measured in so many batches.
+  void merge(distributed::Communicator& ranks, std::int64_t batches) {
+    const std::vector<std::int64_t> own =
+        classification_ ? classification_->counts() : std::vector<std::int64_t>();
+    const std::vector<std::int64_t> sequences =
+        distributed::gather_all<std::int64_t>(ranks, sequences_ ? 1 : 0);
+    sequences_ = std::ranges::max(sequences) > 0;
+    const std::vector<std::vector<std::int64_t>> counts =
+        distributed::gather_parts<std::int64_t>(ranks, own);
+    classification_.reset();
+    for (const std::vector<std::int64_t>& part : counts) {
+      if (part.empty()) continue;
+      if (!classification_) classification_.emplace(part[0]);
+      classification_->add_counts(part);
+    }
+    merge_numbers(ranks, batches);
+  }
+
+  // A batch ends here, on every rank.
+  void end_batch() { ends_.push_back(predictions_.size()); }
 
   void finish(Evaluation& evaluation) const {
     if (classification_ && is_language()) {
@@ -73,6 +100,34 @@ class Metrics {
              loss / std::numbers::ln2},
             {"perplexity", std::exp(loss)},
             {"accuracy", classification_->confusion().accuracy()}};
+  }
+
+  void add_numbers(std::span<const float> predictions, std::span<const float> targets) {
+    if (keeps_numbers_) {
+      predictions_.insert(predictions_.end(), predictions.begin(), predictions.end());
+      all_targets_.insert(all_targets_.end(), targets.begin(), targets.end());
+      return;
+    }
+    if (!regression_) regression_.emplace(columns_);
+    regression_->add(predictions, targets);
+  }
+
+  // Batch by batch, and in each in the order of the ranks: as one rank meets its items.
+  void merge_numbers(distributed::Communicator& ranks, std::int64_t batches) {
+    columns_ = std::ranges::max(distributed::gather_all(ranks, columns_));
+    if (columns_ == 0) return;
+    keeps_numbers_ = false;
+    const auto predictions = distributed::gather_parts<float>(ranks, predictions_);
+    const auto targets = distributed::gather_parts<float>(ranks, all_targets_);
+    const auto ends = distributed::gather_parts<std::size_t>(ranks, ends_);
+    for (std::size_t batch = 0; batch < static_cast<std::size_t>(batches); ++batch)
+      for (std::size_t rank = 0; rank < ends.size(); ++rank) {
+        const std::size_t begin = batch == 0 ? 0 : ends[rank][batch - 1];
+        const std::size_t count = ends[rank][batch] - begin;
+        if (count > 0)
+          add_numbers(std::span(predictions[rank]).subspan(begin, count),
+                      std::span(targets[rank]).subspan(begin, count));
+      }
   }
 
   void add_classes(const Type& prediction, std::span<const float> scores,
@@ -100,9 +155,13 @@ class Metrics {
   const train::Plans& plans_;
   const int class_axis_;
   const std::optional<metrics::Kind> kind_;
+  bool keeps_numbers_;
   bool sequences_ = false;  // of what nobody has told what it is
   std::optional<metrics::Classification> classification_;
   std::optional<metrics::Regression> regression_;
+  std::int64_t columns_ = 0;                      // of numbers
+  std::vector<float> predictions_, all_targets_;  // that were kept
+  std::vector<std::size_t> ends_;                 // of batches, among them
   std::vector<float> row_, targets_;
   std::vector<std::int64_t> labels_;
 };
@@ -146,39 +205,85 @@ bool Trainer::Impl::uses_averages() const {
          session().state("optim.step").at(0) > 0;
 }
 
+namespace {
+
+// Of a part of the items.
+struct PartLoss {
+  double sum = 0;  // loss times labels
+  std::int64_t labels = 0;
+};
+
+// The parts of all ranks in the order in which one rank would have them: those of a batch one after
+// the other.
+std::vector<PartLoss> in_order(const std::vector<std::vector<PartLoss>>& of_ranks,
+                               std::int64_t batches) {
+  std::vector<PartLoss> losses;
+  for (std::int64_t batch = 0; batch < batches; ++batch)
+    for (const std::vector<PartLoss>& own : of_ranks) {
+      const std::ptrdiff_t each = std::ssize(own) / batches;
+      const auto first = own.begin() + batch * each;
+      losses.insert(losses.end(), first, first + each);
+    }
+  return losses;
+}
+
+double mean_loss(const std::vector<PartLoss>& parts, std::int64_t items) {
+  PartLoss all;
+  for (const PartLoss& part : parts) {
+    all.sum += part.sum;
+    all.labels += part.labels;
+  }
+  if (all.labels > 0) return all.sum / static_cast<double>(all.labels);
+  return items > 0 ? std::numeric_limits<double>::quiet_NaN() : 0.0;
+}
+
+}  // namespace
+
 Evaluation Trainer::Impl::evaluate(data::Loader& loader) {
   plans.check_evaluates();
   Evaluation evaluation;
-  Metrics metrics(config, plans);
+  Metrics metrics(config, plans, sharded_.has_value());
   std::vector<float> space;
+  std::vector<PartLoss> losses;
+  Activity activity{.kind = Activity::Kind::validating, .batches = loader.batches()};
+  const auto run = [&](const data::Batch& batch) {
+    bring_plan({Phase::evaluation, batch.items()});
+    const train::Plans::Evaluator& evaluator = plans.evaluator(batch.items());
+    plans.set_inputs(evaluator.plan, batch);
+    evaluator.plan.run();
+    PartLoss loss{.labels = plans.labels_that_count(batch)};
+    if (loss.labels > 0)
+      loss.sum =
+          evaluator.plan.output_scalar(config.loss_output) * static_cast<double>(loss.labels);
+    losses.push_back(loss);
+    if (evaluator.prediction)
+      metrics.add(*evaluator.prediction, prediction_of(evaluator, config.prediction_output, space),
+                  batch);
+  };
   {
     const train::AveragesInUse averages(session(), uses_averages());
-    double sum = 0;
-    std::int64_t labels = 0;
-    Activity activity{.kind = Activity::Kind::validating, .batches = loader.batches()};
     tell(activity);
     loader.reset();
     while (const std::optional<data::Batch> batch = loader.next_batch()) {
-      bring_plan({Phase::evaluation, batch->items()});
-      const train::Plans::Evaluator& evaluator = plans.evaluator(batch->items());
-      plans.set_inputs(evaluator.plan, *batch);
-      evaluator.plan.run();
-      if (const std::int64_t count = plans.labels_that_count(*batch); count > 0) {
-        sum += evaluator.plan.output_scalar(config.loss_output) * static_cast<double>(count);
-        labels += count;
+      if (!sharded_) run(*batch);
+      for (const auto& part : sharded_ ? sharded_->parts_of(*batch) : train::ShardedStep::Parts()) {
+        if (part)
+          run(*part);
+        else
+          losses.emplace_back();
       }
-      evaluation.items += batch->items();
-      if (evaluator.prediction)
-        metrics.add(*evaluator.prediction,
-                    prediction_of(evaluator, config.prediction_output, space), *batch);
+      evaluation.items += batch->whole_items();
+      metrics.end_batch();
       ++activity.batch;
       tell(activity);
     }
-    if (labels > 0)
-      evaluation.loss = sum / static_cast<double>(labels);
-    else if (evaluation.items > 0)
-      evaluation.loss = std::numeric_limits<double>::quiet_NaN();
   }
+  if (sharded_) {
+    metrics.merge(sharded_->ranks(), activity.batch);
+    losses =
+        in_order(distributed::gather_parts<PartLoss>(sharded_->ranks(), losses), activity.batch);
+  }
+  evaluation.loss = mean_loss(losses, evaluation.items);
   tell({});
   metrics.finish(evaluation);
   last_evaluation = evaluation;

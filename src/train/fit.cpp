@@ -64,6 +64,7 @@ void Trainer::Impl::start(Trainer& self, std::int64_t epochs) {
   epochs_ = epochs;
   run_items_ = 0;
   run_time_ = wait_time_ = {};
+  if (sharded_) exposed_before_ = sharded_->exposed();
   step_begin_.reset();
   for (std::size_t k = 0; k < callbacks.size(); ++k) callbacks[k]->on_start(self);
 }
@@ -82,10 +83,13 @@ EpochStats Trainer::Impl::epoch_stats() const {
 
 // While the first batches are trained. The one that an epoch needs first comes first.
 void Trainer::Impl::prepare_plans(const data::Loader& loader, const data::Loader* validation) {
-  for (const std::int64_t items : loader.batch_sizes()) plans.prepare({Phase::training, items});
+  std::vector<std::int64_t> sizes = loader.batch_sizes();
+  if (sharded_) sizes = sharded_->shard_sizes(sizes);
+  for (const std::int64_t items : sizes) plans.prepare({Phase::training, items});
   if (!validation) return;
-  for (const std::int64_t items : validation->batch_sizes())
-    plans.prepare({Phase::evaluation, items});
+  sizes = validation->batch_sizes();
+  if (sharded_) sizes = sharded_->shard_sizes(sizes);
+  for (const std::int64_t items : sizes) plans.prepare({Phase::evaluation, items});
 }
 
 void Trainer::Impl::begin_epoch(data::Loader& loader) {
@@ -133,7 +137,7 @@ Trainer::Impl::PassEnd Trainer::Impl::take_batches(data::Loader& loader,
     take(*batch, options);
     run_time_ += Clock::now() - *step_begin_;
     step_begin_.reset();
-    const Request request = options.poll ? options.poll() : Request::none;
+    const Request request = sharded_ ? std::exchange(asked_, Request::none) : asked(options);
     if (request != Request::none) {
       finish_begun(options);
       if (saved_at_ != place(options.checkpoints.folder)) save(options.checkpoints);
@@ -243,6 +247,8 @@ void Trainer::Impl::check_loader(const data::Loader& loader) {
 FitResult Trainer::Impl::fit(Trainer& self, data::Loader& loader, const FitOptions& options) {
   check_fit(options);
   check_loader(loader);
+  poll_ = options.poll;
+  held_.clear();
   start(self, options.epochs);
   try {
     return run_fit(loader, options);
@@ -293,7 +299,7 @@ bool Trainer::Impl::finish_epoch(const FitOptions& options) {
     return every > 0 && count % every == 0;
   };
   const CheckpointOptions& checkpoints = options.checkpoints;
-  const Request request = options.poll ? options.poll() : Request::none;
+  const Request request = asked(options);
   if (due(state.epoch, checkpoints.every_epochs) || request != Request::none ||
       (state.global_steps > steps_before && due(state.global_steps, checkpoints.every_steps)))
     save(checkpoints);

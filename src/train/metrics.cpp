@@ -221,6 +221,35 @@ std::vector<std::pair<std::string, double>> Classification::values() const {
   return values;
 }
 
+// Classes, items, hits, items without a prediction by class, then the cells in threes.
+std::vector<std::int64_t> Classification::counts() const {
+  std::vector<std::int64_t> counts = {confusion_.classes(), items_};
+  counts.insert(counts.end(), hits_.begin(), hits_.end());
+  for (std::int64_t c = 0; c < confusion_.classes(); ++c) counts.push_back(confusion_.undecided(c));
+  for (const auto& [truth, predicted, count] : confusion_.cells())
+    counts.insert(counts.end(), {truth, predicted, count});
+  return counts;
+}
+
+void Classification::add_counts(std::span<const std::int64_t> counts) {
+  const auto classes = static_cast<std::size_t>(confusion_.classes());
+  const std::size_t before_cells = 2 + hits_.size() + classes;
+  if (counts.size() < before_cells || (counts.size() - before_cells) % 3 != 0 ||
+      counts[0] != confusion_.classes())
+    throw TypeError(
+        fmt::format("metrics: {} counts do not belong to {} classes", counts.size(), classes));
+  items_ += counts[1];
+  counts = counts.subspan(2);
+  for (std::int64_t& hits : hits_) {
+    hits += counts[0];
+    counts = counts.subspan(1);
+  }
+  for (std::size_t c = 0; c < classes; ++c)
+    confusion_.add_undecided(static_cast<std::int64_t>(c), counts[c]);
+  for (counts = counts.subspan(classes); !counts.empty(); counts = counts.subspan(3))
+    confusion_.add(counts[0], counts[1], counts[2]);
+}
+
 Regression::Regression(std::int64_t columns) {
   if (columns < 1) throw TypeError(fmt::format("metrics: {} columns, must be 1 or more", columns));
   columns_.resize(static_cast<std::size_t>(columns));

@@ -20,6 +20,12 @@ std::int64_t Trainer::Impl::updates_begun() const {
 
 // The step is told when this returns, or begun.
 void Trainer::Impl::take(data::Batch& batch, const FitOptions& options) {
+  if (sharded_) {
+    const bool updated = take_sharded(batch, true).has_value();
+    const std::int64_t every = options.checkpoints.every_steps;
+    if (updated && every > 0 && state.global_steps % every == 0) save(options.checkpoints);
+    return;
+  }
   while (!begun_.empty() && !has_room_for_another()) finish_first(options);
   if (may_go_ahead(batch, options)) return begin(batch);
   finish_begun(options);

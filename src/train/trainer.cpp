@@ -51,9 +51,43 @@ std::optional<double> TrainHistory::final_loss() const {
   return epochs.back().avg_loss;
 }
 
+namespace {
+
+// Sums that are read while the backward pass runs wait for no flag; windows are the trainer's.
+CompileOptions sharded_options(const TrainConfig& config, CompileOptions options,
+                               const ModelFactory& model, std::int64_t batch_size) {
+  options = train::training_options(config, std::move(options));
+  if (!config.distributed.is_used()) return options;
+  options.split_update = true;
+  options.accumulation_steps = 1;
+  options.guard_micro_batches = false;
+  if (config.distributed.shard_optimizer && config.distributed.ranks->size() > 1)
+    options.training.updated = train::own_parameters(model(batch_size, Phase::training).graph,
+                                                     options.training, *config.distributed.ranks);
+  return options;
+}
+
+// Whose plan is the main one.
+std::int64_t main_size(const TrainConfig& config, std::int64_t batch_size) {
+  if (!config.distributed.is_used() || batch_size < 1) return batch_size;
+  return distributed::items_of_shard(batch_size, config.distributed.shards, 0).size();
+}
+
+TrainConfig checked(TrainConfig config) {
+  check_config(config);
+  if (config.distributed.is_used()) config.distributed = train::complete(config.distributed);
+  return config;
+}
+
+}  // namespace
+
 Trainer::Impl::Impl(Session given, TrainConfig config_given)
     : config(std::move(config_given)), plans(std::move(given), names_of(config)) {
   check_config(config);
+  if (config.distributed.is_used())
+    throw TypeError(
+        "trainer: shards are batches of another size: give the trainer the model as a function of "
+        "batch size and phase instead of a session");
   check_session();
   optim::set_scalars(session(), config.optimizer);
   open_way_back();
@@ -62,14 +96,19 @@ Trainer::Impl::Impl(Session given, TrainConfig config_given)
 
 Trainer::Impl::Impl(ModelFactory model, std::int64_t batch_size, TrainConfig config_given,
                     CompileOptions options, const SessionOptions& session_options)
-    : config((check_config(config_given), std::move(config_given))),
-      plans(std::move(model), batch_size, names_of(config),
-            train::training_options(config, std::move(options)), session_options) {
+    : config(checked(std::move(config_given))),
+      plans(model, main_size(config, batch_size), names_of(config),
+            sharded_options(config, options, model, main_size(config, batch_size)),
+            session_options),
+      sharded_window_(options.accumulation_steps) {
+  if (config.distributed.is_used()) sharded_.emplace(config.distributed, plans);
+  if (config.distributed.shard_optimizer && sharded_->ranks().size() > 1)
+    own_updates_.emplace(config.distributed.ranks);
   config.data_input = plans.names().data;
   config.label_input = plans.names().labels;
   config.loss_output = plans.names().loss;
   config.prediction_output = plans.names().prediction;
-  open_way_back();
+  if (!sharded_) open_way_back();
   if (config.plateau) state.plateau = Plateau(config.optimizer.lr(), *config.plateau).state();
 }
 
@@ -124,6 +163,7 @@ void Trainer::Impl::bring_plan(const train::Plans::Use& use) {
 
 std::optional<StepMetrics> Trainer::Impl::step(const data::Batch& batch, data::Batch* from_loader) {
   check_values();
+  if (sharded_) return take_sharded(batch, from_loader != nullptr);
   if (plans.has_model() && batch.items() > 0) bring_plan({Phase::training, batch.items()});
   const SessionPlan& plan = begin_step(batch);
   const double loss = plan.loss();
@@ -183,7 +223,12 @@ bool Trainer::Impl::window_is_complete(std::int64_t more) {
          session().data().accumulated() + more >= session().accumulation_steps();
 }
 
+std::int64_t Trainer::Impl::window_size() const {
+  return sharded_ ? sharded_window_ : session().accumulation_steps();
+}
+
 std::optional<StepMetrics> Trainer::Impl::finish_window() {
+  if (sharded_) return held_.empty() ? std::nullopt : run_sharded(true);
   if (!session().splits_update() || session().accumulated() == 0) return {};
   if (const std::optional<double> rate = scheduled_rate()) session().set_learning_rate(*rate);
   return apply_window(nullptr);
@@ -283,6 +328,8 @@ Progress Trainer::Impl::progress() const {
   progress.seconds = seconds(run_time_);
   if (step_begin_) progress.seconds += seconds(Clock::now() - *step_begin_);
   progress.wait_seconds = seconds(wait_time_);
+  if (sharded_ && sharded_->ranks().size() > 1)
+    progress.exposed_seconds = seconds(sharded_->exposed() - exposed_before_);
   progress.learning_rate = session().learning_rate();
   progress.loss = last_loss_;
   if (has_updated_) {

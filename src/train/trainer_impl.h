@@ -13,8 +13,10 @@
 #include <vector>
 
 #include "pantala/trainer.h"
+#include "train/own_updates.h"
 #include "train/plans.h"
 #include "train/rewind.h"
+#include "train/sharded_step.h"
 #include "train/snapshot.h"
 
 namespace pantala {
@@ -105,6 +107,14 @@ class Trainer::Impl {
   void finish_first(const FitOptions& options);
   void finish_begun(const FitOptions& options);
 
+  // sharded.cpp
+  std::optional<StepMetrics> take_sharded(const data::Batch& batch, bool from_loader);
+  std::optional<StepMetrics> run_sharded(bool from_loader);
+  void refuse_window(const std::vector<data::Batch>& window, double loss);
+  bool is_first_rank() const { return !sharded_ || sharded_->ranks().rank() == 0; }
+  // What somebody asks between two batches, on any rank.
+  Request asked(const FitOptions& options);
+
   // evaluate.cpp
   bool uses_averages() const;
 
@@ -112,6 +122,17 @@ class Trainer::Impl {
   void save(const CheckpointOptions& options);
   void tell_changes();
   void remove_old(const CheckpointOptions& options) const;
+
+  // Micro-batches of an update: of the session's window, or of sharded steps.
+  std::int64_t window_size() const;
+
+  // Where batches are cut into shards.
+  std::optional<train::ShardedStep> sharded_;
+  std::optional<train::OwnUpdates> own_updates_;  // where optimizer states are shared out, too
+  std::int64_t sharded_window_ = 1;
+  std::vector<data::Batch> held_;  // micro-batches of an update that wait for the last one
+  std::function<Request()> poll_;  // of fit()
+  Request asked_ = Request::none;  // during the last step, by any rank
 
   // Where a step may spoil the session's values.
   std::optional<train::Rewind> rewind_;
@@ -137,6 +158,7 @@ class Trainer::Impl {
   std::optional<std::int64_t> loader_batches_;
   std::int64_t run_items_ = 0;
   Clock::duration run_time_{}, wait_time_{};     // of finished steps
+  Clock::duration exposed_before_{};             // of steps before the run
   std::optional<Clock::time_point> step_begin_;  // of the one that runs: callbacks are a part of it
   double last_loss_ = 0;
   const SessionPlan* last_plan_ = nullptr;

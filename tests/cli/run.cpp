@@ -43,8 +43,12 @@ struct Running::Files {
 };
 
 Running::Running(const std::vector<std::string>& arguments, int stderr_to)
+    : Running(PANTALA_COMMAND, arguments, stderr_to) {}
+
+Running::Running(const std::string& program, const std::vector<std::string>& arguments,
+                 int stderr_to)
     : files_(std::make_unique<Files>()) {
-  std::vector<std::string> words = {PANTALA_COMMAND};
+  std::vector<std::string> words = {program};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
@@ -55,9 +59,9 @@ Running::Running(const std::vector<std::string>& arguments, int stderr_to)
   posix_spawn_file_actions_adddup2(&actions, fileno(files_->out.get()), STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, stderr_to >= 0 ? stderr_to : fileno(files_->err.get()),
                                    STDERR_FILENO);
-  const int error = posix_spawn(&child_, PANTALA_COMMAND, &actions, nullptr, argv.data(), environ);
+  const int error = posix_spawn(&child_, program.c_str(), &actions, nullptr, argv.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) throw std::runtime_error("cannot start " PANTALA_COMMAND);
+  if (error != 0) throw std::runtime_error("cannot start " + program);
 }
 
 Running::~Running() {

@@ -24,6 +24,9 @@ class Running {
  public:
   // stderr goes to the descriptor, if one is given.
   explicit Running(const std::vector<std::string>& arguments, int stderr_to = -1);
+  // Another program, by its path.
+  Running(const std::string& program, const std::vector<std::string>& arguments,
+          int stderr_to = -1);
   ~Running();
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;

@@ -70,9 +70,9 @@ class CpuDevice final : public HostDevice {
     {
       const ArenaPoison poison(loaded.gaps(), loaded.arena(), loaded.plan());
       if (arguments.times)
-        walk_timed(loaded, *arguments.times);
+        walk_timed(loaded, arguments.finished, *arguments.times);
       else
-        walk(loaded);
+        walk(loaded, arguments.finished);
     }
     if (!sentinels_) return {};
     loaded.gaps().check_sentinels(loaded.arena(), loaded.plan());
@@ -111,29 +111,31 @@ class CpuDevice final : public HostDevice {
     const LoadedPlan& loaded;
     WorkerPool& pool;
     std::vector<WorkerState>& states;
+    LoadedPlan::Finished finished = nullptr;
     RunTimes* times = nullptr;
   };
 
-  void walk(const LoadedPlan& loaded) {
-    Context context{loaded, pool_, states_};
+  void walk(const LoadedPlan& loaded, LoadedPlan::Finished finished) {
+    Context context{loaded, pool_, states_, finished};
     pool_.run(
         [](void* opaque, int worker) {
           const Context& c = *static_cast<Context*>(opaque);
-          c.loaded.walk(c.pool, worker, c.states[static_cast<std::size_t>(worker)]);
+          c.loaded.walk(c.pool, worker, c.states[static_cast<std::size_t>(worker)], c.finished);
         },
         &context);
   }
 
-  void walk_timed(const LoadedPlan& loaded, RunTimes& times) {
+  void walk_timed(const LoadedPlan& loaded, LoadedPlan::Finished finished, RunTimes& times) {
     const std::size_t launches = loaded.plan().launches.size();
     times.launches.resize(launches);
     times.shares.resize(launches * states_.size());
     times.begin = std::chrono::steady_clock::now();
-    Context context{loaded, pool_, states_, &times};
+    Context context{loaded, pool_, states_, finished, &times};
     pool_.run(
         [](void* opaque, int worker) {
           const Context& c = *static_cast<Context*>(opaque);
-          c.loaded.walk_timed(c.pool, worker, c.states[static_cast<std::size_t>(worker)], *c.times);
+          c.loaded.walk_timed(c.pool, worker, c.states[static_cast<std::size_t>(worker)],
+                              c.finished, *c.times);
         },
         &context);
     times.duration =

@@ -70,15 +70,16 @@ void LoadedPlan::bind(const RunArguments& arguments, const HostMemory& memory) {
   for (const UniformSlot& u : uniform_slots_) slots_[u.slot] = arguments.uniforms[u.uniform];
 }
 
-void LoadedPlan::walk(WorkerPool& pool, int worker, WorkerState& state) const {
+void LoadedPlan::walk(WorkerPool& pool, int worker, WorkerState& state, Finished finished) const {
   const int workers = pool.workers();
-  for (const Step& step : steps_) {
-    if (step.barrier) pool.barrier();
-    run_share(step, workers, worker, state);
+  for (std::size_t k = 0; k < steps_.size(); ++k) {
+    if (steps_[k].barrier) pool.barrier();
+    if (steps_[k].barrier || workers == 1) tell(finished, k, worker);
+    run_share(steps_[k], workers, worker, state);
   }
 }
 
-void LoadedPlan::walk_timed(WorkerPool& pool, int worker, WorkerState& state,
+void LoadedPlan::walk_timed(WorkerPool& pool, int worker, WorkerState& state, Finished finished,
                             RunTimes& times) const {
   const int workers = pool.workers();
   const auto now = [&] {
@@ -87,6 +88,7 @@ void LoadedPlan::walk_timed(WorkerPool& pool, int worker, WorkerState& state,
   ShareTime* const shares = times.shares.data() + static_cast<std::size_t>(worker) * steps_.size();
   for (std::size_t k = 0; k < steps_.size(); ++k) {
     if (steps_[k].barrier) pool.barrier();
+    if (steps_[k].barrier || workers == 1) tell(finished, k, worker);
     shares[k].begin = now();
     shares[k].items = run_share(steps_[k], workers, worker, state);
     shares[k].end = now();

@@ -2,6 +2,7 @@
 // per launch and a barrier where an edge needs one.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -33,9 +34,12 @@ class LoadedPlan {
   void bind(const RunArguments& arguments, const HostMemory& memory);
   // Runs all launches: called by every worker of the pool at once. Which items a worker takes
   // depends on the number of workers; the results do not.
-  void walk(WorkerPool& pool, int worker, WorkerState& state) const;
+  // `finished` is RunArguments::finished, or null.
+  using Finished = std::atomic<std::int64_t>*;
+  void walk(WorkerPool& pool, int worker, WorkerState& state, Finished finished) const;
   // The same with clocks: every worker notes its shares, for which there must be room.
-  void walk_timed(WorkerPool& pool, int worker, WorkerState& state, RunTimes& times) const;
+  void walk_timed(WorkerPool& pool, int worker, WorkerState& state, Finished finished,
+                  RunTimes& times) const;
 
  private:
   // An argument set: items first_item, ... of its launch.
@@ -58,6 +62,11 @@ class LoadedPlan {
     std::size_t slot = 0, uniform = 0;
   };
 
+  // All launches before this one have finished, on all workers.
+  static void tell(Finished finished, std::size_t launch, int worker) {
+    if (finished && worker == 0)
+      finished->store(static_cast<std::int64_t>(launch), std::memory_order_release);
+  }
   void load_code(int threads);
   void add_step(const plan::Launch& launch, bool barrier);
   // A worker's share of a step; how many items it was.

@@ -1,0 +1,198 @@
+#include "distributed/watch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+namespace pantala::distributed {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kTag = 1;
+constexpr auto kRound = 20ms;        // of the watch
+constexpr auto kAlive = 500ms;       // between two signs of life
+constexpr auto kSlept = 1000ms;      // much longer than a round takes on a busy machine
+constexpr auto kTurn = 300ms;        // a rank waits for the lower ones to speak first
+constexpr auto kTimeToEnd = 2500ms;  // by itself, after a failure
+
+}  // namespace
+
+Watch::Watch(MpiLibrary& mpi, std::vector<std::string> hosts, WatchOptions options)
+    : mpi_(mpi),
+      hosts_(std::move(hosts)),
+      options_(std::move(options)),
+      heard_(hosts_.size(), Clock::now()),
+      said_bye_(hosts_.size(), false),
+      thread_([this] { run(); }) {}
+
+Watch::~Watch() {
+  ends_ = true;
+  thread_.join();
+}
+
+void Watch::check() const {
+  if (!has_failed_) return;
+  const std::lock_guard lock(mutex_);
+  throw OtherRankError(failure_->why, failure_->rank, failure_->code, failure_->is_told_here);
+}
+
+void Watch::run() {
+  Clock::time_point last = Clock::now();
+  while (!ends_) {
+    excuse(Clock::now() - last);
+    last = Clock::now();
+    try {
+      listen();
+      tell_alive();
+      look_for_lost();
+    } catch (const Error& error) { note({mpi_.rank(), 1, error.what(), true, Clock::now()}); }
+    end_if_late();
+    std::this_thread::sleep_for(kRound);
+  }
+}
+
+// Whoever has slept himself, with all of the machine or by a signal, has heard nobody meanwhile.
+void Watch::excuse(Clock::duration since_last_round) {
+  if (since_last_round < kSlept) return;
+  const std::lock_guard lock(mutex_);
+  for (Clock::time_point& heard : heard_) heard += since_last_round;
+}
+
+void Watch::listen() {
+  while (const std::optional<MpiLibrary::Found> found = mpi_.find(kTag)) {
+    Message message;
+    const MpiLibrary::Request request =
+        mpi_.receive(found->from, kTag, std::as_writable_bytes(std::span(&message, 1)));
+    while (!mpi_.is_done(request)) std::this_thread::yield();
+    hear(found->from, message);
+  }
+  const std::lock_guard lock(mutex_);
+  while (!sending_.empty() && mpi_.is_done(sending_.front().request)) sending_.pop_front();
+}
+
+void Watch::hear(int from, const Message& message) {
+  {
+    const std::lock_guard lock(mutex_);
+    heard_[static_cast<std::size_t>(from)] = Clock::now();
+    if (message.kind == Kind::bye) said_bye_[static_cast<std::size_t>(from)] = true;
+    changed_.notify_all();
+  }
+  if (message.kind == Kind::failed || message.kind == Kind::lost)
+    note({message.rank, message.code, message.why.data(), false, Clock::now()});
+}
+
+// The first failure counts; of ranks that fail at the same time the lowest, which is the one that
+// tells people.
+void Watch::note(Failure failure) {
+  const std::lock_guard lock(mutex_);
+  if (failure_ && failure_->rank <= failure.rank) return;
+  if (failure_) failure.since = failure_->since;
+  failure_ = std::move(failure);
+  has_failed_ = true;
+  changed_.notify_all();
+}
+
+void Watch::tell_alive() {
+  if (Clock::now() - told_alive_ < kAlive) return;
+  told_alive_ = Clock::now();
+  if (is_first())
+    send_to_all({});
+  else
+    send(0, {});
+}
+
+void Watch::look_for_lost() {
+  if (has_failed_) return;
+  const Clock::time_point now = Clock::now();
+  // If nobody hears rank 0 any more, one of the others speaks for all.
+  const auto turn =
+      is_first() ? 0ms : std::min<std::chrono::milliseconds>(kTurn * (mpi_.rank() - 1), 2s);
+  for (std::size_t rank = 0; rank < hosts_.size(); ++rank) {
+    if (static_cast<int>(rank) == mpi_.rank() || (!is_first() && rank > 0)) continue;
+    if (is_silent(rank, now - options_.timeout - turn)) return lose(static_cast<int>(rank));
+  }
+}
+
+bool Watch::is_silent(std::size_t rank, Clock::time_point since) const {
+  const std::lock_guard lock(mutex_);
+  return !said_bye_[rank] && heard_[rank] < since;
+}
+
+void Watch::lose(int rank) {
+  const std::string why = fmt::format(
+      "rank {} on {} has not been heard of for {:.1f} s: it was killed or stopped, or no message "
+      "reaches it; the run ends, and the same command goes on from its last checkpoint",
+      rank, hosts_[static_cast<std::size_t>(rank)],
+      std::chrono::duration<double>(options_.timeout).count());
+  note({rank, 1, why, true, Clock::now()});
+  if (options_.tell) options_.tell(why);
+  Message message{.kind = Kind::lost, .rank = rank, .code = 1};
+  why.copy(message.why.data(), message.why.size() - 1);
+  send_to_all(message, rank);
+}
+
+void Watch::end_if_late() {
+  if (!has_failed_) return;
+  const std::unique_lock lock(mutex_);
+  if (Clock::now() - failure_->since < kTimeToEnd) return;
+  if (failure_->is_told_here) mpi_.abort(failure_->code);
+  std::_Exit(failure_->code);
+}
+
+void Watch::send(int to, const Message& message) {
+  const std::lock_guard lock(mutex_);
+  Sending& sending = sending_.emplace_back(Sending{message, nullptr});
+  sending.request = mpi_.send(to, kTag, std::as_bytes(std::span(&sending.message, 1)));
+}
+
+void Watch::send_to_all(const Message& message, int except) {
+  for (int rank = 0; rank < mpi_.size(); ++rank)
+    if (rank != mpi_.rank() && rank != except) send(rank, message);
+}
+
+bool Watch::fail(std::string_view why, int code) noexcept {
+  try {
+    Message message{.kind = Kind::failed, .rank = mpi_.rank(), .code = code};
+    why.copy(message.why.data(), message.why.size() - 1);
+    send_to_all(message);
+    note({mpi_.rank(), code, std::string(why), true, Clock::now()});
+    std::unique_lock lock(mutex_);
+    if (!is_first()) changed_.wait_for(lock, kTurn, [&] { return failure_->rank < mpi_.rank(); });
+    return failure_->is_told_here;
+  } catch (const std::exception&) { return true; }
+}
+
+bool Watch::close() {
+  const auto all = [&] { return std::ranges::all_of(said_bye_, [](bool said) { return said; }); };
+  const auto wait_for = [&](const auto& done) {
+    std::unique_lock lock(mutex_);
+    while (!done()) {
+      if (failure_ && Clock::now() - failure_->since > kTimeToEnd / 2) return false;
+      changed_.wait_for(lock, kRound);
+    }
+    return true;
+  };
+  {
+    const std::lock_guard lock(mutex_);
+    said_bye_[static_cast<std::size_t>(mpi_.rank())] = true;
+  }
+  bool are_there = true;
+  if (is_first()) {
+    are_there = wait_for(all);
+    send_to_all({.kind = Kind::bye});
+  } else {
+    send(0, {.kind = Kind::bye});
+    are_there = wait_for([&] { return bool{said_bye_[0]}; });
+  }
+  ends_ = are_there;  // nobody is looked for any more
+  return are_there && wait_for([&] {
+           while (!sending_.empty() && mpi_.is_done(sending_.front().request)) sending_.pop_front();
+           return sending_.empty();
+         });
+}
+
+}  // namespace pantala::distributed
