@@ -139,7 +139,8 @@ class TrainingRun {
   RunOutcome run() {
     const Doing doing("training " + model_title(config_));
     check_validation_is_there();
-    ranks_.agree(claims_of(config_, facts_json(data_.facts) + '\n' + training_->fingerprint()));
+    if (ranks_.are_several())
+      ranks_.agree(claims_of(config_, facts_json(data_.facts) + '\n' + training_->fingerprint()));
     check_devices(config_, ranks_);
     const std::string target =
         common_target(ranks_, device::cpu::describe_host().vector_bytes, options_.strict_ranks);

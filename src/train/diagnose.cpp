@@ -324,10 +324,9 @@ Changed accumulators(const Session& session, const StepParts& accumulate, const 
   return changed;
 }
 
-}  // namespace
-
-Diagnosis diagnose(const Graph& graph, const Tensor& loss, const CompileOptions& options,
-                   const Session& session, const data::Batch& batch, const BatchInputs& names) {
+Diagnosis diagnose_form(const Graph& graph, const Tensor& loss, const CompileOptions& options,
+                        const Session& session, const data::Batch& batch,
+                        const BatchInputs& names) {
   const std::vector<StepParts> steps = compiler::training_step_parts(graph, loss, options);
 
   Diagnosis diagnosis{.origin = {}, .device = options.device};
@@ -360,6 +359,23 @@ Diagnosis diagnose(const Graph& graph, const Tensor& loss, const CompileOptions&
     diagnosis.origin = Search(chosen, as_it_ran).run();
   }
   return diagnosis;
+}
+
+}  // namespace
+
+Diagnosis diagnose(const Graph& graph, const Tensor& loss, const CompileOptions& options,
+                   const Session& session, const data::Batch& batch, const BatchInputs& names) {
+  Diagnosis found = diagnose_form(graph, loss, options, session, batch, names);
+  if (!found.origin || found.origin->rules.empty()) return found;
+  // Where the op that the user wrote fails in the same place as what rules made of it, people know
+  // it by that name.
+  CompileOptions as_written = options;
+  as_written.rewrite = Rewrite::none;
+  Diagnosis own = diagnose_form(graph, loss, as_written, session, batch, names);
+  const bool agrees = own.origin && !own.origin->place.empty() &&
+                      own.origin->place == found.origin->place &&
+                      own.origin->part == found.origin->part;
+  return agrees ? own : found;
 }
 
 // --- text
