@@ -21,7 +21,11 @@ using namespace pantala::tests;
 constexpr int kShards = 10;
 constexpr double kMultiple = 16;  // twice what the CPU is allowed
 
-class GraphsOnVulkan : public OnVulkan, public ::testing::WithParamInterface<int> {};
+// Plans of all graphs are run on one device, which stays (support/compiled.h).
+class GraphsOnVulkan : public OnVulkan, public ::testing::WithParamInterface<int> {
+ protected:
+  GraphsOnVulkan() { keeps_devices_ = true; }
+};
 
 // 300 of them in all, of which `make test` runs 20.
 int graphs_of_a_shard() { return wants_all() ? 30 : 2; }

@@ -24,8 +24,9 @@ struct Watched {
   std::map<VkCommandBuffer, Recorded> recorded;
   std::int64_t objects = 0;
 };
+// Never destroyed: devices may be, at the end of the process.
 Watched& all() {
-  static Watched watched;
+  static Watched& watched = *new Watched;
   return watched;
 }
 
