@@ -25,7 +25,7 @@ def test_examples_in_the_documentation_run(name):
 def test_there_are_examples():
     finder = doctest.DocTestFinder()
     tests = [t for name in ["pantala", *MODULES] for t in finder.find(importlib.import_module(name)) if t.examples]
-    assert len(tests) > 20
+    assert len(tests) > 40
 
 
 @pytest.fixture

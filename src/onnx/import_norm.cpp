@@ -66,7 +66,7 @@ bool asks_for_training(const Node& node) {
 }
 
 // Whether running statistics follow the batch's.
-bool trains(const Node& node) {
+bool follows_batches(const Node& node) {
   const ImportOptions& import = node.options();
   if (!import.training) return false;
   return !import.as_exported || asks_for_training(node) || node.is_of_training_call();
@@ -80,7 +80,7 @@ void convert_batch_norm(Node& node) {
     node.unsupported("statistics per position (spatial = 0)");
   const Tensor weight = node.tensor(1), bias = node.tensor(2);
   Followed *const mean = node.followed(3), *const variance = node.followed(4);
-  const bool has_states = mean != nullptr && variance != nullptr, training = trains(node);
+  const bool has_states = mean != nullptr && variance != nullptr, training = follows_batches(node);
   if (training && !has_states)
     node.warn(fmt::format(
         "its running mean and variance are no f32 weights of the file: they do not follow the "
