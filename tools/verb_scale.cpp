@@ -20,7 +20,7 @@ namespace {
 constexpr const char* kExamples =
     "Examples:\n"
     "  pantala scale resnet18 --batch 32 --ranks 1..64 --network 10G\n"
-    "  pantala scale lenet64 --ranks 1..1024 --network 100G --step-ms 2.5\n"
+    "  pantala scale lenet --batch 64 --ranks 1..1024 --network 100G --step-ms 9.5\n"
     "Every rank has the whole --batch. Times are the compiler's estimate, of one core of the\n"
     "processor of its cost table, unless --step-ms says what was measured (pantala bench).\n";
 

@@ -244,12 +244,28 @@ ShardedStep::Sums ShardedStep::run_step(std::span<const data::Batch> window, Req
   std::int64_t longest = 0;
   for (const data::Batch& batch : window) longest = std::max(longest, batch.whole_items());
   merge_moved(std::min(longest, shards_));
-  for (const Told& told : distributed::gather_lists<Told>(*ranks_, told_)) {
-    sums.loss += told.loss;
-    sums.labels += told.labels;
-  }
-  sums.request = agree(request);
+  tell_all(request, sums);
   return sums;
+}
+
+// One message a step: room for the largest number of shards that a rank has, and what it was asked.
+void ShardedStep::tell_all(Request request, Sums& sums) {
+  const auto most = static_cast<std::size_t>((shards_ + ranks_->size() - 1) / ranks_->size());
+  std::vector<Told> own = told_;
+  own.resize(most);
+  own.push_back({.loss = 0, .labels = static_cast<std::int64_t>(request)});
+  const std::vector<std::byte> bytes = distributed::gather_all(
+      *ranks_, distributed::Channel::control, std::as_bytes(std::span(own)));
+  std::vector<Told> all(bytes.size() / sizeof(Told));
+  std::memcpy(all.data(), bytes.data(), bytes.size());
+  for (std::size_t first = 0; first < all.size(); first += most + 1) {
+    // Places that a rank leaves free add nothing.
+    for (std::size_t k = first; k < first + most; ++k) {
+      sums.loss += all[k].loss;
+      sums.labels += all[k].labels;
+    }
+    sums.request = std::max(sums.request, static_cast<Request>(all[first + most].labels));
+  }
 }
 
 // Shards are run once more, micro-batch by micro-batch.

@@ -84,6 +84,7 @@ class ShardedStep {
   };
 
   Sums run_step(std::span<const data::Batch> window, Request request);
+  void tell_all(Request request, Sums& sums);
   void find_entries();
   void order_sums();
   void make_buckets();
