@@ -89,6 +89,16 @@ void report_search(const search::Outcome& found, Report& report) {
 
 }  // namespace
 
+namespace {
+
+// An update by itself keeps the bits of its ops: what is worth it depends on all parameters that
+// are updated together, and each must come out the same wherever it is updated.
+rewrite::Promise promise_for(const StepGraph& step, const Options& options) {
+  return step.role == plan::kApply ? rewrite::Promise::order : options.promise;
+}
+
+}  // namespace
+
 search::Outcome search_step(const StepGraph& step, const Options& options) {
   const schedule::ArchetypeTable& archetypes =
       backend_of(options.device).archetypes(options.code_for());
@@ -96,7 +106,7 @@ search::Outcome search_step(const StepGraph& step, const Options& options) {
   if (step.written) written = schedule::lower(*step.written, archetypes);
   return search::search(schedule::lower(step.graph, archetypes),
                         {.level = options.level,
-                         .promise = options.promise,
+                         .promise = promise_for(step, options),
                          .off = options.rules_off,
                          .greedy_order = options.greedy_order,
                          .memory_limit = options.memory_limit,
