@@ -34,8 +34,8 @@ test: deps
 	cmake --preset release -DPANTALA_TESTS=ON
 	cmake --build --preset release -j $(JOBS)
 	@cat build/release/exchange.txt
-	ctest --preset release -j $(JOBS)
 	@echo "The Python package has tests of its own: make test-python, and make test-torch for what needs torch."
+	ctest --preset release -j $(JOBS)
 
 # Files exchanged with Python packages, which are put into an environment below build/. `make test` runs these tests too from then on.
 EXCHANGE := $(CURDIR)/build/exchange

@@ -109,11 +109,12 @@ void Context::check(VkResult result, std::string_view what) const {
   throw DeviceError(text);
 }
 
-int Context::memory_type(std::uint32_t allowed, VkMemoryPropertyFlags flags) const {
+std::optional<std::uint32_t> Context::memory_type(std::uint32_t allowed,
+                                                  VkMemoryPropertyFlags flags) const {
   for (std::uint32_t k = 0; k < memory_.memoryTypeCount; ++k)
     if ((allowed >> k & 1U) != 0 && (memory_.memoryTypes[k].propertyFlags & flags) == flags)
-      return static_cast<int>(k);
-  return -1;
+      return k;
+  return std::nullopt;
 }
 
 VkCommandBuffer Context::new_commands() {

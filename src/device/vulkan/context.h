@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -32,8 +33,10 @@ class Context {
   // DeviceError unless it is success; `what` was being done.
   void check(VkResult result, std::string_view what) const;
 
-  // The index of a type of memory that `allowed` holds and that has all of the flags, or -1.
-  int memory_type(std::uint32_t allowed, VkMemoryPropertyFlags flags) const;
+  // The index of a type of memory that `allowed` holds and that has all of the flags, if there is
+  // one.
+  std::optional<std::uint32_t> memory_type(std::uint32_t allowed,
+                                           VkMemoryPropertyFlags flags) const;
 
   VkCommandBuffer new_commands();
   void free_commands(VkCommandBuffer commands);

@@ -54,15 +54,16 @@ void Block::create(std::int64_t bytes, Kind kind) {
   f.GetBufferMemoryRequirements(context_->device(), buffer_, &needs);
   const bool direct = context_->info().integrated && !faults().staging;
   const auto first_of = [&](std::initializer_list<VkMemoryPropertyFlags> wishes) {
+    std::optional<std::uint32_t> type;
     for (const VkMemoryPropertyFlags flags : wishes)
-      if (const int type = context_->memory_type(needs.memoryTypeBits, flags); type >= 0)
-        return type;
-    return -1;
+      if (!type) type = context_->memory_type(needs.memoryTypeBits, flags);
+    if (!type) context_->check(VK_ERROR_OUT_OF_DEVICE_MEMORY, what);
+    return *type;
   };
-  const int type = kind == Kind::host ? first_of({kReached | kCached, kReached})
-                   : direct ? first_of({kLocal | kReached | kCached, kLocal | kReached, kLocal, 0})
-                            : first_of({kLocal, 0});
-  if (type < 0) context_->check(VK_ERROR_OUT_OF_DEVICE_MEMORY, what);
+  const std::uint32_t type =
+      kind == Kind::host ? first_of({kReached | kCached, kReached})
+      : direct           ? first_of({kLocal | kReached | kCached, kLocal | kReached, kLocal, 0})
+                         : first_of({kLocal, 0});
   VkMemoryAllocateFlagsInfo flags{};
   flags.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO;
   flags.flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT;
@@ -70,7 +71,7 @@ void Block::create(std::int64_t bytes, Kind kind) {
   allocate.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO;
   allocate.pNext = &flags;
   allocate.allocationSize = needs.size;
-  allocate.memoryTypeIndex = static_cast<std::uint32_t>(type);
+  allocate.memoryTypeIndex = type;
   context_->check(f.AllocateMemory(context_->device(), &allocate, nullptr, &memory_), what);
   context_->check(f.BindBufferMemory(context_->device(), buffer_, memory_, 0), what);
   const bool is_reached = context_->memory_type(std::uint32_t{1} << type, kReached) == type;
