@@ -39,11 +39,13 @@ RENAMED = {
 # Why a function is for programs in C++ alone.
 TABLES = "a name or a table of names, which signatures have here"
 NUMPY = "arithmetic of shapes and numbers, which NumPy has"
+RANKS = "several ranks, which the command and programs in C++ have (docs/cluster.md)"
 CPP_ONLY = {
     **dict.fromkeys(["cost_table_text", "memory_limit_named", "numerics_named", "numerics_names", "rewrite_named",
                      "rewrite_names", "guard_name", "guard_names", "activation_names", "activation_of", "activate",
                      "kind_name", "larger_is_better", "names", "table", "parse_progress_mode"], TABLES),
     **dict.fromkeys(["can_hold", "round_to", "wrap_to", "broadcast_shapes", "fans"], NUMPY),
+    **dict.fromkeys(["ranks_in_process", "single_rank"], RANKS),
     **dict.fromkeys(["progress_on_stderr", "seconds_since_1970"], "how a program in C++ shows progress"),
     **dict.fromkeys(["sgd_on_graph", "adam_on_graph", "find_group", "checked", "set_scalars"],
                     "optimizers as graphs of their own, for those who write one in C++"),
@@ -123,7 +125,7 @@ def test_classes(name):
 # Where the members of a struct are arguments, and those that have another form here.
 OPTIONS = {
     "DifferentiateOptions": (pn.differentiate, set()),
-    "LoaderOptions": (pn.data.loader, set()),
+    "LoaderOptions": (pn.data.loader, {"shards", "first_shard", "last_shard"}),  # RANKS
     "CsvOptions": (pn.data.read_csv, set()),
     "ImageOptions": (pn.data.read_image_folder, set()),
     "TokenOptions": (pn.data.read_tokens, set()),
@@ -131,14 +133,15 @@ OPTIONS = {
     "GeneratorOptions": (pn.Generator, set()),
     "GenerateOptions": (pn.Generator.generate, {"sampler"}),
     "PlateauOptions": (pn.rates.plateau, set()),
-    "RunOptions": (pn.run.train, {"poll", "stop", "surroundings", "profile", "trace"}),
+    "RunOptions": (pn.run.train, {"poll", "stop", "surroundings", "profile", "trace", "ranks", "strict_ranks"}),
     "SweepRequest": (pn.run.sweep, {"options"}),
     "FolderOptions": (pn.Trainer.fit, {"progress", "log", "plots", "command", "device", "threads"}),
     "SessionOptions": (pn.Session, set()),
     "PrintOptions": (pn.Graph.text, set()),
     "EarlyStopping": (pn.EarlyStopping, set()),
     "CheckpointOptions": (pn.Checkpoints, {"extra"}),
-    "TrainConfig": (pn.Trainer, {"log_interval", "non_finite"}),  # on_non_finite, beside the guard of compilations
+    # on_non_finite, beside the guard of compilations; RANKS
+    "TrainConfig": (pn.Trainer, {"log_interval", "non_finite", "distributed"}),
     "FitOptions": (pn.Trainer.fit, {"poll"}),
     "SaveWeightsOptions": (pn.Weights.save, set()),
     "LoadWeightsOptions": (pn.Session.load_weights, set()),
@@ -166,7 +169,7 @@ ELSEWHERE = {
     "AccumulationConfig": "the accumulator for loops of one's own; sessions have accumulation_steps",
     "ProgressOptions": "fit(progress=...)", "RunLogOptions": "run folders log as `pantala train` does",
     "RunMonitorOptions": "the same", "RunConfig": "files and \"key=value\", which run.train takes",
-    "Surroundings": "plan_cache", "Request": "zoo.model",
+    "Surroundings": "plan_cache", "Request": "zoo.model", "Options": RANKS,
 }
 LAYERS = {name for name in types_of(text_of(HEADERS / "nn.h"))}  # test_cpp.py compares them
 DEFAULTS = {  # as Python says what C++ says otherwise
@@ -222,5 +225,6 @@ def test_options_of_a_compilation():
     known = set(pn.CompileOptions.__annotations__)
     there = bodies()
     fields = {name for struct in ("CompileOptions", "TrainingStepOptions", "AppendOptions") for name, _ in fields_of(there[struct])}
-    assert not fields - known - {"optimizer", "training", "trace", "cancelled", "clip"}
+    ranks = {"updated", "guard_micro_batches"}  # RANKS
+    assert not fields - known - ranks - {"optimizer", "training", "trace", "cancelled", "clip"}
     assert known - fields == {"clip_norm", "clip_value"}
