@@ -38,17 +38,19 @@ def worst(a, b):
 
 def compare(module, batches, *, loss, torch_loss, optimizer, make_optimizer, labels=None, norms=False):
     inputs = {k: v for k, v in batches[0][0].items()}
-    trainer = pn.from_torch(module, inputs, loss=loss, optimizer=optimizer, example_labels=labels)
+    # Batch norms over few numbers amplify roundings: with the sums of Winograd's algorithms those are others.
+    numerics = "strict" if norms else "relaxed"
+    trainer = pn.from_torch(module, inputs, loss=loss, optimizer=optimizer, example_labels=labels, numerics=numerics)
     losses = [trainer.step(*batch.values(), target) for batch, target in batches[:5]]
     expected, state = trained_by_torch(module, batches, torch_loss, make_optimizer)
     truth, exact = trained_by_torch(module, batches, torch_loss, make_optimizer, dtype=torch.float64)
     bound = 1e-4
-    if norms:  # batch norm: within what f32 itself is away from f64
-        bound = max(bound, max(abs(a - b) / abs(b) for a, b in zip(expected, truth)))
+    if norms:  # within twice what f32 itself is away from f64, since both are one draw of the same noise
+        bound = max(bound, 2 * max(abs(a - b) / abs(b) for a, b in zip(expected, truth)))
     np.testing.assert_allclose(losses, truth if norms else expected, rtol=bound)
     got = trainer.state_dict()
     assert set(got) == set(module.state_dict())
-    limit = max(1e-4, worst(state, exact)) if norms else 1e-4
+    limit = max(1e-4, 2 * worst(state, exact)) if norms else 1e-4
     assert worst(got, exact if norms else state) <= limit
     return trainer
 
