@@ -65,8 +65,9 @@ struct CompileOptions {
   std::vector<std::string> rules_off = {};
   // The most bytes that temporaries and scratch of a step may take (Report::peak_bytes; parameters,
   // states and inputs come on top); 0: no limit. What does not fit is computed again instead of
-  // kept, with the same bits. UnsupportedError that names the smallest peak where that is not
-  // enough.
+  // kept, with the same bits, and what follows from parameters alone is kept from run to run
+  // (SessionMemory::prepared) only where there is room for it, too. UnsupportedError that names the
+  // smallest peak where that is not enough.
   std::int64_t memory_limit = 0;
   // The cost table by which the compiler chooses: a file that holds one (`pantala tune` writes such
   // files), or the text of one, which has several lines; "": the one that is shipped for vectors of

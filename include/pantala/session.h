@@ -41,6 +41,7 @@ struct SessionMemory {
   std::int64_t temporaries = 0;  // the arena: the largest peak of the plans
   std::int64_t scratch = 0;      // of all threads
   std::int64_t constants = 0;
+  std::int64_t prepared = 0;  // of plans that leave the store as it is: what follows from it alone
   std::int64_t total() const;
   std::string text() const;
 };

@@ -181,6 +181,7 @@ nb::dict memory_of(const Session& session) {
   sizes["temporaries"] = memory.temporaries;
   sizes["scratch"] = memory.scratch;
   sizes["constants"] = memory.constants;
+  sizes["prepared"] = memory.prepared;
   return sizes;
 }
 

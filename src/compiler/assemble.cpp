@@ -37,6 +37,7 @@ class Assembly {
       plan::add_uniform(plan_, fmt::format("uniform{}", k), program_.uniforms[k].dtype);
     for (std::size_t k = 0; k < program_.kernels.size(); ++k) add_unit(k);
     for (const ProgramLaunch& launch : program_.launches) add_launch(launch);
+    plan_.preparation = static_cast<std::uint32_t>(program_.preparation);
     add_gradients();
     plan::place_arena(plan_);
     plan::add_dependencies(plan_);
@@ -53,6 +54,10 @@ class Assembly {
     const std::int64_t elements = buffer.shape.numel();
     if (buffer.role == Role::temporary) {
       plan::add_arena_buffer(plan_, buffer.name, buffer.dtype, elements);
+      return;
+    }
+    if (buffer.role == Role::prepared) {
+      plan::add_prepared_buffer(plan_, buffer.name, buffer.dtype, elements);
       return;
     }
     if (buffer.role == Role::constant) {

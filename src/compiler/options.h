@@ -60,7 +60,9 @@ struct Options {
   rewrite::Promise promise = rewrite::Promise::real;
   std::vector<std::string> rules_off = {};
   int greedy_order = 0;
-  std::int64_t memory_limit = 0;                  // of temporaries and scratch; 0: none
+  // Of temporaries, scratch and what is prepared; 0: none.
+  std::int64_t memory_limit = 0;
+  bool prepares = true;                           // where it pays (schedule/preparation.h)
   std::optional<schedule::CostTable> table = {};  // none: the shipped one
   int threads = 1;  // that generate code, and that will share the launches
   trace::Recorder* trace = nullptr;

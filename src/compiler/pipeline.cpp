@@ -99,6 +99,13 @@ rewrite::Promise promise_for(const StepGraph& step, const Options& options) {
 
 }  // namespace
 
+namespace {
+
+// The commands of a GPU are recorded once, with all launches: nothing of them can be left out.
+bool prepares(const Options& options) { return options.prepares && !options.target.has_groups(); }
+
+}  // namespace
+
 search::Outcome search_step(const StepGraph& step, const Options& options) {
   const schedule::ArchetypeTable& archetypes =
       backend_of(options.device).archetypes(options.code_for());
@@ -110,6 +117,7 @@ search::Outcome search_step(const StepGraph& step, const Options& options) {
                          .off = options.rules_off,
                          .greedy_order = options.greedy_order,
                          .memory_limit = options.memory_limit,
+                         .prepares = prepares(options),
                          .written = written ? &*written : nullptr,
                          .stays_finite = step.stays_finite,
                          .archetypes = archetypes,
@@ -128,9 +136,10 @@ Graph choose_graph(const StepGraph& step, const Options& options, Report& report
 
 ScheduleSetting schedule_setting(const Options& options) {
   return {{backend_of(options.device).archetypes(options.code_for()), options.target},
-          {.fuse = options.fuse, .workers = options.threads, .check = [&options] {
-             check_not_cancelled(options.cancelled);
-           }}};
+          {.fuse = options.fuse,
+           .workers = options.threads,
+           .prepares = prepares(options),
+           .check = [&options] { check_not_cancelled(options.cancelled); }}};
 }
 
 namespace {
@@ -248,7 +257,8 @@ std::int64_t peak_of(const plan::Plan& plan, const Options& options) {
 }
 
 // The kernels of a step. The search knows what temporaries take at least; the arena may have gaps,
-// and scratch comes on top: with a limit the search is told to take less until all of it fits.
+// and scratch comes on top: with a limit nothing is kept from run to run unless there is room for
+// it, and the search is told to take less until all of it fits.
 class StepProgram {
  public:
   StepProgram(const StepGraph& step, const Options& options, Report& report, Stages& stages)
@@ -260,6 +270,10 @@ class StepProgram {
       Report report = report_;
       Program program = make(temporaries, report);
       const std::int64_t excess = excess_of(program);
+      if (excess > 0 && program.preparation > 0) {
+        options_.prepares = false;
+        continue;
+      }
       if (excess > 0 && temporaries > excess && tries + 1 < kMostTries) {
         temporaries -= excess;
         continue;
@@ -287,7 +301,7 @@ class StepProgram {
   std::int64_t excess_of(const Program& program) {
     if (options_.memory_limit == 0) return 0;
     const plan::Plan plan = stages_.run("plan", [&] { return assemble(program, {}, {}); });
-    const std::int64_t peak = peak_of(plan, options_);
+    const std::int64_t peak = peak_of(plan, options_) + plan::prepared_bytes(plan);
     smallest_ = std::min(smallest_, peak);
     return peak - options_.memory_limit;
   }
@@ -300,7 +314,7 @@ class StepProgram {
   }
 
   const StepGraph& step_;
-  const Options& options_;
+  Options options_;
   Report& report_;
   Stages& stages_;
   std::int64_t smallest_ = INT64_MAX;

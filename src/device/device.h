@@ -86,6 +86,9 @@ struct RunArguments {
   std::span<const Slice> regions;
   std::span<const std::int64_t> uniforms;  // one slot per uniform of the plan (plan::slot_of)
   RunTimes* times = nullptr;               // filled in if it is asked for
+  // What the plan's preparation leaves is there from a run before, and the store is what it was: a
+  // device may leave these launches out.
+  bool is_prepared = false;
   // Grows while the plan runs: so many of its first launches have finished, and what they have
   // written can be read by other threads. Of the CPU alone; others leave it as it is.
   std::atomic<std::int64_t>* finished = nullptr;

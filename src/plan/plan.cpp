@@ -31,6 +31,7 @@ class Validator {
     unique(plan_.units, "units", &Unit::entry);
     for (const Unit& u : plan_.units) unit(u);
     for (std::size_t k = 0; k < plan_.launches.size(); ++k) launch(k);
+    preparation();
     ports(plan_.inputs, "input", {Storage::input});
     ports(plan_.parameters, "parameter", {Storage::store});
     ports(plan_.outputs, "output",
@@ -58,11 +59,11 @@ class Validator {
         fail(fmt::format("two {} are called '{}'", what, entry.*name));
   }
 
-  // An output may be called like a leaf.
+  // An output, and what is prepared, may be called like a leaf.
   void unique_regions() const {
-    std::set<std::pair<bool, std::string_view>> seen;
+    std::set<std::pair<Storage, std::string_view>> seen;
     for (const Region& r : plan_.regions)
-      if (!seen.emplace(r.storage == Storage::output, r.name).second)
+      if (!seen.emplace(r.storage == Storage::input ? Storage::store : r.storage, r.name).second)
         fail(fmt::format("two regions are called '{}'", r.name));
   }
 
@@ -133,6 +134,53 @@ class Validator {
       if (l.after[k] >= number)
         wrong(fmt::format("it waits for launch {}, which is not an earlier one", l.after[k]));
       if (k > 0 && l.after[k] <= l.after[k - 1]) wrong("its edges are not in ascending order");
+    }
+  }
+
+  template <class Use>
+  void for_each_use(const Launch& l, const Use& use) const {
+    for (const ArgumentSet& set : l.sets)
+      for (std::size_t k = 0; k < set.buffers.size(); ++k)
+        use(plan_.buffers[set.buffers[k]], plan_.units[l.unit].signature.buffers[k].access);
+  }
+
+  // A run without the preparation finds all that it reads.
+  void preparation() const {
+    if (plan_.preparation == 0) return;
+    if (plan_.preparation > plan_.launches.size())
+      fail(fmt::format("{} of {} launches are a preparation", plan_.preparation,
+                       plan_.launches.size()));
+    std::set<const Buffer*> gone;  // what the preparation alone has written to the arena
+    for (std::size_t number = 0; number < plan_.launches.size(); ++number) {
+      const Launch& l = plan_.launches[number];
+      const bool prepares = number < plan_.preparation;
+      for_each_use(l, [&](const Buffer& b, kir::Access access) {
+        if (b.storage != Storage::arena) return;
+        if (prepares)
+          gone.insert(&b);
+        else if (access == kir::Access::write)
+          gone.erase(&b);
+        else if (gone.contains(&b))
+          fail(fmt::format("launch {} '{}' reads '{}', which only the preparation has written",
+                           number, l.name, b.name));
+      });
+      for_each_use(l, [&](const Buffer& b, kir::Access access) {
+        const bool reads = access != kir::Access::write, writes = access != kir::Access::read;
+        const bool is_own = b.storage == Storage::arena || b.storage == Storage::prepared;
+        const bool stays = b.storage == Storage::store || b.storage == Storage::constant;
+        if (prepares ? (writes && !is_own) || (reads && !is_own && !stays)
+                     : writes && b.storage == Storage::prepared)
+          fail(fmt::format("launch {} '{}' {} the preparation, but {} {} '{}'", number, l.name,
+                           prepares ? "belongs to" : "comes behind", writes ? "writes" : "reads",
+                           storage_name(b.storage), b.name));
+        if (writes && b.storage == Storage::store)
+          fail(fmt::format("launch {} '{}' changes '{}', and there is a preparation", number,
+                           l.name, b.name));
+      });
+      for (const ArgumentSet& set : l.sets)
+        if (prepares && std::ranges::any_of(set.params, &Scalar::is_uniform))
+          fail(fmt::format("launch {} '{}' belongs to the preparation and has a uniform", number,
+                           l.name));
     }
   }
 
@@ -217,6 +265,8 @@ std::string_view storage_name(Storage storage) {
       return "input";
     case Storage::output:
       return "output";
+    case Storage::prepared:
+      return "prepared";
   }
   return "?";
 }
@@ -247,6 +297,33 @@ std::uint32_t add_region_buffer(Plan& plan, Storage storage, std::string name, D
   plan.buffers.push_back(
       {std::move(name), dtype, elements, storage, last_index(plan.regions.size()), 0});
   return last_index(plan.buffers.size());
+}
+
+std::uint32_t add_prepared_buffer(Plan& plan, std::string name, DType dtype,
+                                  std::int64_t elements) {
+  auto region = std::ranges::find(plan.regions, Storage::prepared, &Region::storage);
+  if (region == plan.regions.end())
+    region = plan.regions.insert(region, {"prepared", Storage::prepared, 0});
+  const std::int64_t offset = (region->bytes + kAlignment - 1) / kAlignment * kAlignment;
+  region->bytes = offset + elements * dtype_bytes(dtype);
+  plan.buffers.push_back({std::move(name), dtype, elements, Storage::prepared,
+                          static_cast<std::uint32_t>(region - plan.regions.begin()), offset});
+  return last_index(plan.buffers.size());
+}
+
+bool writes_store(const Plan& plan) {
+  for (const Launch& launch : plan.launches)
+    for (const ArgumentSet& set : launch.sets)
+      for (std::size_t k = 0; k < set.buffers.size(); ++k)
+        if (plan.units[launch.unit].signature.buffers[k].access != kir::Access::read &&
+            plan.buffers[set.buffers[k]].storage == Storage::store)
+          return true;
+  return false;
+}
+
+std::int64_t prepared_bytes(const Plan& plan) {
+  const auto region = std::ranges::find(plan.regions, Storage::prepared, &Region::storage);
+  return region == plan.regions.end() ? 0 : region->bytes;
 }
 
 std::uint32_t add_arena_buffer(Plan& plan, std::string name, DType dtype, std::int64_t elements) {

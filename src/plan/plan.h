@@ -3,8 +3,12 @@
 //
 // Memory: a buffer is a range of bytes of the arena (temporaries; offsets are decided before the
 // first step, see plan/arena.h), of the constants, or of a region: memory that is bound when the
-// plan is run (parameters, state and counters of the store; inputs; outputs). Buffers of one region
-// may overlap (a weight and the packed matrix that it is a part of); different regions never do.
+// plan is run (parameters, state and counters of the store; inputs; outputs; what is prepared).
+// Buffers of one region may overlap (a weight and the packed matrix that it is a part of);
+// different regions never do.
+//
+// The first launches may be a preparation: what they leave for the others follows from the store
+// alone and lies in a region, so a run need not begin with them while neither has changed.
 //
 // Launches are walked in order. Two launches may run at once unless the later one names the earlier
 // one in `after`, or names one that does, and so on; plan/dependencies.h finds the edges that the
@@ -29,7 +33,7 @@ namespace pantala::plan {
 // Every buffer starts at a multiple of this in the arena and in the constants.
 constexpr std::int64_t kAlignment = 64;
 
-enum class Storage : std::uint8_t { arena, constant, store, input, output };
+enum class Storage : std::uint8_t { arena, constant, store, input, output, prepared };
 std::string_view storage_name(Storage storage);
 // Whether memory of this kind is bound when the plan is run.
 constexpr bool is_bound(Storage storage) { return storage >= Storage::store; }
@@ -152,6 +156,7 @@ struct Plan {
   std::vector<Uniform> uniforms;
   std::vector<Unit> units;
   std::vector<Launch> launches;
+  std::uint32_t preparation = 0;   // so many of them are
   std::int64_t arena_bytes = 0;    // the exact peak of the temporaries
   std::int64_t scratch_bytes = 0;  // per worker: the largest of the units
   std::vector<Port> inputs, parameters, outputs;
@@ -161,6 +166,7 @@ struct Plan {
 // Small steps of making a plan; each returns the new index.
 std::uint32_t add_region_buffer(Plan& plan, Storage storage, std::string name, DType dtype,
                                 std::int64_t elements);
+std::uint32_t add_prepared_buffer(Plan& plan, std::string name, DType dtype, std::int64_t elements);
 std::uint32_t add_arena_buffer(Plan& plan, std::string name, DType dtype, std::int64_t elements);
 std::uint32_t add_constant(Plan& plan, std::string name, DType dtype,
                            std::vector<std::byte> content);
@@ -168,10 +174,15 @@ std::uint32_t add_uniform(Plan& plan, std::string name, DType dtype);
 // Also raises the plan's scratch.
 std::uint32_t add_unit(Plan& plan, kir::Kernel kernel);
 
+// Whether a launch changes a parameter or a state.
+bool writes_store(const Plan& plan);
+// Memory that is kept from run to run beside the store.
+std::int64_t prepared_bytes(const Plan& plan);
+
 // Throws InternalError naming the plan, the thing and the broken rule: indices, dtypes and counts
 // of arguments against signatures, ranges of buffers, items, edges that lead back, names that occur
 // twice, kernels that contradict their signatures, read-only buffers that a launch writes under
-// another name.
+// another name, a preparation that others do not leave alone or that needs more than the store.
 void validate(const Plan& plan);
 
 }  // namespace pantala::plan

@@ -45,7 +45,7 @@ void fields(Archive& a, Struct& s) {
   else {
     static_assert(std::same_as<S, Plan>);
     a(s.name, s.target, s.regions, s.buffers, s.constants, s.uniforms, s.units, s.launches,
-      s.arena_bytes, s.scratch_bytes);
+      s.preparation, s.arena_bytes, s.scratch_bytes);
     a(s.inputs, s.parameters, s.outputs, s.gradients);
   }
 }
@@ -55,7 +55,7 @@ constexpr int kEnumCount = 0;
 template <>
 constexpr int kEnumCount<DType> = static_cast<int>(DType::boolean) + 1;
 template <>
-constexpr int kEnumCount<Storage> = static_cast<int>(Storage::output) + 1;
+constexpr int kEnumCount<Storage> = static_cast<int>(Storage::prepared) + 1;
 template <>
 constexpr int kEnumCount<kir::Access> = static_cast<int>(kir::Access::read_write) + 1;
 

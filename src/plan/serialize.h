@@ -16,7 +16,7 @@
 
 namespace pantala::plan {
 
-constexpr std::uint32_t kPlanVersion = 3;
+constexpr std::uint32_t kPlanVersion = 4;
 
 std::vector<std::byte> serialize(const Plan& plan);
 

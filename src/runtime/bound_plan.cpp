@@ -65,6 +65,7 @@ BoundPlan::BoundPlan(std::string name, std::shared_ptr<const plan::CompiledStep>
       host_(compiled_->host),
       inputs_(device, compiled_->plan, plan::Storage::input, compiled_->plan.inputs),
       outputs_(device, compiled_->plan, plan::Storage::output, compiled_->plan.outputs),
+      prepared_(device, compiled_->plan, plan::Storage::prepared, {}),
       inputs_missing_(inputs_.items().size()),
       ahead_(ahead),
       launch_times_(compiled_->plan.launches.size()) {
@@ -75,6 +76,7 @@ BoundPlan::BoundPlan(std::string name, std::shared_ptr<const plan::CompiledStep>
   bind_regions(store);
   bind_numbers(store);
   slots_.resize(host_.uniforms());
+  writes_store_ = plan::writes_store(compiled_->plan);
   for (const PortBlock::Item& item : outputs_.items()) {
     if (item.name == plan::kFiniteOutput && item.type == Type{boolean, {}}) finite_ = &item;
     if (item.name == plan::kLossOutput && item.type.shape.numel() == 1) loss_ = &item;
@@ -99,6 +101,8 @@ void BoundPlan::bind_regions(Store& store) {
       regions_.push_back(inputs_.slice_of_region(k));
     } else if (region.storage == plan::Storage::output) {
       regions_.push_back(outputs_.slice_of_region(k));
+    } else if (region.storage == plan::Storage::prepared) {
+      regions_.push_back(prepared_.slice_of_region(k));
     } else {
       const Store::Entry* entry = store.find(region.name);
       if (!entry || entry->leaf.on_host || entry->slice.bytes != region.bytes)
@@ -266,7 +270,9 @@ BoundPlan::Outcome BoundPlan::run(const device::Slice& arena, Timing* timing,
   if (timing) note_times(*timing);
   const std::int32_t status = device_.take_status();
   const Outcome outcome = judge(status, is_finite());
-  if (outcome == Outcome::done) advance_numbers();
+  if (outcome != Outcome::done) return outcome;
+  advance_numbers();
+  prepared_at_ = store_.writes();
   return outcome;
 }
 
@@ -275,6 +281,9 @@ device::Ticket BoundPlan::hand_over(const Start& start, device::RunArguments& ar
   host_.evaluate(numbers_, slots_);
   arguments.regions = regions_;
   arguments.uniforms = slots_;
+  arguments.is_prepared = prepared_at_ == store_.writes();
+  prepared_at_.reset();  // until the run has gone well
+  if (writes_store_) store_.note_write();
   const device::Ticket ticket = device_.run(id_, arguments);
   has_run_ = true;
   return ticket;

@@ -148,6 +148,7 @@ class BoundPlan {
 
   std::int64_t input_bytes() const { return inputs_.bytes(); }
   std::int64_t output_bytes() const { return outputs_.bytes(); }
+  std::int64_t prepared_bytes() const { return prepared_.bytes(); }
   std::vector<KernelInfo> kernels() const;
   std::int64_t timed_runs() const { return timed_runs_; }
   double timed_milliseconds() const { return static_cast<double>(run_time_) * 1e-6; }
@@ -182,7 +183,7 @@ class BoundPlan {
   device::Device& device_;
   Store& store_;
   plan::HostPart host_;
-  PortBlock inputs_, outputs_;
+  PortBlock inputs_, outputs_, prepared_;
   std::vector<std::byte> staging_;  // of inputs that the host cannot reach
   device::PlanId id_;
   std::vector<device::Slice> regions_;
@@ -194,6 +195,9 @@ class BoundPlan {
   const PortBlock::Item* finite_ = nullptr;
   const PortBlock::Item* loss_ = nullptr;
   bool has_run_ = false;
+  bool writes_store_ = false;
+  // What is prepared follows from the store as it was at so many writes.
+  std::optional<std::uint64_t> prepared_at_ = {};
 
   const RunsAhead* ahead_;
   std::vector<std::size_t> followed_;  // what begin_again() takes from the store

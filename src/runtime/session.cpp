@@ -245,15 +245,14 @@ void Session::add_span(std::string_view name, std::string_view category,
 void Session::write_trace(const std::filesystem::path& path) const { data_->write_trace(path); }
 
 std::int64_t SessionMemory::total() const {
-  return parameters + states + inputs + outputs + temporaries + scratch + constants;
+  return parameters + states + inputs + outputs + temporaries + scratch + constants + prepared;
 }
 
 std::string SessionMemory::text() const {
   const std::pair<std::string_view, std::int64_t> rows[] = {
-      {"parameters", parameters},   {"states", states},
-      {"inputs", inputs},           {"outputs", outputs},
-      {"temporaries", temporaries}, {"scratch", scratch},
-      {"constants", constants},     {"total", total()}};
+      {"parameters", parameters}, {"states", states},           {"inputs", inputs},
+      {"outputs", outputs},       {"temporaries", temporaries}, {"scratch", scratch},
+      {"constants", constants},   {"prepared", prepared},       {"total", total()}};
   std::string text;
   for (const auto& [name, bytes] : rows)
     text += fmt::format("{:<12}{:>12.3f} MiB\n", name, static_cast<double>(bytes) / 1048576.0);

@@ -362,6 +362,7 @@ SessionMemory SessionData::memory() const {
   for (const auto& plan : plans_) {
     memory.inputs += plan->input_bytes();
     memory.outputs += plan->output_bytes();
+    memory.prepared += plan->prepared_bytes();
   }
   memory.temporaries = arena_.bytes;
   const device::MemorySummary device = device_->memory();

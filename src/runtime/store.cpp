@@ -114,6 +114,7 @@ void Store::begin(Entry& entry) {
     entry.host = numbers_.size();
     numbers_.push_back(number_of(first));
   } else {
+    note_write();
     device_.write(entry.slice, encoded(first, leaf.type));
   }
 }
@@ -148,6 +149,7 @@ void Store::make_first_values(std::span<const std::size_t> entries) const {
   };
   std::vector<init::Values> values;
   values.reserve(entries.size());
+  note_write();
   std::vector<Part> parts;
   for (const std::size_t index : entries) {
     const Entry& entry = entries_[index];
@@ -276,6 +278,7 @@ void Store::set_number(std::size_t index, const ir::Number& value) {
   } else {
     encode(HostElements(std::span(&value.i, 1)), entry.leaf.type.dtype, bytes.data());
   }
+  note_write();
   device_.write(entry.slice, std::span(bytes).first(static_cast<std::size_t>(entry.slice.bytes)));
 }
 
@@ -295,6 +298,7 @@ void Store::write_bytes(const Entry& entry, std::span<const std::byte> bytes) {
   if (entry.leaf.on_host) {
     numbers_[entry.host] = number_of(decode(entry.leaf.type, bytes.data()));
   } else {
+    note_write();
     device_.write(entry.slice, bytes);
     ++changes_;
   }

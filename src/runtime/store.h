@@ -101,6 +101,10 @@ class Store {
   void set_numbers(const std::vector<ir::Number>& numbers) { numbers_ = numbers; }
   // Grows whenever something in device memory is set from outside, and with every extension.
   std::uint64_t changes() const { return changes_; }
+  // Grows whenever device memory gets other values, by whomever: whoever keeps what follows from
+  // them looks at it. Plans that write to the store say so.
+  std::uint64_t writes() const { return writes_; }
+  void note_write() const { ++writes_; }
 
  private:
   void check(std::span<const StoreLeaf> leaves) const;
@@ -119,6 +123,7 @@ class Store {
   std::map<std::string, std::size_t, std::less<>> index_;
   std::vector<ir::Number> numbers_;
   std::uint64_t changes_ = 0;
+  mutable std::uint64_t writes_ = 0;
   mutable std::vector<std::size_t> unsettled_;  // entries in device memory without first values
 };
 

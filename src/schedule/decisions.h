@@ -37,6 +37,7 @@ struct Decisions {
   std::map<ValueId, std::uint32_t> places = {};  // stored values and their buffers
   std::vector<StatusMessage> messages = {};      // of indices that kernels check
   std::vector<Group> groups = {};                // in an order in which they can be run
+  bool prepares = false;                         // ScheduleOptions::prepares
   std::uint64_t emitted = 0;                     // elements that the emitter was asked for
   std::uint64_t searched = 0;                    // groups that were looked at to make the groups
 };

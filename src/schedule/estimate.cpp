@@ -119,6 +119,71 @@ std::uint32_t own_of(const std::vector<Effort>& kernels) {
   return static_cast<std::uint32_t>(count);
 }
 
+// Which kernels belong to the preparation (preparation.h): what they read is known before a run.
+class KnownBefore {
+ public:
+  explicit KnownBefore(const Decisions& decisions)
+      : buffers_(decisions.buffers), is_known_(decisions.buffers.size()) {
+    for (std::size_t b = 0; b < buffers_.size(); ++b)
+      is_known_[b] = buffers_[b].role == Role::store || buffers_[b].role == Role::constant;
+  }
+
+  // Of the next group, by kernel.
+  std::vector<bool> kernels(const Work& work, const std::vector<Effort>& efforts) {
+    std::vector<bool> result;
+    std::vector<int> own;  // memory that is known
+    for (std::size_t k = 0; k < efforts.size(); ++k) {
+      // What leaves the group takes all that its kernels have made, of memory of their own or not.
+      const bool is_last = std::ranges::any_of(work.uses, [&](const MemoryUse& use) {
+        return use.is_write && is_of(use, static_cast<int>(k));
+      });
+      const bool is_known = fits(work, static_cast<int>(k)) &&
+                            (!is_last || std::ranges::find(result, false) == result.end()) &&
+                            std::ranges::all_of(efforts[k].own, [&](const OwnUse& use) {
+                              return use.is_write || std::ranges::count(own, use.number) > 0;
+                            });
+      result.push_back(is_known);
+      if (!is_known) continue;
+      for (const OwnUse& use : efforts[k].own) own.push_back(use.number);
+      for (const MemoryUse& use : work.uses)
+        if (use.is_write && is_of(use, static_cast<int>(k))) is_known_[use.buffer] = true;
+    }
+    return result;
+  }
+
+ private:
+  static bool is_of(const MemoryUse& use, int kernel) {
+    return use.kernel == kEveryKernel || use.kernel == kernel;
+  }
+  bool fits(const Work& work, int kernel) const {
+    return std::ranges::all_of(work.uses, [&](const MemoryUse& use) {
+      return !is_of(use, kernel) ||
+             (use.is_write ? buffers_[use.buffer].role == Role::temporary : is_known_[use.buffer]);
+    });
+  }
+
+  const std::vector<ProgramBuffer>& buffers_;
+  std::vector<bool> is_known_;
+};
+
+// By group and kernel; nothing where nothing is prepared, as in a step that changes the store.
+std::vector<std::vector<bool>> preparation_of(const Decisions& decisions,
+                                              const std::vector<Work>& works,
+                                              const std::vector<std::vector<Effort>>& efforts,
+                                              const std::vector<bool>& has_host_numbers) {
+  std::vector<std::vector<bool>> result(works.size());
+  const auto changes_store = [&](const Work& work) {
+    return std::ranges::any_of(work.uses, [&](const MemoryUse& use) {
+      return use.is_write && decisions.buffers[use.buffer].role == Role::store;
+    });
+  };
+  if (!decisions.prepares || std::ranges::any_of(works, changes_store)) return result;
+  KnownBefore known(decisions);
+  for (std::size_t g = 0; g < works.size(); ++g)
+    if (!has_host_numbers[g]) result[g] = known.kernels(works[g], efforts[g]);
+  return result;
+}
+
 std::vector<Life> lives_of(std::size_t buffers, const std::vector<Work>& works) {
   std::vector<Life> lives(buffers);
   for (std::size_t g = 0; g < works.size(); ++g)
@@ -192,6 +257,7 @@ Estimate estimate(const Decisions& decisions, const ArchetypeTable& archetypes,
   const Context context(decisions, {archetypes, table.target}, options);
   std::vector<Work> works;
   std::vector<std::vector<Effort>> efforts;
+  std::vector<bool> has_host_numbers;
   GroupForms forms(context);
   for (const Group& group : decisions.groups) {
     GroupForm form = forms.of(group);
@@ -201,7 +267,9 @@ Estimate estimate(const Decisions& decisions, const ArchetypeTable& archetypes,
     works.push_back(known.work);
     for (MemoryUse& use : works.back().uses) use.buffer = form.buffers[use.buffer];
     efforts.push_back(known.efforts);
+    has_host_numbers.push_back(!form.hosts.empty());
   }
+  const auto prepared = preparation_of(decisions, works, efforts, has_host_numbers);
 
   Estimate result;
   result.lives = lives_of(decisions.buffers.size(), works);
@@ -216,7 +284,9 @@ Estimate estimate(const Decisions& decisions, const ArchetypeTable& archetypes,
       GroupCost cost{.kernels = {}, .flops = works[g].flops, .bytes = 0};
       for (std::size_t k = 0; k < efforts[g].size(); ++k)
         cost.kernels.push_back(
-            cost_of(efforts[g][k], works[g], static_cast<int>(k), own[g], caches, table));
+            !prepared[g].empty() && prepared[g][k]
+                ? KernelCost{}
+                : cost_of(efforts[g][k], works[g], static_cast<int>(k), own[g], caches, table));
       if (!counts) continue;
       cost.bytes = works[g].read_bytes() + works[g].written_bytes();
       result.microseconds += cost.microseconds();

@@ -80,7 +80,7 @@ struct EffortSite {
 double elementwise_cycles(const Work& work, const CostTable& table, int kernel = kEveryKernel);
 
 struct KernelCost {
-  double microseconds = 0;
+  double microseconds = 0;  // none if it belongs to the preparation (preparation.h)
   double compute = 0, memory = 0, overhead = 0;  // parts; the first two overlap
 };
 

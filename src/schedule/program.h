@@ -22,6 +22,7 @@ enum class Role : std::uint8_t {
   input,      // given each step
   store,      // a parameter or state: keeps its content from step to step
   output,     // read by the caller after the step
+  prepared,   // follows from the store alone, and stays until that changes (preparation.h)
 };
 
 struct ProgramBuffer {
@@ -84,6 +85,7 @@ struct Program {
   std::vector<Uniform> uniforms;
   std::vector<kir::Kernel> kernels;  // simplified; no two are the same code
   std::vector<ProgramLaunch> launches;
+  std::size_t preparation = 0;  // so many first ones are run only when the store has changed
   std::vector<StatusMessage> messages;
   // Outputs and updates of the graph that the host computes itself (counters, functions of
   // scalars).

@@ -2,6 +2,7 @@
 
 #include "schedule/building.h"
 #include "schedule/fusion.h"
+#include "schedule/preparation.h"
 #include "schedule/storage.h"
 
 namespace pantala::schedule {
@@ -21,12 +22,16 @@ Decisions decide(const Graph& lowered, const Machine& machine, const ScheduleOpt
   std::vector<Group> groups = assign_storage(context, pieces, fused.groups);
   Decisions decisions = context.take_decisions();
   decisions.groups = std::move(groups);
+  decisions.prepares = options.prepares;
   decisions.searched = fused.searched;
   return decisions;
 }
 
 Program build(Decisions decisions, const Machine& machine, const ScheduleOptions& options) {
-  return Building(std::move(decisions), machine, options).run();
+  const bool prepares = decisions.prepares;
+  Program program = Building(std::move(decisions), machine, options).run();
+  if (prepares) separate_preparation(program);
+  return program;
 }
 
 Program schedule(const Graph& lowered, const Machine& machine, const ScheduleOptions& options) {

@@ -32,6 +32,7 @@ struct Options {
   int greedy_order = 0;  // of Level::greedy: draws an order of the rules; 0: as they are listed
   // The most that temporaries may take together, by the estimate; 0: whatever is fastest.
   std::int64_t memory_limit = 0;
+  bool prepares = false;  // schedule::ScheduleOptions::prepares
   // What the user wrote, lowered, where the graph that is searched is a canonical form of it.
   const Graph* written = nullptr;
   bool stays_finite = false;  // the canonical form, where what was written overflows on the way

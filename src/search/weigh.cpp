@@ -83,6 +83,7 @@ Candidate candidate_of(const Judged& judged, std::string name) {
 Judged Scales::judge(const Graph& lowered) {
   const schedule::Machine machine{options_.archetypes, options_.table.target};
   const schedule::ScheduleOptions how{.workers = static_cast<int>(options_.table.workers),
+                                      .prepares = options_.prepares,
                                       .check = options_.check};
   Judged judged{.decisions = schedule::decide(lowered, machine, how, decided_), .estimate = {}};
   judged.estimate =

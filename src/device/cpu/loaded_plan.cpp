@@ -67,12 +67,13 @@ void LoadedPlan::bind(const RunArguments& arguments, const HostMemory& memory) {
       std::byte* base = binder_.bases()[places_[k].base];
       pointers_[k] = base ? base + places_[k].offset : nullptr;
     }
+  is_prepared_ = arguments.is_prepared;
   for (const UniformSlot& u : uniform_slots_) slots_[u.slot] = arguments.uniforms[u.uniform];
 }
 
 void LoadedPlan::walk(WorkerPool& pool, int worker, WorkerState& state, Finished finished) const {
   const int workers = pool.workers();
-  for (std::size_t k = 0; k < steps_.size(); ++k) {
+  for (std::size_t k = first_step(); k < steps_.size(); ++k) {
     if (steps_[k].barrier) pool.barrier();
     if (steps_[k].barrier || workers == 1) tell(finished, k, worker);
     run_share(steps_[k], workers, worker, state);
@@ -86,7 +87,8 @@ void LoadedPlan::walk_timed(WorkerPool& pool, int worker, WorkerState& state, Fi
     return std::chrono::nanoseconds(std::chrono::steady_clock::now() - times.begin).count();
   };
   ShareTime* const shares = times.shares.data() + static_cast<std::size_t>(worker) * steps_.size();
-  for (std::size_t k = 0; k < steps_.size(); ++k) {
+  std::fill_n(shares, first_step(), ShareTime{});
+  for (std::size_t k = first_step(); k < steps_.size(); ++k) {
     if (steps_[k].barrier) pool.barrier();
     if (steps_[k].barrier || workers == 1) tell(finished, k, worker);
     shares[k].begin = now();

@@ -32,9 +32,9 @@ class LoadedPlan {
   std::byte* arena() const { return binder_.bases()[0]; }  // as it was bound last
   // Sets addresses and uniforms for the next walk.
   void bind(const RunArguments& arguments, const HostMemory& memory);
-  // Runs all launches: called by every worker of the pool at once. Which items a worker takes
-  // depends on the number of workers; the results do not.
-  // `finished` is RunArguments::finished, or null.
+  // Runs all launches, or those behind the preparation: called by every worker of the pool at once.
+  // Which items a worker takes depends on the number of workers; the results do not. `finished` is
+  // RunArguments::finished, or null.
   using Finished = std::atomic<std::int64_t>*;
   void walk(WorkerPool& pool, int worker, WorkerState& state, Finished finished) const;
   // The same with clocks: every worker notes its shares, for which there must be room.
@@ -69,11 +69,13 @@ class LoadedPlan {
   }
   void load_code(int threads);
   void add_step(const plan::Launch& launch, bool barrier);
+  std::size_t first_step() const { return is_prepared_ ? plan_.preparation : 0; }
   // A worker's share of a step; how many items it was.
   std::int64_t run_share(const Step& step, int workers, int worker, WorkerState& state) const;
   void run_items(const Step& step, std::int64_t begin, std::int64_t end, WorkerState& state) const;
 
   plan::Plan plan_;
+  bool is_prepared_ = false;  // for the next walk
   codegen::CodeLibrary library_;
   Binder binder_;
   std::vector<Step> steps_;

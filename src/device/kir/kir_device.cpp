@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <chrono>
 #include <cstring>
@@ -109,7 +110,9 @@ class KirDevice final : public HostDevice {
       times->launches.resize(loaded.plan.launches.size());
       times->shares.resize(loaded.plan.launches.size());
     }
-    for (std::size_t k = 0; k < loaded.plan.launches.size(); ++k) {
+    const std::size_t first = arguments.is_prepared ? loaded.plan.preparation : 0;
+    if (times) std::fill_n(times->shares.begin(), first, ShareTime{});
+    for (std::size_t k = first; k < loaded.plan.launches.size(); ++k) {
       const plan::Launch& launch = loaded.plan.launches[k];
       poison.only(launch);
       const std::int64_t start = times ? elapsed() : 0;

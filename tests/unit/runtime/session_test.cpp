@@ -407,7 +407,8 @@ TEST(Session, memory_and_kernels_can_be_listed) {
   EXPECT_GE(memory.states, 2 * 4 * (16 * 20 + 16 + 5 * 16 + 5));
   EXPECT_GE(memory.inputs, 4 * 8 * kInputs + 8 * 8);
   EXPECT_EQ(memory.total(), memory.parameters + memory.states + memory.inputs + memory.outputs +
-                                memory.temporaries + memory.scratch + memory.constants);
+                                memory.temporaries + memory.scratch + memory.constants +
+                                memory.prepared);
   EXPECT_THAT(memory.text(), HasSubstr("parameters"));
   ASSERT_FALSE(session.kernels().empty());
   session.set_timing(true);
