@@ -93,7 +93,8 @@ Tensor previous(const Tensor& states, const Tensor& first, bool reverse) {
 
 // The gradient of the recurrent weight: of all steps at once.
 Tensor weight_grad(const Tensor& before, const Tensor& gates) {
-  return contract(before, gates, {.contract_a = {0, 1}, .contract_b = {0, 1}});
+  return contract(before, gates,
+                  {.batch_a = {}, .batch_b = {}, .contract_a = {0, 1}, .contract_b = {0, 1}});
 }
 
 Tensor swapped(const Tensor& weight) { return permute(weight, {1, 0}); }
