@@ -8,6 +8,7 @@
 #include "counterparts.h"
 #include "pantala/onnx.h"
 #include "pantala/ops.h"
+#include "pantala/text.h"
 #include "plan/compiled_step.h"
 #include "recorded_models.h"
 
@@ -91,6 +92,24 @@ TEST_P(CanonicalModels, train_like_their_counterparts) {
   const Graph graph = imported(file, true);
   expect_alike(model, training(graph, model.output, Rewrite::none), training(graph, model.output),
                training(model.make(), model.output));
+}
+
+// Choices are made for the processor of the cost table: the threads of the machine change nothing.
+TEST_P(CanonicalModels, are_the_same_graph_for_any_number_of_threads) {
+  const Counterpart& model = GetParam().counterpart;
+  const Graph graph = imported(GetParam().file, true);
+  const Tensor loss = mean(square(graph.output(model.output)));
+  std::string first;
+  for (const int threads : {1, 2, 3, 7}) {
+    const CompileOptions options{.threads = threads, .optimizer = optim::sgd(0.1)};
+    Report report;
+    const auto steps =
+        compiler::make_step_graphs(compiler::Compilation::training(graph, loss, options), report);
+    const std::string text =
+        to_text(compiler::choose_graph(steps.at(0), compiler::host_options(options), report));
+    if (first.empty()) first = text;
+    EXPECT_EQ(text, first) << threads;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(onnx, CanonicalModels, ::testing::ValuesIn(cases()),
