@@ -34,7 +34,8 @@ using schedule::CostField;
 using schedule::CostTable;
 
 struct TuneOptions {
-  std::string out, device;
+  std::string out, device, target, table;
+  std::vector<std::string> workloads;
   double seconds = 20;
   bool json = false;
 };
@@ -63,15 +64,29 @@ struct Measurements {
 };
 
 constexpr double kMostOfProbe = 0.4;  // seconds: more runs find nothing better
+constexpr double kOfWorkload = 1;
 
 class Tuning {
  public:
-  Tuning(double seconds, Machine machine, schedule::Target target)
-      : budget_(seconds), machine_(std::move(machine)), target_(target) {}
+  Tuning(const TuneOptions& options, Machine machine, schedule::Target target)
+      : options_(options),
+        budget_(options.seconds),
+        machine_(std::move(machine)),
+        target_(target) {}
 
   Measurements measure_all() {
     Measurements all;
     measure_launches(all);
+    measure_probes(all);
+    measure_held_out(all);
+    // Beyond the time for what is always measured.
+    for (const std::string& name : options_.workloads)
+      all.fitted.push_back(measure(make_workload(name, BenchMode::train), machine_, kOfWorkload));
+    return all;
+  }
+
+ private:
+  void measure_probes(Measurements& all) {
     std::vector<std::vector<Probe>> rounds = probe_rounds(target_, machine_.threads);
     // There is no part of a device that shares memory with none.
     if (machine_.takes_times())
@@ -88,6 +103,9 @@ class Tuning {
                     std::min(kMostOfProbe, left / static_cast<double>(probes.size() - k))));
       }
     }
+  }
+
+  void measure_held_out(Measurements& all) {
     all.held_out.push_back(
         measure(make_workload("lenet64", BenchMode::train), machine_, budget_.left() / 4));
     all.held_out.push_back(measure(
@@ -95,10 +113,8 @@ class Tuning {
             {.batch = 2, .sequence = 64, .layers = 2, .width = 128, .heads = 2, .vocabulary = 1024},
             BenchMode::train),
         machine_, budget_.left() / 3));
-    return all;
   }
 
- private:
   void measure_launches(Measurements& all) {
     const auto overhead = [&](bool serial) {
       const double seconds = std::min(0.2, budget_.share(20));
@@ -109,6 +125,7 @@ class Tuning {
     all.shared_launch_us = overhead(false);
   }
 
+  const TuneOptions& options_;
   Budget budget_;
   Machine machine_;
   schedule::Target target_;
@@ -120,8 +137,10 @@ double within(std::string_view name, double value) {
   throw InternalError(fmt::format("tune: a cost table has no {}", name));
 }
 
-// The shipped table with this machine's vectors, caches and threads, or the device's groups.
+// The table that was named, or the shipped one with this machine's vectors, caches and threads, or
+// the device's groups.
 CostTable starting_table(const compiler::Options& options) {
+  if (options.table) return *options.table;
   CostTable table = compiler::shipped_cost_table(options);
   table.name = "tuned";
   table.target = options.target;
@@ -225,14 +244,17 @@ int tune(const TuneOptions& options) {
   if (std::isnan(options.seconds)) throw TypeError("--seconds must be a number, got nan");
   CompileOptions wanted;
   if (!options.device.empty()) wanted.device = options.device;
+  wanted.target = options.target;
+  wanted.cost_table = options.table;
+  for (const std::string& name : options.workloads) require_workload(name);
   const compiler::Options host = compiler::host_options(wanted);
-  const Machine machine{host.device, host.threads};
+  const Machine machine{host.device, options.target, host.threads};
   const std::string file = options.out.empty() ? usual_file(machine) : options.out;
   if (std::filesystem::is_directory(file))
     throw TypeError(fmt::format("--out {}: this is a folder; name a file", file));
   const Measurements all = [&] {
     const Doing doing("measuring this machine");
-    return Tuning(options.seconds, machine, host.target).measure_all();
+    return Tuning(options, machine, host.target).measure_all();
   }();
   const CostTable& shipped = compiler::shipped_cost_table(host);
   Result result{.file = file,
@@ -253,11 +275,21 @@ int tune(const TuneOptions& options) {
 
 Run tune_verb(VerbOptions& verb) {
   const auto options = std::make_shared<TuneOptions>();
+  verb.add_option("workload", options->workloads,
+                  "Workloads of `pantala bench`: their training steps are measured, too, and the "
+                  "table is fitted to what they launch");
   verb.add_option("--out", options->out,
                   "The file to write; not given: pantala/cost-table.txt in $XDG_CONFIG_HOME or "
                   "~/.config, for a GPU cost-table-vulkan.txt")
       ->type_name("FILE");
   add_device_flag(verb, options->device, "cpu");
+  verb.add_option("--target", options->target,
+                  "A table for a class of processors, such as x86-64-v3 (AVX2), that this one "
+                  "belongs to; not given: for this one");
+  verb.add_option("--cost-table", options->table,
+                  "Begin with this table and keep the processor that it describes; not given: the "
+                  "shipped one, with this machine's caches and threads")
+      ->type_name("FILE");
   verb.add_option("--seconds", options->seconds,
                   "How long to measure; a little more where this is not enough for the least")
       ->between(0.0, 3600.0)

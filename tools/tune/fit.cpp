@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <map>
 #include <numeric>
 
 #include "pantala/error.h"
@@ -22,11 +21,20 @@ constexpr double kLeastTime = 5, kLeastFitted = 2;
 // A launch speaks for a constant if its prediction follows it by at least this power.
 constexpr double kLeastSay = 0.5;
 constexpr double kStep = 1.25;  // by which a constant is moved to see what follows it
-constexpr int kSweeps = 3, kTries = 4;
 // No machine is further from the one that the shipped table describes than this.
 constexpr double kFurthest = 30;
+// By how much constants are moved, in logarithms: less and less, until more would be noise.
+constexpr double kSteps[] = {0.6, 0.3, 0.15, 0.07, 0.03};
+constexpr int kSweeps = 4;  // at most, of each of them
+// From here on (in logarithms) twice the error of a launch is twice as bad, and not four times: a
+// launch that nothing explains must not bend what the others say.
+constexpr double kLargeError = 0.2;
+// What it costs that a constant leaves the machine that the shipped table describes by e, beside
+// what all of them do: as much as that one launch is predicted wrong by e. What few launches speak
+// for stays where it was, relative to the others.
+constexpr double kHold = 1;
 
-// What is fitted to launches, in this order: first what other launches need least of.
+// What is fitted to launches.
 constexpr double CostTable::* kFitted[] = {
     &CostTable::vector_op, &CostTable::memory_byte, &CostTable::shared_memory_byte,
     &CostTable::l3_byte,   &CostTable::l2_byte,     &CostTable::contract,
@@ -75,57 +83,87 @@ class Fitting {
       : start_(start), table_(start), measured_(measured) {}
 
   Fitted run() {
-    for (int sweep = 0; sweep < kSweeps; ++sweep)
-      for (const auto constant : kFitted) fit_one(constant);
+    double badness = badness_of(table_);
+    for (const double step : kSteps)
+      for (int sweep = 0; sweep < kSweeps; ++sweep)
+        if (!improve(step, badness)) break;
     put_in_order();
     Fitted fitted{.table = table_, .constants = {}};
     for (const CostField& field : schedule::cost_fields()) {
       double& value = fitted.table.*field.value;
       value = std::clamp(rounded(value), field.least, field.most);
-      const auto had = says_.find(std::string(field.name));
-      fitted.constants.push_back(
-          {field.name, start_.*field.value, value, had == says_.end() ? 0 : had->second});
+      const bool is_fitted = std::ranges::find(kFitted, field.value) != std::end(kFitted);
+      fitted.constants.push_back({field.name, start_.*field.value, value,
+                                  is_fitted ? launches_that_follow(field.value) : 0});
     }
     return fitted;
   }
 
  private:
-  // A launch that speaks for a constant: how much is missing, and how it follows.
-  struct Voice {
-    double missing = 0;  // ln(measured / predicted)
-    double power = 0;
-  };
+  // How badly a table predicts, and how far it is from the shipped one: less is better.
+  double badness_of(const CostTable& table) const {
+    double badness = 0;
+    for (const Measured& one : measured_) {
+      const std::vector<double> predicted = one.predicted_us(table);
+      for (std::size_t k = 0; k < predicted.size(); ++k) {
+        if (one.launch_us[k] < kLeastFitted) continue;
+        const double error = std::abs(std::log(predicted[k] / one.launch_us[k]));
+        badness +=
+            error < kLargeError ? error * error / (2 * kLargeError) : error - kLargeError / 2;
+      }
+    }
+    double common = 0;
+    for (const auto constant : kFitted) common += moved_by(table, constant) / std::size(kFitted);
+    for (const auto constant : kFitted) {
+      const double apart = moved_by(table, constant) - common;
+      badness += kHold * apart * apart;
+    }
+    return badness;
+  }
 
-  std::vector<Voice> voices_for(double CostTable::* constant) const {
-    std::vector<Voice> voices;
+  double moved_by(const CostTable& table, double CostTable::* constant) const {
+    return std::log(table.*constant / start_.*constant);
+  }
+
+  // All constants together, then each by itself, up or down by the step as long as that helps.
+  bool improve(double step, double& badness) {
+    bool has_improved = false;
+    const auto try_moving = [&](std::span<double CostTable::* const> constants, double by) {
+      CostTable moved = table_;
+      for (const auto constant : constants)
+        moved.*constant = within(constant, moved.*constant * std::exp(by));
+      const double now = badness_of(moved);
+      if (now >= badness) return false;
+      table_ = moved;
+      badness = now;
+      return has_improved = true;
+    };
+    const auto move = [&](std::span<double CostTable::* const> constants) {
+      if (!try_moving(constants, step)) try_moving(constants, -step);
+    };
+    move(kFitted);
+    for (const auto& constant : kFitted) move({&constant, 1});
+    return has_improved;
+  }
+
+  double within(double CostTable::* constant, double value) const {
+    const CostField& field = field_of(constant);
+    const double shipped = start_.*constant;
+    return std::clamp(value, std::max(field.least, shipped / kFurthest),
+                      std::min(field.most, shipped * kFurthest));
+  }
+
+  std::size_t launches_that_follow(double CostTable::* constant) const {
+    std::size_t count = 0;
     CostTable moved = table_;
     moved.*constant *= kStep;
     for (const Measured& one : measured_) {
       const std::vector<double> now = one.predicted_us(table_), then = one.predicted_us(moved);
-      for (std::size_t k = 0; k < now.size(); ++k) {
-        const double power = std::log(then[k] / now[k]) / std::log(kStep);
-        if (power >= kLeastSay && one.launch_us[k] >= kLeastFitted)
-          voices.push_back({std::log(one.launch_us[k] / now[k]), power});
-      }
+      for (std::size_t k = 0; k < now.size(); ++k)
+        count += one.launch_us[k] >= kLeastFitted &&
+                 std::log(then[k] / now[k]) / std::log(kStep) >= kLeastSay;
     }
-    return voices;
-  }
-
-  void fit_one(double CostTable::* constant) {
-    const CostField& field = field_of(constant);
-    const double shipped = start_.*constant;
-    for (int tries = 0; tries < kTries; ++tries) {
-      const std::vector<Voice> voices = voices_for(constant);
-      says_[std::string(field.name)] = std::max(says_[std::string(field.name)], voices.size());
-      if (voices.empty()) return;
-      std::vector<double> steps;
-      for (const Voice& voice : voices) steps.push_back(voice.missing / voice.power);
-      const double step = median(std::move(steps));
-      table_.*constant =
-          std::clamp(table_.*constant * std::exp(step), std::max(field.least, shipped / kFurthest),
-                     std::min(field.most, shipped * kFurthest));
-      if (std::abs(step) < 0.01) return;
-    }
+    return count;
   }
 
   static const CostField& field_of(double CostTable::* constant) {
@@ -146,7 +184,6 @@ class Fitting {
   const CostTable& start_;
   CostTable table_;
   std::span<const Measured> measured_;
-  std::map<std::string, std::size_t> says_;
 };
 
 }  // namespace

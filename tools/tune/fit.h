@@ -19,7 +19,7 @@ struct Score {
 };
 Score score(std::span<const Measured> measured, const schedule::CostTable& table);
 
-// A constant of the table and how many launches had a say in it; 0: it stays what it was.
+// A constant of the table and how many launches follow it most; 0: none does, or it is not fitted.
 struct Constant {
   std::string_view name;
   double before = 0, after = 0;
@@ -30,8 +30,9 @@ struct Fitted {
   std::vector<Constant> constants;  // in the order of the table
 };
 
-// Each constant in turn becomes what makes the median of predicted by measured 1, over the launches
-// that it says most about; several times, since they depend on each other. None leaves its range.
+// The table that predicts the launches best, of those that are not needlessly far from the one that
+// it begins with: all constants may be larger or smaller together, since machines differ in their
+// speed; that one of them leaves the others has to explain some launches. None leaves its range.
 Fitted fit(const schedule::CostTable& start, std::span<const Measured> measured);
 
 // What a launch takes beside its work, in microseconds, from two chains that differ in their length

@@ -56,6 +56,7 @@ void run_for(Session& session, double seconds, Measured& measured) {
 CompileOptions options_for(const Machine& machine) {
   CompileOptions options;
   options.device = machine.device;
+  options.target = machine.target;
   options.threads = machine.threads;
   options.rewrite = Rewrite::none;
   return options;
@@ -73,7 +74,7 @@ std::vector<double> Measured::predicted_us(const schedule::CostTable& table) con
 }
 
 Measured measure(const Probe& probe, const Machine& machine, double seconds) {
-  const Machine used{machine.device, probe.is_alone ? 1 : machine.threads};
+  const Machine used{machine.device, machine.target, probe.is_alone ? 1 : machine.threads};
   const CompileOptions options = options_for(used);
   Measured measured{probe.name,
                     used,

@@ -17,7 +17,7 @@ namespace pantala::tools {
 
 // Where launches are measured.
 struct Machine {
-  std::string device = "cpu";
+  std::string device = "cpu", target = {};
   int threads = 1;
   // A device that takes times itself counts what a launch costs to its time.
   bool takes_times() const { return device::has_driver(device); }

@@ -5,8 +5,7 @@
 
 namespace pantala::schedule::cpu {
 
-// By the width of vectors in bytes: of the processors that have them, one that is neither the
-// fastest nor the slowest.
+// By the width of vectors in bytes: of a processor that has them.
 const CostTable& shipped_cost_table(int vector_bytes);
 
 }  // namespace pantala::schedule::cpu
