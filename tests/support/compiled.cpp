@@ -98,7 +98,8 @@ std::vector<Literal> run_compiled(const Graph& graph, const plan::CompiledStep& 
   for (const plan::CompiledLeaf& leaf : compiled.leaves)
     values.emplace(leaf.name, value_of(leaf, bindings));
   for (std::size_t k = 0; k < plan.regions.size(); ++k) {
-    if (plan.regions[k].storage == plan::Storage::output) continue;
+    const plan::Storage storage = plan.regions[k].storage;
+    if (storage == plan::Storage::output || storage == plan::Storage::prepared) continue;
     std::vector<std::byte> bytes(static_cast<std::size_t>(plan.regions[k].bytes));
     ir::to_bytes(values.at(plan.regions[k].name), bytes);
     device.write(regions.slices[k], bytes);
@@ -110,8 +111,16 @@ std::vector<Literal> run_compiled(const Graph& graph, const plan::CompiledStep& 
   plan::HostPart host_part = compiled.host;
   host_part.evaluate(numbers, slots);
   const device::PlanId id = device.load(plan);
-  device.run(id, {.arena = regions.arena, .regions = regions.slices, .uniforms = slots});
-  const std::int32_t status = device.take_status();
+  const auto run = [&](bool is_prepared) {
+    device.run(id, {.arena = regions.arena,
+                    .regions = regions.slices,
+                    .uniforms = slots,
+                    .is_prepared = is_prepared});
+    return device.take_status();
+  };
+  std::int32_t status = run(false);
+  // What is prepared is there now: a run that begins behind that leaves the same.
+  if (status == 0 && plan.preparation > 0) status = run(true);
   keep_loaded(device, id);
   if (status != 0)
     for (const auto& message : compiled.messages)

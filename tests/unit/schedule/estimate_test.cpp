@@ -133,7 +133,7 @@ TEST(CostTable, refuses_what_is_none) {
   EXPECT_THAT(message("what\n"), HasSubstr("my.table:1: expected `name = value`"));
   for (const char* bad : {"-1", "nan", "inf", "1e9", "0", "", "1 2", "0x10", "1e999"})
     EXPECT_THAT(
-        message(changed("row = 10", std::string("row = ") + bad)),
+        message(changed(fmt::format("row = {}", table().row), std::string("row = ") + bad)),
         HasSubstr(fmt::format(": row must be a number from 0.5 to 10000, got \"{}\"", bad)));
   EXPECT_THAT(message(changed("l1_ways = 8", "l1_ways = 1.5")), HasSubstr("a whole number from 1"));
   EXPECT_THAT(message(changed("workers = 2", "workers = 2.5")), HasSubstr("a whole number from 1"));
