@@ -25,8 +25,8 @@ const CostTable& shipped_cost_table(int vector_bytes) {
       .l3_byte = 0.0167,
       .memory_byte = 0.0338,
       .shared_memory_byte = 0.033,
-      .launch = 0.1,
-      .barrier = 0.3,
+      .launch = 0.2,
+      .barrier = 0.5,
   };
   static const CostTable avx512 = [] {
     CostTable table = avx2;
