@@ -89,6 +89,10 @@ class BestLaunches {
   std::vector<double> before_, best_;
 };
 
+// Milliseconds after which less than three steps are enough: software takes minutes for one of a
+// large model.
+constexpr double kPatience = 20'000;
+
 // The first step is not among those that are timed: it touches memory for the first time. A trace
 // shows it.
 void measure(Session& session, const Workload& w, const BenchOptions& options, Measured& m) {
@@ -101,7 +105,12 @@ void measure(Session& session, const Workload& w, const BenchOptions& options, M
   std::optional<BestLaunches> best;
   if (options.kernels && options.trace.empty()) best.emplace(session);
   const Clock::time_point begin = Clock::now();
-  while (milliseconds_since(begin) < options.seconds * 1000 || m.steps.size() < 3) {
+  const auto goes_on = [&] {
+    const double taken = milliseconds_since(begin);
+    return m.steps.empty() || taken < options.seconds * 1000 ||
+           (m.steps.size() < 3 && taken < kPatience);
+  };
+  while (goes_on()) {
     const Clock::time_point step = Clock::now();
     if (options.data)
       for (const auto& [input, value] : w.inputs) session.set_input(input, value);

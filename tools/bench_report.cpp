@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cstdio>
 #include <functional>
 #include <new>
 
@@ -41,12 +42,10 @@ Workload product_workload() {
 Json timed_kernels(Session& session, const BenchOptions& options) {
   session.set_timing(true);
   const Clock::time_point begin = Clock::now();
-  int steps = 0;
   do {
     session.step();
     session.wait();
-  } while (++steps < 2 ||
-           Clock::now() - begin < std::chrono::duration<double>(options.seconds / 4));
+  } while (Clock::now() - begin < std::chrono::duration<double>(options.seconds / 4));
   Json profile = Json::parse(session.profile().json({}));
   Json launches = profile.at("kernels");
   if (launches.size() > kLaunches)
@@ -74,6 +73,7 @@ Json row_of(const std::string& name, const BenchOptions& options,
     Json row = figures(name, options, benched);
     row["launch_times"] = timed_kernels(benched.session, options);
     fmt::print("{}: {:.3f} ms a step\n", name, benched.measured.steps.front());
+    std::fflush(stdout);  // the next one may take minutes
     return row;
   });
 }
@@ -94,7 +94,10 @@ Json qualification_row(const std::string& device) {
     const runtime::Qualification found = runtime::qualification_of(device);
     Json steps = Json::array();
     for (const runtime::QualifiedStep& step : found.steps)
-      steps.push_back({{"name", step.name}, {"wrong", step.wrong}, {"kernels", step.kernels}});
+      steps.push_back({{"name", step.name},
+                       {"wrong", step.wrong},
+                       {"kernels", step.kernels},
+                       {"lacks", step.lacks}});
     return Json{{"text", found.text()}, {"refused", found.refused()}, {"steps", steps}};
   });
 }

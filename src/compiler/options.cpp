@@ -168,6 +168,17 @@ schedule::CostTable named_table(const std::string& named) {
   return schedule::parse_cost_table(io::read_file(named, kMaxTableBytes), named);
 }
 
+// What tiles are made of is in the table, too.
+void check_table(const schedule::CostTable& table, const Options& options) {
+  const auto kind = [](bool has_groups) { return has_groups ? "a GPU" : "a processor"; };
+  if (table.target.has_groups() == options.target.has_groups()) return;
+  throw TypeError(
+      fmt::format("the cost table '{}' is of {}, the device {} is {}; `pantala tune "
+                  "--device {}` makes one for it",
+                  table.name, kind(table.target.has_groups()), options.device,
+                  kind(options.target.has_groups()), options.device));
+}
+
 }  // namespace
 
 Options host_options(const CompileOptions& options) {
@@ -180,7 +191,10 @@ Options host_options(const CompileOptions& options) {
   lower.rules_off = options.rules_off;
   lower.greedy_order = options.greedy_order;
   lower.memory_limit = options.memory_limit;
-  if (!options.cost_table.empty()) lower.table = named_table(options.cost_table);
+  if (!options.cost_table.empty()) {
+    lower.table = named_table(options.cost_table);
+    check_table(*lower.table, lower);
+  }
   lower.trace = options.trace;
   lower.cancelled = options.cancelled;
   return lower;

@@ -160,9 +160,14 @@ std::string checkpoint_help() {
 
 Trained open_trained(const RunFolder& folder, const OpenOptions& options) {
   const Doing doing(fmt::format("loading the model of {}", folder.root().string()));
-  RunConfig config = with_recorded_table(folder, folder.config());
+  RunConfig config = folder.config();
+  if (options.device.empty() || options.device == config.device) {
+    config = with_recorded_table(folder, std::move(config));
+  } else {
+    config.device = options.device;
+    config.compile.cost_table.clear();  // it is of the other one
+  }
   if (options.threads > 0) config.threads = options.threads;
-  if (!options.device.empty()) config.device = options.device;
   DataFacts facts = read_facts(folder.data_file());
   // The length of the run only matters for its rate schedule, which nothing here asks.
   Trainer trainer = make_trainer(config, model_shape(config, facts), 1, options.plan_cache);

@@ -245,6 +245,12 @@ void BoundPlan::report_status(std::int32_t code, std::size_t left_out) const {
                                   counted(left_out, "step"));
   for (const kir::StatusMessage& message : compiled_->messages)
     if (message.code == code) throw ValueError(message.text + behind);
+  if (code == kir::kLoopEnded)
+    throw UnsupportedError(
+        fmt::format("plan '{}': a kernel has a longer loop than the device's driver goes through "
+                    "to its end, so what this step has made is wrong: use the CPU, or smaller "
+                    "sizes{}",
+                    name_, behind));
   throw InternalError(
       fmt::format("plan '{}': a kernel reports {}, which has no message", name_, code));
 }

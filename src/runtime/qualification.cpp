@@ -95,6 +95,8 @@ QualifiedStep qualify_step(const QualificationStep& step, const std::string& dev
   } catch (const DeviceError& error) {
     result.wrong = error.what();
     result.failed = true;
+  } catch (const UnsupportedError& error) {
+    result.lacks = error.what();
   } catch (const Error& error) { result.wrong = error.what(); }
   return result;
 }
@@ -118,9 +120,13 @@ bool read(const fs::path& file, Qualification& found) {
     if (json.at("identity") != found.identity) return false;
     found.arithmetic = {.divides = json.at("divides"),
                         .takes_roots = json.at("takes_roots"),
-                        .fuses = json.at("fuses")};
+                        .fuses = json.at("fuses"),
+                        .finishes_loops = json.at("finishes_loops")};
     for (const Json& step : json.at("steps"))
-      found.steps.push_back({step.at("name"), step.at("wrong"), step.at("kernels")});
+      found.steps.push_back({.name = step.at("name"),
+                             .wrong = step.at("wrong"),
+                             .kernels = step.at("kernels"),
+                             .lacks = step.at("lacks")});
     found.remembered = true;
     return true;
   } catch (const std::exception&) {
@@ -133,12 +139,16 @@ void write(const fs::path& file, const Qualification& made) {
   if (file.empty()) return;
   Json steps = Json::array();
   for (const QualifiedStep& step : made.steps)
-    steps.push_back({{"name", step.name}, {"wrong", step.wrong}, {"kernels", step.kernels}});
+    steps.push_back({{"name", step.name},
+                     {"wrong", step.wrong},
+                     {"kernels", step.kernels},
+                     {"lacks", step.lacks}});
   try {
     const Json all{{"identity", made.identity},
                    {"divides", made.arithmetic.divides},
                    {"takes_roots", made.arithmetic.takes_roots},
                    {"fuses", made.arithmetic.fuses},
+                   {"finishes_loops", made.arithmetic.finishes_loops},
                    {"steps", steps}};
     io::write_file(file, all.dump(2) + "\n");
   } catch (const Error& error) {
@@ -166,7 +176,8 @@ Qualification make(const std::string& device) {
 std::map<std::string, int> right_kinds(const std::vector<QualifiedStep>& steps) {
   std::map<std::string, int> kinds;
   for (const QualifiedStep& step : steps)
-    for (const std::string& kind : step.kernels) kinds[kind] += step.wrong.empty() ? 1 : 0;
+    for (const std::string& kind : step.kernels)
+      kinds[kind] += step.wrong.empty() && step.lacks.empty() ? 1 : 0;
   return kinds;
 }
 
@@ -224,18 +235,33 @@ std::vector<std::string> Qualification::refused() const {
   }
 }
 
+namespace {
+
+// What is said of a device whose steps are all right.
+std::string text_of_right(const Qualification& made) {
+  const std::vector<std::string> inexact = made.arithmetic.inexact();
+  std::vector<std::string> lacking;
+  for (const QualifiedStep& step : made.steps)
+    if (!step.lacks.empty()) lacking.push_back(fmt::format("{} ({})", step.name, step.lacks));
+  std::string text = counted(made.steps.size() - lacking.size(), "step") + " agree with the CPU";
+  if (!inexact.empty())
+    text += fmt::format(
+        ", with {} in more instructions, since the device does not round them correctly",
+        fmt::join(inexact, " and "));
+  if (!made.arithmetic.finishes_loops)
+    text += "; its driver ends long loops early, which kernels look out for";
+  if (!lacking.empty())
+    text += fmt::format("; it has not what others need: {}", fmt::join(lacking, "; "));
+  return text;
+}
+
+}  // namespace
+
 std::string Qualification::text() const {
   std::vector<std::string> wrong;
   for (const QualifiedStep& step : steps)
     if (!step.wrong.empty()) wrong.push_back(fmt::format("{}: {}", step.name, step.wrong));
-  if (wrong.empty()) {
-    const std::vector<std::string> inexact = arithmetic.inexact();
-    return fmt::format("{} agree with the CPU{}", counted(steps.size(), "step"),
-                       inexact.empty() ? ""
-                                       : fmt::format(", with {} in more instructions, since the "
-                                                     "device does not round them correctly",
-                                                     fmt::join(inexact, " and ")));
-  }
+  if (wrong.empty()) return text_of_right(*this);
   const std::vector<std::string> kinds = refused();
   return fmt::format("{} of {} steps are wrong ({}); refused kernels: {}", wrong.size(),
                      steps.size(), fmt::join(wrong, "; "),
@@ -266,7 +292,7 @@ void check_qualified(const std::string& device, const plan::Plan& plan) {
     if (std::ranges::find(refused, kind_of(unit.entry)) != refused.end())
       throw UnsupportedError(
           fmt::format("{}: kernels of the kind '{}' compute something else than the CPU on this "
-                      "device and driver; `pantala doctor` says more",
+                      "device and driver, or fail there; `pantala doctor` says more",
                       device, kind_of(unit.entry)));
 }
 

@@ -19,6 +19,9 @@ struct QualifiedStep {
   std::string wrong;                 // what is, or ""
   std::vector<std::string> kernels;  // the kinds of kernels that it has run
   bool failed = false;  // the device could not run it: this may have been for a moment only
+  // What the device does not have that the step needs: kernels that need it are refused by name
+  // wherever they occur, and nothing is wrong with the others.
+  std::string lacks = {};
 };
 struct Qualification {
   std::string identity;  // of device, driver and version

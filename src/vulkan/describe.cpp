@@ -33,14 +33,30 @@ struct Properties {
   }
 };
 
-// With sizes of one kind only, a kernel knows which invocations share a subgroup.
-bool shuffles(const Properties& properties, bool has_sizes) {
+// A kernel must know how many invocations share a subgroup.
+void add_subgroups(const InstanceFunctions& functions, const Properties& properties,
+                   DeviceInfo& info) {
+  const VkPhysicalDeviceSubgroupSizeControlPropertiesEXT& sizes = properties.sizes;
   const VkPhysicalDeviceSubgroupProperties& s = properties.subgroups;
-  const VkSubgroupFeatureFlags needed =
+  constexpr VkSubgroupFeatureFlags kNeeded =
       VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_BIT;
-  return has_sizes && (s.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
-         (s.supportedOperations & needed) == needed && s.subgroupSize > 1 &&
-         properties.sizes.minSubgroupSize == properties.sizes.maxSubgroupSize;
+  info.subgroup = static_cast<int>(s.subgroupSize);
+  if ((s.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) == 0 ||
+      (s.supportedOperations & kNeeded) != kNeeded || s.subgroupSize < 2 ||
+      info.version < VK_API_VERSION_1_3)
+    return;
+  VkPhysicalDeviceSubgroupSizeControlFeatures control{};
+  control.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES;
+  VkPhysicalDeviceFeatures2 features{};
+  features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
+  features.pNext = &control;
+  functions.GetPhysicalDeviceFeatures2(info.handle, &features);
+  info.sizes_subgroups =
+      control.subgroupSizeControl == VK_TRUE && control.computeFullSubgroups == VK_TRUE &&
+      (sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
+      sizes.minSubgroupSize <= s.subgroupSize && s.subgroupSize <= sizes.maxSubgroupSize;
+  info.max_subgroups = sizes.maxComputeWorkgroupSubgroups;
+  info.shuffles = info.sizes_subgroups || sizes.minSubgroupSize == sizes.maxSubgroupSize;
 }
 
 void add_features(const InstanceFunctions& functions, VkPhysicalDevice handle, DeviceInfo& info) {
@@ -89,7 +105,6 @@ void add_limits(const Properties& properties, DeviceInfo& info) {
   info.uniform_alignment = static_cast<std::int64_t>(limits.minUniformBufferOffsetAlignment);
   info.max_allocation = static_cast<std::int64_t>(std::min<VkDeviceSize>(
       properties.allocations.maxMemoryAllocationSize, VkDeviceSize{1} << 46));
-  info.subgroup = static_cast<int>(properties.subgroups.subgroupSize);
 }
 
 }  // namespace
@@ -117,7 +132,7 @@ DeviceInfo describe(const InstanceFunctions& functions, VkPhysicalDevice handle)
   info.keeps_subnormals = properties.floats.shaderDenormPreserveFloat32 == VK_TRUE;
   info.keeps_special = properties.floats.shaderSignedZeroInfNanPreserveFloat32 == VK_TRUE;
   info.rounds_to_even = properties.floats.shaderRoundingModeRTEFloat32 == VK_TRUE;
-  info.shuffles = shuffles(properties, has_sizes);
+  add_subgroups(functions, properties, info);
   return info;
 }
 

@@ -27,7 +27,7 @@ std::string Instance::open() {
   VkApplicationInfo application{};
   application.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO;
   application.pApplicationName = "pantala";
-  application.apiVersion = VK_API_VERSION_1_2;
+  application.apiVersion = VK_API_VERSION_1_3;  // what of it a device has is used
   VkInstanceCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO;
   info.pApplicationInfo = &application;

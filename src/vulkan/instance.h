@@ -36,7 +36,10 @@ struct DeviceInfo {
   bool int64 = false, addresses = false, timeline = false;
   bool storage8 = false, storage16 = false;
   bool keeps_subnormals = false, keeps_special = false, rounds_to_even = false;
-  bool shuffles = false;  // between the invocations of a subgroup, whose size does not change
+  // Between the invocations of a subgroup of `subgroup` of them; its size does not change, or can
+  // be asked for, for workgroups of so many subgroups.
+  bool shuffles = false, sizes_subgroups = false;
+  std::int64_t max_subgroups = 0;
   VkPhysicalDevice handle = nullptr;
 
   // What Pantala cannot do without and this device lacks; "" if there is nothing.

@@ -64,6 +64,13 @@ TEST_F(VulkanCommand, a_run_goes_on_on_another_device_and_says_that_the_bits_wil
     return run_pantala(words);
   };
   ASSERT_EQ(run("2", "cpu").exit_code, 0);
+  // The table that chose the CPU's kernels says nothing of others.
+  for (const char* verb : {"eval", "predict"}) {
+    std::vector<std::string> words = {verb, file("run"), "--device", test_device()};
+    if (verb == std::string_view("predict")) words.insert(words.end(), {"--data", points()});
+    const Outcome used = run_pantala(words);
+    EXPECT_EQ(used.exit_code, 0) << verb << used.err;
+  }
   const Outcome gpu = run("3", test_device());
   ASSERT_EQ(gpu.exit_code, 0) << gpu.err;
   EXPECT_THAT(gpu.err, HasSubstr("was trained on the device cpu and goes on on " + test_device()));
@@ -311,6 +318,22 @@ TEST_F(VulkanCommand, fits_a_cost_table_for_a_device) {
   const Outcome bench = run_pantala({"bench", "mlp32", "--seconds", "0", "--json", "--device",
                                      test_device(), "--cost-table", file("table.txt")});
   EXPECT_EQ(bench.exit_code, 0) << bench.err;
+}
+
+TEST_F(VulkanCommand, a_cost_table_of_a_processor_is_refused) {
+  ASSERT_EQ(run_pantala(train("run")).exit_code, 0);
+  const auto bench = [&](const std::string& device, const std::string& table) {
+    return run_pantala(
+        {"bench", "mlp32", "--seconds", "0", "--device", device, "--cost-table", table});
+  };
+  const Outcome refused = bench(test_device(), file("run/cost-table.txt"));
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, testing::AllOf(HasSubstr("is of a processor, the device " +
+                                                    test_device() + " is a GPU"),
+                                          HasSubstr("pantala tune --device ")));
+  ASSERT_EQ(run_pantala(train("gpu", {"--device", test_device()})).exit_code, 0);
+  EXPECT_THAT(bench("cpu", file("gpu/cost-table.txt")).err,
+              HasSubstr("is of a GPU, the device cpu is a processor"));
 }
 
 // Where the loader finds no driver the CPU computes, and a GPU that is asked for is an error.

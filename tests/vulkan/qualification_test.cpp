@@ -49,6 +49,18 @@ TEST_F(Qualifications, find_every_kind_of_kernel_that_computes_something_else) {
   }
 }
 
+// No double precision, no memory of bytes, no subgroups: what needs the first is refused by name,
+// and no kind of kernels for its sake.
+TEST_F(Qualifications, of_a_device_that_lacks_something_refuse_nothing_else) {
+  faults().plain = true;
+  const Qualification made = runtime::qualify(test_device());
+  EXPECT_TRUE(made.is_right()) << made.text();
+  EXPECT_THAT(made.refused(), testing::IsEmpty());
+  EXPECT_THAT(made.text(), testing::AllOf(HasSubstr("13 steps agree with the CPU"),
+                                          HasSubstr("rotations (Vulkan: kernel "),
+                                          HasSubstr("needs numbers of f64 on the way")));
+}
+
 // The driver refuses one step, or the device is lost in it: the others can be used.
 TEST_F(Qualifications, of_a_step_that_cannot_be_run_leave_the_rest_of_the_device) {
   // Each is behind the first device, which is that of the arithmetic, and some steps.

@@ -58,9 +58,10 @@ class OnVulkan : public ::testing::Test {
     objects_before_ = device::vulkan::watched_objects();
   }
   void TearDown() override {
-    if (!keeps_devices_)
+    if (!keeps_devices_) {
       EXPECT_EQ(device::vulkan::watched_objects(), objects_before_)
           << "something of a device was not given back";
+    }
     device::vulkan::faults() = {};
   }
 

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "codegen/spirv/emitter.h"
+#include "kir/status_message.h"
 #include "pantala/error.h"
 
 namespace pantala::codegen::spirv {
@@ -14,6 +15,12 @@ using kir::Op;
 
 // Of kernels whose items are invocations: a subgroup of most GPUs.
 constexpr int kInvocations = 32;
+// That every driver goes through to their end: Mesa's lavapipe ends all loops of an invocation
+// after 65535 rounds together.
+constexpr double kFewRounds = 1 << 15;
+// Rounds are counted from here on, so that nothing takes the count for another number of the loop,
+// of which it knows what it is at the end.
+constexpr std::uint32_t kFirstRound = 7919;
 
 bool meets(const kir::Block& block) {
   return std::ranges::any_of(block.body, [](const kir::Inst& inst) {
@@ -34,7 +41,9 @@ Emitter::Emitter(const kir::Kernel& kernel, const Target& target, const Facts& f
       ranges_(find_ranges(kernel, facts)),
       values_(kernel.types.size()),
       sums_(kernel.types.size()),
-      has_barriers_(meets(kernel.body)) {}
+      has_barriers_(meets(kernel.body)) {
+  counts_rounds_ = !target.finishes_loops && most_rounds(kernel, ranges_) > kFewRounds;
+}
 
 void Emitter::refuse(const std::string& what) const {
   throw UnsupportedError(fmt::format("Vulkan: kernel '{}' {}", kernel_.name, what));
@@ -200,6 +209,10 @@ void Emitter::items_per_invocation() {
   const Id groups = m_.emit(spv::Op::OpLoad, vector3, {groups_});
   const Id step = m_.emit(spv::Op::OpIMul, bits32(),
                           {m_.emit(spv::Op::OpCompositeExtract, bits32(), {groups, 0}), size});
+  // An invocation may have all items of its group.
+  const double each = static_cast<double>(facts_.items) / code_.invocations + 1;
+  counts_rounds_ =
+      !target_.finishes_loops && each * (1 + most_rounds(kernel_, ranges_)) > kFewRounds;
   const Id items = item_count();
   const Id own = m_.emit(spv::Op::OpIMul, bits64(),
                          {m_.emit(spv::Op::OpUConvert, bits64(), {first}),
@@ -218,6 +231,7 @@ void Emitter::items_per_invocation() {
   start(header);
   std::size_t place = 0;
   const Id item = m_.phi(bits32(), first, before, next, place);
+  const Rounds rounds = open_rounds(before, next);
   const Id more = m_.emit(spv::Op::OpULessThan, m_.type_bool(), {item, items});
   m_.emit(spv::Op::OpLoopMerge, {after, next, 0});
   m_.emit(spv::Op::OpBranchConditional, {more, inside, after});
@@ -226,8 +240,11 @@ void Emitter::items_per_invocation() {
   m_.emit(spv::Op::OpBranch, {next});
   start(next);
   m_.patch(place, m_.emit(spv::Op::OpIAdd, bits32(), {item, step}));
+  close_rounds(rounds);
   m_.emit(spv::Op::OpBranch, {header});
   start(after);
+  const auto widened = [&](Id x) { return m_.emit(spv::Op::OpUConvert, bits64(), {x}); };
+  if (counts_rounds_) check_rounds(rounds, widened(first), widened(items), widened(step));
 }
 
 void Emitter::block(const kir::Block& block) {
@@ -346,6 +363,7 @@ void Emitter::loop(const kir::Inst& inst) {
           .push_back(
               m_.phi(id_type(body.params[k]), initial[k][lane], before, next, places[k][lane]));
   }
+  const Rounds rounds = open_rounds(before, next);
   const Id more = m_.emit(spv::Op::OpSLessThan, m_.type_bool(), {ids(counter)[0], end});
   m_.emit(spv::Op::OpLoopMerge, {after, next, 0});
   m_.emit(spv::Op::OpBranchConditional, {more, inside, after});
@@ -357,12 +375,38 @@ void Emitter::loop(const kir::Inst& inst) {
   m_.emit(spv::Op::OpBranch, {next});
   start(next);
   m_.patch(places[0][0], m_.emit(spv::Op::OpIAdd, id_type(counter), {ids(counter)[0], step}));
+  close_rounds(rounds);
   m_.emit(spv::Op::OpBranch, {header});
   start(after);
+  if (counts_rounds_)
+    check_rounds(rounds, wide(inst.args[0], 0), wide(inst.args[1], 0), wide(inst.args[2], 0));
   for (std::size_t k = 0; k < inst.results.size(); ++k) {
     ids(inst.results[k]) = ids(body.params[k + 1]);
     sums_[inst.results[k].id] = true;
   }
+}
+
+Emitter::Rounds Emitter::open_rounds(Id before, Id next) {
+  Rounds rounds;
+  if (counts_rounds_) rounds.count = m_.phi(bits32(), u32(kFirstRound), before, next, rounds.place);
+  return rounds;
+}
+
+void Emitter::close_rounds(const Rounds& rounds) {
+  if (counts_rounds_)
+    m_.patch(rounds.place, m_.emit(spv::Op::OpIAdd, bits32(), {rounds.count, u32(1)}));
+}
+
+// Numbers of 64 bits.
+void Emitter::check_rounds(const Rounds& rounds, Id begin, Id end, Id step) {
+  const Id count = m_.emit(spv::Op::OpUConvert, bits64(),
+                           {m_.emit(spv::Op::OpISub, bits32(), {rounds.count, u32(kFirstRound)})});
+  const Id reached = m_.emit(spv::Op::OpIAdd, bits64(),
+                             {begin, m_.emit(spv::Op::OpIMul, bits64(), {count, step})});
+  when(m_.emit(spv::Op::OpSLessThan, m_.type_bool(), {reached, end}), [&] {
+    store_to(pointer_to(status_, bits32()), u32(static_cast<std::uint32_t>(kir::kLoopEnded)), 4,
+             false);
+  });
 }
 
 void Emitter::branch(const kir::Inst& inst) {

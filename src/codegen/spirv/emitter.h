@@ -99,6 +99,16 @@ class Emitter {
     return m_.emit(spv::Op::OpSelect, type, {condition, a, b});
   }
 
+  // The rounds of the loop whose header is open, if they are counted. It is closed where the rounds
+  // have their end, and looked at behind the loop.
+  struct Rounds {
+    Id count = 0;
+    std::size_t place = 0;
+  };
+  Rounds open_rounds(Id before, Id next);
+  void close_rounds(const Rounds& rounds);
+  void check_rounds(const Rounds& rounds, Id begin, Id end, Id step);
+
   // memory.cpp
   struct Place {
     Id address = 0;  // of device memory, 64 bits
@@ -163,12 +173,13 @@ class Emitter {
   std::vector<bool> sums_;     // by kir::Value::id: what loops add up
   std::vector<Id> bases_;      // of buffers: an address, or a variable in shared memory
   std::vector<Id> constants_;  // floats that are constants and numbers
-  Id row_ = 0, goes_on_ = 0, group_ = 0, groups_ = 0, local_ = 0;  // variables
+  Id row_ = 0, goes_on_ = 0, group_ = 0, groups_ = 0, local_ = 0, lane_ = 0;  // variables
   Id thread_ = 0;
   Id status_ = 0, scratch_ = 0;
   Id current_ = 0;                                          // the open block
   std::vector<std::pair<std::uint32_t, Id>> group_memory_;  // by kind of number
   bool has_barriers_ = false;
+  bool counts_rounds_ = false;
   std::vector<bool> quads_;  // of buffers in shared memory: whether they are arrays of vectors of 4
 };
 

@@ -45,6 +45,7 @@ void Emitter::group(const kir::Inst& inst) {
   put(memory, thread_, own, dtype);
   barrier();
   const bool exchanges = target_.subgroup > 1 && kernel_.threads % target_.subgroup == 0 &&
+                         kernel_.threads / target_.subgroup <= target_.max_subgroups &&
                          memory.element != bits64() && dtype != DType::f64;
   Id sum = exchanges ? combine_subgroups(inst.op, dtype, memory)
                      : combine_tree(inst.op, dtype, is_long, memory);
@@ -90,8 +91,11 @@ Id Emitter::combine_tree(kir::Op op, DType dtype, bool is_long, const Shared& me
 Id Emitter::combine_subgroups(kir::Op op, DType dtype, const Shared& memory) {
   m_.capability(spv::Capability::GroupNonUniform);
   m_.capability(spv::Capability::GroupNonUniformShuffle);
+  code_.exchanges = true;
   const auto together = static_cast<std::uint32_t>(target_.subgroup);
-  const Id lane = m_.emit(spv::Op::OpBitwiseAnd, bits32(), {thread_, u32(together - 1)});
+  // Which threads share a subgroup is the device's choice: every subgroup combines all numbers.
+  if (lane_ == 0) lane_ = m_.builtin(bits32(), spv::BuiltIn::SubgroupLocalInvocationId);
+  const Id lane = m_.emit(spv::Op::OpLoad, bits32(), {lane_});
   Ids parts;
   for (std::uint32_t k = 0; k < static_cast<std::uint32_t>(kernel_.threads); k += together)
     parts.push_back(

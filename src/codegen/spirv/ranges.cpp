@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <optional>
 
 namespace pantala::codegen::spirv {
@@ -256,6 +257,31 @@ class Analysis {
 
 std::vector<Range> find_ranges(const kir::Kernel& kernel, const Facts& facts) {
   return Analysis(kernel, facts).run();
+}
+
+namespace {
+
+double rounds_of(const kir::Block& block, const std::vector<Range>& ranges) {
+  double all = 0;
+  for (const kir::Inst& inst : block.body) {
+    double inner = 0;
+    for (const kir::Block& one : inst.blocks) inner += rounds_of(one, ranges);
+    if (inst.op != Op::loop) {
+      all += inner;
+      continue;
+    }
+    const auto range = [&](std::size_t k) { return ranges[inst.args[k].id]; };
+    const double span = static_cast<double>(range(1).high) - static_cast<double>(range(0).low),
+                 step = static_cast<double>(std::max<std::int64_t>(range(2).low, 1));
+    all += std::ceil(std::max(span, 0.0) / step) * (1 + inner);
+  }
+  return all;
+}
+
+}  // namespace
+
+double most_rounds(const kir::Kernel& kernel, const std::vector<Range>& ranges) {
+  return rounds_of(kernel.body, ranges);
 }
 
 }  // namespace pantala::codegen::spirv

@@ -17,5 +17,7 @@ struct Range {
 
 // By value; of all lanes together. Of floats and bools it means nothing.
 std::vector<Range> find_ranges(const kir::Kernel& kernel, const Facts& facts);
+// Of all loops of an item together, at most.
+double most_rounds(const kir::Kernel& kernel, const std::vector<Range>& ranges);
 
 }  // namespace pantala::codegen::spirv

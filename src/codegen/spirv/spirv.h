@@ -30,7 +30,11 @@ struct Target {
   bool float64 = false;                      // numbers of double precision between others
   bool keeps_subnormals = false, keeps_special = false, rounds_to_even = false;
   bool divides = true, takes_roots = true, fuses = true;  // correctly rounded
-  int subgroup = 0;  // invocations that can exchange values; 0: none can
+  // Goes through loops to their ends, however many rounds they have; otherwise kernels that may
+  // have many of them look, and set the status kir::kLoopEnded.
+  bool finishes_loops = true;
+  int subgroup = 0;                        // invocations that can exchange values; 0: none can
+  std::int64_t max_subgroups = INT64_MAX;  // of a workgroup that exchanges values
   std::int64_t shared_bytes = 16 << 10;
   std::int64_t max_invocations = 128;
   friend bool operator==(const Target&, const Target&) = default;
@@ -63,6 +67,7 @@ struct Code {
   std::vector<std::uint32_t> words;
   int invocations = 1;             // of a workgroup
   bool group_per_item = false;     // otherwise an item is an invocation's
+  bool exchanges = false;          // between the invocations of full subgroups of Target::subgroup
   std::int64_t scratch_bytes = 0;  // of device memory, per invocation
   std::int64_t shared_bytes = 0;   // of a workgroup
 };

@@ -19,7 +19,16 @@ namespace {
 constexpr std::int64_t kNumbers = 1 << 14;
 using Floats = std::vector<float>;
 
-// x / y, the root of x, and x * y + z.
+constexpr std::int64_t kFirst = 1;
+// Of kir::Var or a number.
+template <class T>
+T next_of(T x) {
+  return (x * 48271 + 11) % 2147483647;
+}
+
+constexpr std::int64_t kRounds = 1 << 17;
+
+// x / y, the root of x, and x * y + z; and numbers that each come of the one before.
 kir::Kernel kernel() {
   kir::Builder b("arithmetic");
   const auto buffer = [&](const char* name, kir::Access access) {
@@ -30,11 +39,19 @@ kir::Kernel kernel() {
   const kir::BufferId out[] = {buffer("quotient", kir::Access::write),
                                buffer("root", kir::Access::write),
                                buffer("fused", kir::Access::write)};
+  const kir::BufferId last = b.buffer("last", DType::i64, kir::Access::write);
   const kir::Var x = b.load(in[0], b.item()), y = b.load(in[1], b.item()),
                  z = b.load(in[2], b.item());
   b.store(out[0], b.item(), x / y);
   b.store(out[1], b.item(), b.unary(kir::Op::sqrt, x));
   b.store(out[2], b.item(), b.fma(x, y, z));
+  b.branch(lt(b.item(), 1), [&] {
+    const auto after = b.loop(b.i64(0), b.i64(kRounds), b.i64(1), {b.item() + kFirst},
+                              [&](kir::Var, std::span<const kir::Var> before) {
+                                return std::vector{next_of(before[0])};
+                              });
+    b.store(last, b.item(), after[0]);
+  });
   return b.finish();
 }
 
@@ -84,6 +101,7 @@ Arithmetic test_arithmetic(Device& device) {
   constexpr std::int64_t kBytes = kNumbers * 4;
   std::vector<Slice> slices;
   for (int k = 0; k < 6; ++k) slices.push_back({device.allocate(kBytes), 0, kBytes});
+  slices.push_back({device.allocate(2 * kBytes), 0, 2 * kBytes});
   const Floats* given[] = {&operands.x, &operands.y, &operands.z};
   for (std::size_t k = 0; k < 3; ++k) device.write(slices[k], std::as_bytes(std::span(*given[k])));
   const PlanId plan = device.load(plan_of(kernel()));
@@ -93,6 +111,8 @@ Arithmetic test_arithmetic(Device& device) {
     got[k].resize(kNumbers);
     device.read(slices[3 + k], std::as_writable_bytes(std::span(got[k])));
   }
+  std::vector<std::int64_t> last(kNumbers);
+  device.read(slices[6], std::as_writable_bytes(std::span(last)));
   device.unload(plan);
   for (const Slice& slice : slices) device.free(slice.memory);
   Arithmetic result;
@@ -102,6 +122,9 @@ Arithmetic test_arithmetic(Device& device) {
     result.takes_roots = result.takes_roots && got[1][k] == std::sqrt(x);
     result.fuses = result.fuses && got[2][k] == std::fma(x, y, operands.z[k]);
   }
+  std::int64_t expected = kFirst;
+  for (std::int64_t k = 0; k < kRounds; ++k) expected = next_of(expected);
+  result.finishes_loops = last[0] == expected;
   if (faults().inexact) result.divides = result.takes_roots = false;
   return result;
 }

@@ -1,7 +1,8 @@
-// Whether a device rounds as kernels ask for. Vulkan promises that of sums and products; division
-// and square root may be 2.5 units off, and fma may be a product and a sum. It is found out by
-// computing many of them; what is not right is computed in integers from then on
-// (codegen/spirv/rounding.h).
+// Whether a device computes as kernels ask for: rounds correctly, and goes through long loops.
+// Vulkan promises that of sums and products; division and square root may be 2.5 units off, and fma
+// may be a product and a sum. It is found out by computing many of them; what is not right is
+// computed in integers from then on (codegen/spirv/rounding.h). Vulkan has no limit to the rounds
+// of a loop, but drivers do; kernels look out for it there.
 #pragma once
 
 #include <string>
@@ -13,7 +14,8 @@ namespace pantala::device::vulkan {
 
 struct Arithmetic {
   bool divides = true, takes_roots = true, fuses = true;  // correctly rounded
-  std::vector<std::string> inexact() const;               // "division", "square root", "fma"
+  bool finishes_loops = true;
+  std::vector<std::string> inexact() const;  // "division", "square root", "fma"
   friend bool operator==(const Arithmetic&, const Arithmetic&) = default;
 };
 

@@ -69,6 +69,11 @@ void Context::open_device() {
   half.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES;
   half.storageBuffer16BitAccess = info_.storage16 ? VK_TRUE : VK_FALSE;
   half.pNext = &later;
+  VkPhysicalDeviceSubgroupSizeControlFeatures subgroups{};
+  subgroups.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES;
+  subgroups.subgroupSizeControl = VK_TRUE;
+  subgroups.computeFullSubgroups = VK_TRUE;
+  if (info_.sizes_subgroups) later.pNext = &subgroups;
   VkPhysicalDeviceFeatures2 features{};
   features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
   features.features.shaderInt64 = VK_TRUE;

@@ -17,7 +17,9 @@ codegen::spirv::Target code_target(const pantala::vulkan::DeviceInfo& info) {
           .divides = arithmetic.divides,
           .takes_roots = arithmetic.takes_roots,
           .fuses = arithmetic.fuses,
+          .finishes_loops = arithmetic.finishes_loops,
           .subgroup = info.shuffles ? info.subgroup : 0,
+          .max_subgroups = info.sizes_subgroups ? info.max_subgroups : INT64_MAX,
           .shared_bytes = info.shared_bytes,
           .max_invocations = info.max_invocations};
 }

@@ -103,7 +103,7 @@ void LoadedPlan::generate(int threads) {
     if (checks_modules())
       if (const std::string wrong = spirv::broken_rule(code_[k].words); !wrong.empty())
         throw InternalError(fmt::format("SPIR-V of '{}': {}", unit.entry, wrong));
-    pipeline_[k] = pipelines_.get(code_[k].words, unit.entry);
+    pipeline_[k] = pipelines_.get(code_[k], unit.entry);
     code_[k].words = {};
   });
 }

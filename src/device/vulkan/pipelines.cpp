@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include "base/hash.h"
-#include "codegen/spirv/spirv.h"
 #include "io/file.h"
 #include "pantala/error.h"
 
 namespace pantala::device::vulkan {
+
+namespace spirv = codegen::spirv;
 
 std::filesystem::path pipeline_file(const std::filesystem::path& given,
                                     const vk::DeviceInfo& info) {
@@ -88,41 +89,48 @@ void Pipelines::write_file() noexcept {
   }
 }
 
-VkPipeline Pipelines::get(const std::vector<std::uint32_t>& words, std::string_view name) {
+VkPipeline Pipelines::get(const spirv::Code& code, std::string_view name) {
   {
     const std::lock_guard lock(mutex_);
-    if (const auto found = made_.find(words); found != made_.end()) return found->second;
+    if (const auto found = made_.find(code.words); found != made_.end()) return found->second;
   }
-  const VkPipeline fresh = make(words, name);
+  const VkPipeline fresh = make(code, name);
   const std::lock_guard lock(mutex_);
-  const auto [place, added] = made_.try_emplace(words, fresh);
+  const auto [place, added] = made_.try_emplace(code.words, fresh);
   // Another thread was faster.
   if (!added) context_.functions().DestroyPipeline(context_.device(), fresh, nullptr);
   return place->second;
 }
 
-VkPipeline Pipelines::make(const std::vector<std::uint32_t>& words, std::string_view name) {
+VkPipeline Pipelines::make(const spirv::Code& code, std::string_view name) {
   const vk::DeviceFunctions& f = context_.functions();
   const std::string what = fmt::format("kernel '{}'", name);
-  VkShaderModuleCreateInfo code{};
-  code.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
-  code.codeSize = words.size() * 4;
-  code.pCode = words.data();
+  VkShaderModuleCreateInfo module_info{};
+  module_info.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
+  module_info.codeSize = code.words.size() * 4;
+  module_info.pCode = code.words.data();
   VkShaderModule module = nullptr;
-  context_.check(f.CreateShaderModule(context_.device(), &code, nullptr, &module), what);
+  context_.check(f.CreateShaderModule(context_.device(), &module_info, nullptr, &module), what);
+  VkPipelineShaderStageRequiredSubgroupSizeCreateInfo subgroups{};
+  subgroups.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO;
+  subgroups.requiredSubgroupSize = static_cast<std::uint32_t>(context_.info().subgroup);
   VkComputePipelineCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
   info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
   info.stage.module = module;
   info.stage.pName = "main";
+  if (code.exchanges && context_.info().sizes_subgroups) {
+    info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
+    info.stage.pNext = &subgroups;
+  }
   info.layout = layout_;
   VkPipeline pipeline = nullptr;
   const VkResult result =
       f.CreateComputePipelines(context_.device(), cache_, 1, &info, nullptr, &pipeline);
   f.DestroyShaderModule(context_.device(), module, nullptr);
   if (result != VK_SUCCESS)
-    if (const std::string wrong = codegen::spirv::broken_rule(words); !wrong.empty())
+    if (const std::string wrong = spirv::broken_rule(code.words); !wrong.empty())
       throw InternalError(fmt::format("SPIR-V of '{}': {}", name, wrong));
   context_.check(result, what);
   return pipeline;

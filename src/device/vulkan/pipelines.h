@@ -9,6 +9,7 @@
 #include <mutex>
 #include <vector>
 
+#include "codegen/spirv/spirv.h"
 #include "device/vulkan/context.h"
 
 namespace pantala::device::vulkan {
@@ -27,14 +28,14 @@ class Pipelines {
   VkPipelineLayout layout() const { return layout_; }
   VkDescriptorSetLayout set_layout() const { return set_layout_; }
   // Any thread may ask. The pipeline is there as long as the device.
-  VkPipeline get(const std::vector<std::uint32_t>& words, std::string_view name);
+  VkPipeline get(const codegen::spirv::Code& code, std::string_view name);
 
  private:
   struct Empty {};
   Pipelines(Context& context, const std::filesystem::path& file, Empty);
   void read_file();
   void write_file() noexcept;
-  VkPipeline make(const std::vector<std::uint32_t>& words, std::string_view name);
+  VkPipeline make(const codegen::spirv::Code& code, std::string_view name);
   Context& context_;
   const std::filesystem::path file_;
   VkPipelineCache cache_ = nullptr;

@@ -12,6 +12,8 @@ using kir::Var;
 namespace {
 
 constexpr std::int64_t kShortSlice = 128;  // of k: shorter is not worth another kernel
+// Of k: what no thread has alone, since devices lose patience, and sums digits.
+constexpr std::int64_t kLongSlice = 1 << 16;
 constexpr int kCombineThreads = 64;
 
 std::int64_t tiles_of(const ProductSizes& sizes, const TileShape& tile) {
@@ -138,7 +140,9 @@ ProductTiling choose_tiling(const ProductSizes& sizes, const Target& target) {
       std::max<std::int64_t>(sizes.k, 1)};
   const std::int64_t tiles = std::max<std::int64_t>(tiles_of(sizes, tiling.tile), 1);
   const std::int64_t enough_groups = target.is_software() ? 2 : 32;  // less leave a device idle
-  const std::int64_t slices = std::min(ceil_div(enough_groups, tiles), sizes.k / kShortSlice);
+  const std::int64_t slices =
+      std::max(std::min(ceil_div(enough_groups, tiles), sizes.k / kShortSlice),
+               ceil_div(sizes.k, kLongSlice));
   if (slices < 2) {
     tiling.tile = choose_tile(sizes.m, sizes.n, sizes.batch, target);
     return tiling;
