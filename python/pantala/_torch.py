@@ -15,7 +15,7 @@ from ._session import Session
 from ._tensor import Tensor
 from ._trainer import Run, Trainer
 from ._torch_export import Exported
-from .errors import TypeError, fail
+from .errors import TypeError, fail, not_pickled
 from .zoo import Model
 
 if TYPE_CHECKING:
@@ -107,6 +107,9 @@ class TorchTrainer:
         module = self._exported.module
         module.load_state_dict(self.state_dict())
         return module
+
+    def __reduce__(self) -> Any:
+        raise not_pickled("a trainer", "write_back() gives the module its weights, which can be saved")
 
     def __repr__(self) -> str:
         return f"TorchTrainer({type(self._exported.module).__name__}, {self.trainer!r})"
