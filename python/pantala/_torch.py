@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     import torch
     from typing_extensions import Unpack
 
+# Their roundings are about six times those of the other algorithms, and of PyTorch's.
+ROUNDING_MORE = [
+    "convolution-by-winograd4",
+    "convolution-input-gradient-by-winograd4",
+    "convolution-weight-gradient-by-winograd4",
+]
 LossLike = Union[str, Callable[..., Tensor], None]
 
 
@@ -50,6 +56,7 @@ class TorchTrainer:
         groups = [ParameterGroup(name, frozen=True) for name in exported.frozen_names()]
         # A frozen norm in training mode goes on to follow its batches, as PyTorch has it.
         options.setdefault("kept_statistics", "none")
+        options.setdefault("rules_off", ROUNDING_MORE)
         options["groups"] = [*groups, *options.get("groups", ())]
         self.trainer = Trainer(
             model,
@@ -136,7 +143,8 @@ def from_torch(
         input is the labels
     optimizer: of pantala.optim; Adam unless it is given
     example_labels: labels of such a batch, where the loss does not tell their shape
-    options: CompileOptions
+    options: CompileOptions; `rules_off` is the convolutions by Winograd's F(4, 3) unless it is given:
+        with `rules_off=()` they are faster, and round more than PyTorch does
 
     Parameters that need no gradient stay as they are. Batch norm and dropout train as in
     module.train(), where submodules that are in eval() stay so if the module is in train() itself.
@@ -152,7 +160,10 @@ def from_torch(
         example_inputs = (example_inputs,)
     if not isinstance(loss, str) and loss is not None and not callable(loss):
         raise fail(TypeError, f"loss is a name, a function or None, not a {type(loss).__name__}")
-    exported = Exported(module, example_inputs)
+    if str(getattr(loss, "__module__", "")).startswith("torch."):
+        told = getattr(loss, "__name__", type(loss).__name__)
+        raise fail(TypeError, f"{told} is of tensors of torch; loss is a name, as 'cross_entropy', or a function of pn's tensors")
+    exported = Exported(module, example_inputs, reads_all=callable(loss))
     return TorchTrainer(
         exported,
         loss,
