@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import torch
     from typing_extensions import Unpack
 
-# Their roundings are about six times those of the other algorithms, and of PyTorch's.
+# Their roundings are up to six times those of the other algorithms.
 ROUNDING_MORE = [
     "convolution-by-winograd4",
     "convolution-input-gradient-by-winograd4",
