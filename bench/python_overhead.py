@@ -8,7 +8,8 @@ loop    a Python loop over `session.step(x=..., labels=...)` on mlp32, which set
         the step with inputs and loss in C++ (`pantala bench mlp32`, with and without --data).
 fit     an epoch of `Trainer("lenet", 64).fit(..., folder=...)` beside one of `pantala train` over the same files; the seconds are those that
         both write into metrics.jsonl.
-module  a step of torchvision's resnet18 by from_torch beside the zoo's, 8 images of 64 x 64.
+module  a step of torchvision's resnet18 by from_torch beside the zoo's, 8 images of 64 x 64: both with all of Winograd's algorithms,
+        which is the zoo's default, and both without F(4, 3), which is from_torch's.
 """
 
 import argparse
@@ -22,6 +23,7 @@ from pathlib import Path
 import numpy as np
 
 import pantala as pn
+from pantala._torch import ROUNDING_MORE
 
 PROJECT = Path(__file__).resolve().parent.parent
 PANTALA = PROJECT / "build" / "release" / "bin" / "pantala"
@@ -138,16 +140,22 @@ def module(turns, seconds, batch=8, size=64):
     import torchvision
 
     torch.manual_seed(0)
-    given = pn.from_torch(torchvision.models.resnet18(), torch.randn(batch, 3, size, size), optimizer=pn.optim.adam(1e-3))
-    zoo = pn.Trainer(lambda items: pn.zoo.resnet18_training(items, "batch_norm", height=size, width=size), batch, optimizer=pn.optim.adam(1e-3))
+    network, examples, adam = torchvision.models.resnet18(), torch.randn(batch, 3, size, size), pn.optim.adam(1e-3)
+    sides = {}
+    for title, off in (("all algorithms", []), ("without F(4, 3)", ROUNDING_MORE)):
+        sides[f"zoo, {title}"] = pn.Trainer(
+            lambda items: pn.zoo.resnet18_training(items, "batch_norm", height=size, width=size), batch, optimizer=adam, rules_off=off)
+        sides[f"from_torch, {title}"] = pn.from_torch(network, examples, optimizer=adam, rules_off=off)
     rng = np.random.default_rng(0)
     x, labels = rng.normal(size=(batch, 3, size, size)).astype(np.float32), rng.integers(0, 1000, batch)
     times = Times()
     for _ in range(turns):
-        times.add("zoo", timed(lambda: zoo.step(x, labels), seconds))
-        times.add("from_torch", timed(lambda: given.step(x, labels), seconds))
+        for side, trainer in sides.items():
+            times.add(side, timed(lambda: trainer.step(x, labels), seconds))
     times.print("resnet18, a step", "ms", 1e3)
-    print(f"from_torch takes {times.best('from_torch') / times.best('zoo'):.3f} of the zoo's time\n")
+    for title in ("all algorithms", "without F(4, 3)"):
+        share = times.best(f"from_torch, {title}") / times.best(f"zoo, {title}")
+        print(f"from_torch takes {share:.3f} of the zoo's time, both {title}")
 
 
 def main():

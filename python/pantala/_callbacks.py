@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Union
 
 from ._session import Session
+from .errors import TypeError, fail
 
 if TYPE_CHECKING:
     from ._trainer import Trainer
@@ -86,6 +87,8 @@ class Dispatcher:
         self._trainer: Trainer | None = None
 
     def begin(self, trainer: Trainer, callbacks: Sequence[CallbackLike]) -> None:
+        if not isinstance(callbacks, Sequence) or not all(isinstance(c, Callback) or callable(c) for c in callbacks):
+            raise fail(TypeError, f"callbacks are a list of functions and of pn.Callback, not {callbacks!r}")
         self._trainer = trainer
         self._callbacks = [c if isinstance(c, Callback) else _OnStep(c) for c in callbacks]
         for callback in self._callbacks:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, TypedDict, Union
 
 from . import _pantala as _core
 from ._graph import Graph, _tensor
-from ._optimizer import Optimizer
+from ._optimizer import Optimizer, core_of
+from .errors import not_pickled
 from ._tensor import Tensor
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def core_options(options: Mapping[str, Any], optimizer: Optimizer | None) -> dic
         if name in values:
             values[name] = list(values[name])
     if optimizer is not None:
-        values["optimizer"] = optimizer._core
+        values["optimizer"] = core_of(optimizer)
     return values
 
 
@@ -166,6 +167,9 @@ class CompiledPlan:
 
     def save(self, path: PathLike) -> None:
         self._core.save(os.fspath(path))
+
+    def __reduce__(self) -> Any:
+        raise not_pickled("a plan", "save() writes it into a file, and load_plan() reads it")
 
     def __repr__(self) -> str:
         return f"CompiledPlan({self.launches} launches, {self.peak_bytes / 1e6:.1f} MB of temporaries)"

@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from . import _pantala as _core
 from ._session import Session
-from ._types import DType, as_array
+from ._types import DType, as_array, is_array
 from ._weights import PathLike
+from .errors import TypeError, fail
 from .zoo import LlamaConfig
 
 Array = npt.NDArray[Any]
@@ -25,6 +26,15 @@ class Generated:
 
     tokens: list[int]
     stopped: str
+
+
+def _token_list(tokens: Any) -> list[int]:
+    """Row by row; TypeError for what is no whole number."""
+    array = as_array(tokens if is_array(tokens) else list(tokens), DType.i64)
+    array = np.asarray(array)
+    if array.dtype.kind not in "iu":
+        raise fail(TypeError, f"tokens are whole numbers, not {array.dtype}")
+    return [int(token) for token in array.ravel()]
 
 
 class Sampler:
@@ -111,7 +121,7 @@ class Generator:
 
     def feed(self, tokens: Any) -> None:
         """Appends tokens [batch, count] to what was fed before; of a batch of 1 also a list."""
-        self._core.feed([int(token) for token in np.asarray(tokens).ravel()])
+        self._core.feed(_token_list(tokens))
 
     def logits(self, row: int = 0) -> Array:
         """Of the token that follows the last one of a row."""
@@ -133,5 +143,5 @@ class Generator:
         options: dict[str, Any] = {"max_tokens": max_tokens, "stop_tokens": list(stop_tokens)}
         options.update(temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
         options["on_token"] = on_token
-        tokens, stopped = self._core.generate([int(token) for token in prompt], options)
+        tokens, stopped = self._core.generate(_token_list(prompt), options)
         return Generated(tokens, stopped)

@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from . import _pantala as _core
 from . import init as _init
 from ._tensor import Tensor
-from ._types import DType, DTypeLike, Sizes, as_array, dtype, handed_out, literal, sizes
+from ._types import NUMBERS, DType, DTypeLike, Sizes, as_array, dtype, handed_out, literal, number, sizes
 from .errors import TypeError, fail
 
 
@@ -84,10 +83,10 @@ class Graph:
         >>> g.constant(0.5, (2, 2)), g.constant([[1, 2, 3]], dtype=pn.i64)
         (Tensor(f32[2,2]), Tensor(i64[1,3]))
         """
-        if isinstance(value, (int, float, np.number)):
+        if isinstance(value, NUMBERS):
             wanted = DType.f32 if dtype is None else dtype
             return Tensor(
-                self._core.constant(float(value), [] if shape is None else sizes(shape), _name(wanted))
+                self._core.constant(number(value), [] if shape is None else sizes(shape), _name(wanted))
             )
         array = as_array(value, None if dtype is None else _dtype(dtype))
         made = Tensor(self._core.data(_core.literal(array)))

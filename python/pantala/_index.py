@@ -107,6 +107,8 @@ def _taken(x: _tensor.Tensor, index: Any, axis: int) -> _tensor.Tensor:
             raise fail(
                 UnsupportedError, "masks have no fixed shape; pn.where chooses element by element"
             )
+        if numbers.size and numbers.dtype.kind not in "iu":
+            raise fail(TypeError, f"positions are whole numbers, not {numbers.dtype}")
         size = x.shape[axis]
         if numbers.size and (numbers.min() < -size or numbers.max() >= size):
             raise fail(IndexError, f"index {index} is out of range for an axis of size {size}")

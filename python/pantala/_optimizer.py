@@ -64,6 +64,12 @@ class Optimizer:
         return by_name, (self.name, self.options)
 
 
+def core_of(optimizer: Optimizer) -> _core.Optimizer:
+    if not isinstance(optimizer, Optimizer):
+        raise fail(TypeError, f"optimizers are made by pn.optim, as pn.optim.adam(1e-3); a {type(optimizer).__name__} is none")
+    return optimizer._core
+
+
 def made(
     name: str, options: dict[str, Any], betas: Sequence[float] | None = None
 ) -> Optimizer:

@@ -17,7 +17,7 @@ from ._optimizer import Optimizer
 from ._tensor import Tensor
 from ._types import DType, as_array, handed_out
 from ._weights import LoadReport, Weights
-from .errors import TypeError, fail
+from .errors import TypeError, fail, not_pickled
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -123,9 +123,10 @@ class Session:
         return self._core.loss() if self._has_loss else float("nan")
 
     def _set(self, inputs: Mapping[str, Any] | None, more: Mapping[str, Any]) -> None:
-        for given in (inputs, more):
-            for name, values in (given or {}).items():
-                self.set_input(name, values)
+        if inputs is not None:
+            _set_by_name(self, inputs)
+        for name, values in more.items():
+            self.set_input(name, values)
 
     @property
     def _has_loss(self) -> bool:
@@ -244,7 +245,7 @@ class Session:
         self._core.set_state(name, as_array(values, self._type_for(name, values)))
 
     def _type_for(self, name: str, values: Any) -> DType | None:
-        return self._stored_type(name) if isinstance(values, (list, int, float)) else None
+        return self._stored_type(name) if isinstance(values, (list, tuple, int, float)) else None
 
     def state_dict(self) -> dict[str, Array]:
         """Copies of all parameters, and of the states of the graph itself, by name."""
@@ -357,9 +358,14 @@ class Session:
         return f"Session({inputs}; {len(self.parameters)} parameters)"
 
     def __reduce__(self) -> Any:
-        raise fail(
-            TypeError, "a session cannot be pickled; save its weights as safetensors with save()"
-        )
+        raise not_pickled("a session", "save its weights as safetensors with save()")
+
+
+def _set_by_name(plan: Session | Plan, inputs: Mapping[str, Any]) -> None:
+    if not isinstance(inputs, Mapping):
+        raise fail(TypeError, f"inputs are a dict by their names, or keywords, not a {type(inputs).__name__}")
+    for name, values in inputs.items():
+        plan.set_input(name, values)
 
 
 class Plan:
@@ -395,9 +401,10 @@ class Plan:
 
     def step(self, inputs: Mapping[str, Any] | None = None, **more: Any) -> None:
         """Runs it with these inputs."""
-        for given in (inputs, more):
-            for name, values in (given or {}).items():
-                self.set_input(name, values)
+        if inputs is not None:
+            _set_by_name(self, inputs)
+        for name, values in more.items():
+            self.set_input(name, values)
         self._session._core.plan_run(self.name)
 
     def accumulate(self) -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Union
 import numpy as np
 
 from . import _pantala as _core
-from ._types import DType, DTypeLike, as_array, dtype, is_array, sizes
-from .errors import TypeError, fail
+from ._types import NUMBERS, DType, DTypeLike, as_array, dtype, is_array, number, sizes
+from .errors import TypeError, fail, not_pickled
 
 if TYPE_CHECKING:
     from ._graph import Graph
@@ -199,6 +199,9 @@ class Tensor:
         """All axes in the reverse order."""
         return apply("permute", [self], {"axes": list(reversed(range(self.ndim)))})
 
+    def __reduce__(self) -> Any:
+        raise not_pickled("a tensor", "its graph can be, and graph.find() or graph.leaf() gives its values again")
+
     def reshape(self, *shape: Any) -> Tensor:
         """One size may be -1."""
         wanted = sizes(shape[0] if len(shape) == 1 else shape)
@@ -273,8 +276,8 @@ def _kinds(inputs: Sequence[Any]) -> str:
 def _operand(name: str, graph: _core.Graph, value: Any) -> Any:
     if isinstance(value, Tensor):
         return value._core
-    if isinstance(value, (bool, int, float, np.number, np.bool_)):
-        return float(value)
+    if isinstance(value, NUMBERS):
+        return number(value)
     if is_array(value):
         return graph.data(_core.literal(as_array(value)))
     raise fail(

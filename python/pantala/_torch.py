@@ -15,13 +15,19 @@ from ._session import Session
 from ._tensor import Tensor
 from ._trainer import Run, Trainer
 from ._torch_export import Exported
-from .errors import TypeError, fail
+from .errors import TypeError, fail, not_pickled
 from .zoo import Model
 
 if TYPE_CHECKING:
     import torch
     from typing_extensions import Unpack
 
+# Their roundings are up to six times those of the other algorithms.
+ROUNDING_MORE = [
+    "convolution-by-winograd4",
+    "convolution-input-gradient-by-winograd4",
+    "convolution-weight-gradient-by-winograd4",
+]
 LossLike = Union[str, Callable[..., Tensor], None]
 
 
@@ -50,6 +56,7 @@ class TorchTrainer:
         groups = [ParameterGroup(name, frozen=True) for name in exported.frozen_names()]
         # A frozen norm in training mode goes on to follow its batches, as PyTorch has it.
         options.setdefault("kept_statistics", "none")
+        options.setdefault("rules_off", ROUNDING_MORE)
         options["groups"] = [*groups, *options.get("groups", ())]
         self.trainer = Trainer(
             model,
@@ -108,6 +115,9 @@ class TorchTrainer:
         module.load_state_dict(self.state_dict())
         return module
 
+    def __reduce__(self) -> Any:
+        raise not_pickled("a trainer", "write_back() gives the module its weights, which can be saved")
+
     def __repr__(self) -> str:
         return f"TorchTrainer({type(self._exported.module).__name__}, {self.trainer!r})"
 
@@ -133,7 +143,8 @@ def from_torch(
         input is the labels
     optimizer: of pantala.optim; Adam unless it is given
     example_labels: labels of such a batch, where the loss does not tell their shape
-    options: CompileOptions
+    options: CompileOptions; `rules_off` is the convolutions by Winograd's F(4, 3) unless it is given:
+        with `rules_off=()` they are faster, and round more than PyTorch does
 
     Parameters that need no gradient stay as they are. Batch norm and dropout train as in
     module.train(), where submodules that are in eval() stay so if the module is in train() itself.
@@ -149,7 +160,10 @@ def from_torch(
         example_inputs = (example_inputs,)
     if not isinstance(loss, str) and loss is not None and not callable(loss):
         raise fail(TypeError, f"loss is a name, a function or None, not a {type(loss).__name__}")
-    exported = Exported(module, example_inputs)
+    if str(getattr(loss, "__module__", "")).startswith("torch."):
+        told = getattr(loss, "__name__", type(loss).__name__)
+        raise fail(TypeError, f"{told} is of tensors of torch; loss is a name, as 'cross_entropy', or a function of pn's tensors")
+    exported = Exported(module, example_inputs, reads_all=callable(loss))
     return TorchTrainer(
         exported,
         loss,

@@ -3,6 +3,7 @@ of parameters, what each node was made of, and training mode (see docs/onnx.md).
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import copy
 import inspect
@@ -16,7 +17,8 @@ import numpy as np
 from ._graph import Graph
 from ._onnx import OnnxModel, load_onnx
 from ._session import Session
-from ._torch_report import ExportError, export_trouble, refusal, refused_nodes, stand_ins
+from ._torch_report import ExportError, export_trouble, refusal, refused_nodes, stand_ins, told_place
+from ._torch_check import Gradients, changed_buffers, cutting, is_for_any_batch
 from ._torch_file import counters, make_constants
 from ._torch_sequences import without_sequences
 from ._types import DType, as_array
@@ -28,21 +30,27 @@ _ANY = 0  # the key of the file for all batch sizes
 class Exported:
     """The module's graph for any batch size, and its weights."""
 
-    def __init__(self, module: Any, example_inputs: Any) -> None:
+    def __init__(self, module: Any, example_inputs: Any, reads_all: bool = False) -> None:
+        """`reads_all`: the loss reads all outputs, and not the first alone."""
         torch = _torch()
         if not isinstance(module, torch.nn.Module):
             raise fail(TypeError, f"from_torch takes a torch.nn.Module, not a {type(module).__name__}")
+        if isinstance(module, torch.jit.ScriptModule):
+            raise fail(UnsupportedError, "a module of torch.jit cannot be taken; give the module that it was made of")
         self.module: Any = module
         self._check_places()
         self._inputs = _by_name(module, example_inputs)
         self.input_names = list(self._inputs)
         self.batch = self._batch()
+        with _training(module):
+            self._gradients = Gradients(module, self._inputs, _all_outputs if reads_all else _first_output)
         self._picked = _Picked(module, self._inputs)
         self.output_shapes = self._picked.shapes
         self._files: dict[tuple[int, str], bytes] = {}
         self._any_batch = {"training": True, "evaluation": True}
         self._counters: dict[str, int] = {}
         self._numbers: list[str] = []
+        self._changed: dict[str, dict[str, str]] = {}  # buffers, by phases
         self._models: dict[tuple[int, str], OnnxModel] = {}
         self._first = self._model(self.batch, "training")
         self.warnings = self._first.warnings
@@ -101,9 +109,26 @@ class Exported:
             made = self._loaded(file, batch, phase)
         except (ExportError, UnsupportedError) as error:
             raise self._refusal(phase, error) from None
-        if self._numbers:
-            raise refusal(self.module, self._numbers)
+        lost = self._lost(made.graph, phase)
+        if lost:
+            raise refusal(self.module, lost)
         return made
+
+    def _lost(self, graph: Graph | None, phase: str) -> list[str]:
+        """What the file does not have of the module; without a graph nothing of its buffers."""
+        changed = [] if graph is None else self._changed_otherwise(graph, phase)
+        return [*self._numbers, *self._gradients.lines, *changed] if phase == "training" else changed
+
+    def _changed_otherwise(self, graph: Graph, phase: str) -> list[str]:
+        """Buffers that forward() changes and the graph does not."""
+        updated = [leaf for leaf, _ in graph.updates]
+        states = [leaf for leaf in graph.leaves("state") if any(leaf.value.same(other) for other in updated)]
+        followed = {*self._counters, *(leaf.name for leaf in states)}
+        return [
+            f"{name}: forward() changes this buffer, and only those of batch norms are followed{told_place(self.module, name, trace)}"
+            for name, trace in self._changed_in(phase).items()
+            if name not in followed
+        ]
 
     def _loaded(self, file: bytes, batch: int, phase: str) -> OnnxModel:
         shapes = {
@@ -119,6 +144,11 @@ class Exported:
             evaluation=not training,
         )
 
+    def _changed_in(self, phase: str) -> dict[str, str]:
+        """By name, with a trace where there is one: some changes are seen in PyTorch's own run alone."""
+        seen = self._gradients.changed if phase == "training" else ()
+        return {**dict.fromkeys(seen, ""), **self._changed[phase]}
+
     def _refusal(self, phase: str, error: Exception) -> UnsupportedError:
         """All that is wrong: what cannot be written stands for itself in a file of fixed sizes, so
         that the rest is read, too."""
@@ -132,7 +162,7 @@ class Exported:
             self._loaded(file, self.batch, phase)
         except UnsupportedError as complete:
             error = complete
-        return refusal(self.module, [*refused_nodes(file, error), *self._numbers])
+        return refusal(self.module, [*refused_nodes(file, error), *self._lost(None, phase)])
 
     def _file(self, batch: int, phase: str) -> bytes:
         """One file for all batch sizes where the module can be exported so, else one for each."""
@@ -176,9 +206,12 @@ class Exported:
                     verbose=False,
                     custom_translation_table=dict(translations or {}),
                 )
+                model = program.model_proto
             except Exception as error:  # of many kinds, which tell of the first reason alone
                 raise ExportError(error) from None
-        model = program.model_proto
+        if any_batch and not _holds_for_any_batch(program):
+            raise ExportError(RuntimeError("it depends on the size of the batch"))
+        self._changed[phase] = changed_buffers(program)
         if phase == "training":
             self._counters = counters(model, self.module.state_dict())
             self._numbers = self._single_numbers(model)
@@ -199,9 +232,9 @@ class Exported:
     # --- weights
 
     def frozen_names(self) -> list[str]:
-        """What is not trained: parameters that need no gradient, and buffers."""
+        """What is not trained: parameters that need no gradient or get none, and buffers."""
         owners = _owners(self.module)
-        trained = {n for n, p in self.module.named_parameters() if p.requires_grad}
+        trained = {n for n, p in self.module.named_parameters() if p.requires_grad and n in self._gradients.reached}
         names = [leaf.name for leaf in self._first.graph.leaves("parameter")]
         return [name for name in names if not trained.intersection(owners.get(name, [name]))]
 
@@ -242,20 +275,34 @@ class _Picked:
     def __init__(self, module: Any, inputs: Mapping[str, Any]) -> None:
         torch = _torch()
         with torch.no_grad(), _evaluating(module):
-            result = module(**inputs)
+            result = _result_of(module, inputs)
         self.names, kept = _tensors(result)
         if not kept:
             raise fail(TypeError, f"forward() gives no tensor but a {type(result).__name__}")
         self.shapes = [tuple(_item(result, key).shape) for key in kept]
         self.module = copy.copy(module)
         forward = module.forward
+        uncut = cutting(forward)
 
         def picked(*args: Any, **kwargs: Any) -> Any:
-            made = forward(*args, **kwargs)
+            made = uncut(*args, **kwargs)
             return tuple(_item(made, key) for key in kept)
 
         picked.__signature__ = inspect.signature(forward)  # type: ignore[attr-defined]
         self.module.forward = picked
+
+
+def _result_of(module: Any, inputs: Mapping[str, Any]) -> Any:
+    """Of forward() for these inputs; the module's buffers stay what they are."""
+    buffers = {name: buffer.clone() for name, buffer in module.named_buffers()}
+    return _torch().func.functional_call(module, buffers, (), dict(inputs))
+
+
+def _holds_for_any_batch(program: Any) -> bool:
+    try:
+        return is_for_any_batch(program)
+    except Exception:  # the exporter's inner parts are not promised to stay; a file for each size is always right
+        return False
 
 
 def _tensors(result: Any) -> tuple[list[str], list[Any]]:
@@ -263,6 +310,8 @@ def _tensors(result: Any) -> tuple[list[str], list[Any]]:
     torch = _torch()
     if isinstance(result, torch.Tensor):
         return ["output"], [None]
+    if not isinstance(result, (Mapping, list, tuple)):
+        return [], []
     entries = list(result.items()) if isinstance(result, Mapping) else list(enumerate(result))
     kept = [key for key, value in entries if isinstance(value, torch.Tensor)]
     if "loss" in kept:
@@ -270,6 +319,14 @@ def _tensors(result: Any) -> tuple[list[str], list[Any]]:
     elif "logits" in kept:
         kept = ["logits"]
     return [key if isinstance(key, str) else f"output{key}" for key in kept], kept
+
+
+def _all_outputs(result: Any) -> list[Any]:
+    return [_item(result, key) for key in _tensors(result)[1]]
+
+
+def _first_output(result: Any) -> list[Any]:
+    return _all_outputs(result)[:1]
 
 
 def _item(result: Any, key: Any) -> Any:
@@ -289,6 +346,11 @@ def _by_name(module: Any, example_inputs: Any) -> dict[str, Any]:
     torch = _torch()
     if isinstance(example_inputs, Mapping):
         named = dict(example_inputs)
+        parameters = inspect.signature(module.forward).parameters
+        any_name = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+        unknown = [name for name in named if name not in parameters and not any_name]
+        if unknown:
+            raise fail(TypeError, f"forward({', '.join(parameters)}) has no input '{unknown[0]}'")
     else:
         names = [
             name
@@ -296,11 +358,21 @@ def _by_name(module: Any, example_inputs: Any) -> dict[str, Any]:
             if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
         ]
         if len(example_inputs) > len(names):
-            raise fail(TypeError, f"{len(example_inputs)} inputs for forward({', '.join(names)})")
+            told = inspect.signature(module.forward)
+            raise fail(
+                TypeError,
+                f"{len(example_inputs)} inputs for forward{told}; of a wrapped module (torch.compile, DataParallel) "
+                "give the one inside, or a dict by names",
+            )
         named = dict(zip(names, example_inputs))
     for name, value in named.items():
         if not isinstance(value, torch.Tensor):
-            named[name] = torch.as_tensor(value)
+            try:
+                named[name] = torch.as_tensor(value)
+            except (builtins.TypeError, ValueError, RuntimeError) as error:
+                raise fail(TypeError, f"the example input '{name}' is no array: {error}") from None
+        if named[name].device.type != "cpu":
+            raise fail(TypeError, f"the example input '{name}' is not on the CPU")
     return named
 
 
@@ -344,10 +416,11 @@ def _evaluating(module: Any) -> Any:
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """The exporter's remarks are about its own affairs."""
-    loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript", "onnx_ir")]
+    quiet = ("torch.onnx", "onnxscript", "onnx_ir", "torch._guards", "torch._dynamo", "torch.fx")
+    loggers = [logging.getLogger(name) for name in quiet]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
-        logger.setLevel(logging.ERROR)
+        logger.setLevel(logging.CRITICAL)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -6,6 +6,7 @@ from __future__ import annotations
 import builtins
 import inspect
 import re
+import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -83,7 +84,7 @@ def export_trouble(module: Any, error: Exception) -> str:
     text = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).strip()
     told = [line.strip() for line in text.split("\n") if "Error'>" in line or "Exception'>" in line]
     told += [line for line in text.split("\n") if "data-dependent" in line]
-    where = _place_in(module, text)
+    where = _place_in(module, text) or _place_in(module, "".join(traceback.format_exception(error)))
     reason = re.sub(r"^<class '[^']*'>: ", "", (told or text.split("\n"))[0])
     return f"PyTorch cannot export it: {reason}" + (f" [{where}]" if where else "")
 
@@ -118,6 +119,12 @@ def refused_nodes(file: bytes, error: Exception) -> list[str]:
 def _named(line: str) -> str:
     """A call that the exporter could not write, told as such."""
     return line.replace(f"operators of '{_DOMAIN}' are not read", "there is no such operator in ONNX")
+
+
+def told_place(module: Any, name: str, trace: str) -> str:
+    """" [layer1 (net.py:41)]" of a buffer's name and the trace of what changes it."""
+    owner = name.rpartition(".")[0] or type(module).__name__
+    return f" [{_where([(owner,)], trace)}]"
 
 
 def _where(stack: list[Any], trace: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import inspect
 import os
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Union
@@ -18,14 +19,14 @@ from ._compile import CompiledPlan, CompileOptions, PathLike, core_options
 from ._graph import Graph
 from ._history import Evaluation, History, evaluation_of, history_of
 from ._iteration import as_loader, named
-from ._optimizer import Optimizer
+from ._optimizer import Optimizer, core_of
 from ._progress import line_for, options_of
 from ._rates import PlateauOptions, RateSchedule
 from ._session import Session
 from ._tensor import Tensor
 from ._types import as_array
 from .data import Transform
-from .errors import TypeError, fail
+from .errors import ThreadError, TypeError, fail, not_pickled
 from .zoo import Model, model as zoo_model
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ class Trainer:
     ) -> None:
         self._names = [data_input, label_input, loss_output, prediction_output]
         config: dict[str, Any] = {
-            "optimizer": None if optimizer is None else optimizer._core,
+            "optimizer": None if optimizer is None else core_of(optimizer),
             "rate_schedule": None if rate_schedule is None else rate_schedule._core,
             "plateau": None if plateau is None else dict(plateau.options),
             "plateau_metric": plateau_metric,
@@ -147,6 +148,7 @@ class Trainer:
         self._monitor: Any = None
         self._shown = _Shown()
         self._losses: Any = None
+        self._fitting: int | None = None  # the thread whose fit() is under way
         self._seed = seed
 
     def _of_plan(
@@ -185,12 +187,14 @@ class Trainer:
         checkpoints: a folder for checkpoints alone
         progress: None shows a line where somebody watches
         """
+        self._check_not_in_fit("fit")
         loader = self._loader(data, shuffle, transforms)
         tested = None if validation is None else self._loader(validation, False, transforms)
         options = _fit_options(epochs, max_steps, early_stopping, checkpoints)
         self._begin(callbacks, progress, folder)
         first = len(self._losses.take())
         arguments = (loader._core, None if tested is None else tested._core, options)
+        self._fitting = threading.get_ident()
         try:
             if folder is None:
                 result = self._core.fit(*arguments, self._control)
@@ -199,6 +203,7 @@ class Trainer:
                     self._core, *arguments, os.fspath(folder), restart, self._line(), self._control
                 )
         finally:
+            self._fitting = None
             self._end()
         end, history, restored, _ = result
         return Run(end, history_of(history, self._losses.take()[first:]), restored)
@@ -213,6 +218,12 @@ class Trainer:
             seed=self._seed,
             transforms=transforms,
         )
+
+    def _check_not_in_fit(self, what: str) -> None:
+        """A run has one set of callbacks, which are asked in the midst of its work."""
+        if self._fitting is not None:
+            kind = TypeError if self._fitting == threading.get_ident() else ThreadError
+            raise fail(kind, f"{what}() cannot be called while this trainer's fit() is under way")
 
     def _begin(
         self, callbacks: Sequence[CallbackLike], progress: bool | None, folder: Any
@@ -254,12 +265,14 @@ class Trainer:
     def step(self, *batch: Any) -> float | None:
         """One batch by hand, (inputs..., labels); gives its loss. With accumulation None until an
         update comes out of it."""
+        self._check_not_in_fit("step")
         values = batch[0] if len(batch) == 1 else batch
         made = self._core.step(named(values, self._inputs, self._names[1]))
         return None if made is None else made[2]
 
     def finish_window(self) -> StepMetrics | None:
         """The update from an unfinished window of micro-batches."""
+        self._check_not_in_fit("finish_window")
         made = self._core.finish_window()
         return None if made is None else StepMetrics(*made)
 
@@ -318,18 +331,24 @@ class Trainer:
         self._core.save_checkpoint(os.fspath(folder))
 
     def load_checkpoint(self, folder: PathLike) -> None:
+        self._check_not_in_fit("load_checkpoint")
         self._core.load_checkpoint(os.fspath(folder))
 
     def resume(self, checkpoints: PathLike) -> str | None:
         """Loads the newest checkpoint of a folder that is whole; None if there is none."""
+        self._check_not_in_fit("resume")
         return self._core.resume(os.fspath(checkpoints))
 
     def restore_best(self) -> int | None:
         """The weights of the best epoch, if early stopping has kept them."""
+        self._check_not_in_fit("restore_best")
         return self._core.restore_best()
 
     def __repr__(self) -> str:
         return f"Trainer({self.session!r})"
+
+    def __reduce__(self) -> Any:
+        raise not_pickled("a trainer", "save_checkpoint() keeps all that it knows, save_model() the weights")
 
 
 class _ModelMaker:

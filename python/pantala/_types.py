@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _pantala as _core
-from .errors import TypeError, fail
+from .errors import TypeError, ValueError, fail
 
 _BuiltinTypeError = builtins.TypeError
 
@@ -110,6 +110,21 @@ def sizes(shape: Sizes) -> list[int]:
         raise fail(TypeError, f"a shape is a list of whole numbers, not {shape!r}") from None
 
 
+# Single numbers; complex ones are none.
+NUMBERS = (int, float, np.integer, np.floating, np.bool_)
+
+
+def number(value: Any) -> float:
+    """One of NUMBERS as the double that the library takes."""
+    try:
+        made = float(value)
+    except OverflowError:
+        made = float("inf")
+    if isinstance(value, (int, np.integer)) and made != int(value):
+        raise fail(ValueError, f"{value} is no double; hand it over as an array of integers")
+    return made
+
+
 def is_array(value: object) -> bool:
     """Whether it is an array: NumPy's, or something that speaks DLPack, such as a tensor of torch."""
     return isinstance(value, np.ndarray) or hasattr(value, "__dlpack__")
@@ -119,12 +134,38 @@ def as_array(value: Any, like: DType | None = None) -> Any:
     """What the library can read: arrays as they are, without copying; lists and numbers as arrays of
     the type of `like`. Types that only others have (f16, u16, ...) are widened."""
     if isinstance(value, np.ndarray):
-        array = value
-    elif hasattr(value, "__dlpack__"):
+        if type(value) is not np.ndarray and np.ma.is_masked(value):
+            raise fail(TypeError, "a masked array hides elements; fill them first: array.filled(...)")
+        return _widened(value)
+    if hasattr(value, "__dlpack__"):
         return _from_other(value)
-    else:
-        array = np.asarray(value, None if like is None else like.numpy)
-    return _widened(array)
+    try:
+        array = np.asarray(value)
+    except (_BuiltinTypeError, builtins.ValueError) as error:
+        raise fail(TypeError, f"a {type(value).__name__} that is no array: {error}") from None
+    return _widened(array if like is None else _made_of_numbers(array, like))
+
+
+def _made_of_numbers(given: npt.NDArray[Any], like: DType) -> npt.NDArray[Any]:
+    """What NumPy has made of a list, as another type. NumPy itself would cut 1.5 to 1, take None for NaN and read
+    texts; floats are rounded, and that is all."""
+    if given.dtype == like.numpy:
+        return given
+    if given.size and given.dtype.kind not in ("biuf" if like.is_float else "biu"):
+        raise fail(TypeError, f"{_told_of(given)} cannot be elements of {like.value}")
+    with np.errstate(over="ignore"):
+        made = given.astype(like.numpy)
+    kept = np.isinf(made) == np.isinf(given) if like.is_float else made == given
+    if not np.all(kept):
+        raise fail(ValueError, f"{given[~kept][0] if given.ndim else given} is no number that {like.value} has")
+    return made
+
+
+def _told_of(given: npt.NDArray[Any]) -> str:
+    """"NoneType and int", "str", "float64"."""
+    if given.dtype.kind != "O":
+        return given.dtype.type.__name__.rstrip("_")
+    return " and ".join(sorted({type(element).__name__ for element in given.ravel()}))
 
 
 _WIDER = {
@@ -154,6 +195,8 @@ def _from_other(value: Any) -> Any:
     """Of another library. What tracks gradients is taken without them."""
     if getattr(value, "requires_grad", False):
         value = value.detach()
+    if hasattr(value, "is_neg") and value.is_neg():  # torch writes the minus sign only where it is asked to
+        value = value.resolve_neg()
     name = str(getattr(value, "dtype", "")).removeprefix("torch.")
     if name in _WIDER and hasattr(value, "to"):
         import torch

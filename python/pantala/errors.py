@@ -106,4 +106,8 @@ def fail(kind: type[_Kind], message: str) -> _Kind:
     return error
 
 
+def not_pickled(what: str, instead: str) -> Error:
+    return fail(TypeError, f"{what} cannot be pickled; {instead}")
+
+
 _core.set_errors(_all_classes())

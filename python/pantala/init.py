@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from typing import Any, Union
 
-import numpy as np
 import numpy.typing as npt
 
 from . import _pantala as _core
-from ._types import DTypeLike, Sizes, dtype, handed_out, is_array, literal, sizes
+from ._types import NUMBERS, DTypeLike, Sizes, dtype, handed_out, is_array, literal, number, sizes
 from .errors import TypeError, fail
 
 
@@ -55,8 +54,8 @@ def initializer(value: InitializerLike) -> Initializer:
         return zeros()
     if isinstance(value, Initializer):
         return value
-    if isinstance(value, (int, float, np.number)):
-        return constant(float(value))
+    if isinstance(value, NUMBERS):
+        return constant(number(value))
     if is_array(value) or isinstance(value, list):
         return from_data(value)
     raise fail(TypeError, f"a {type(value).__name__} is no initialiser; see pn.init")

@@ -137,6 +137,9 @@ ReadArray::ReadArray(nb::handle object, std::string_view what) {
         what, described(object)));
   dtype_ = *dtype;
   shape_ = shape_of(array_);
+  if (array_.data() == nullptr && shape_.numel() > 0)
+    throw TypeError(
+        fmt::format("{}: the elements of this {} are not in memory", what, described(object)));
   if (!is_contiguous(array_)) {
     const nb::object copied = nb::module_::import_("numpy").attr("ascontiguousarray")(object);
     array_ = nb::cast<nb::ndarray<nb::ro>>(copied);

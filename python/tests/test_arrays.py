@@ -72,6 +72,68 @@ def test_what_floats_hold_exactly_is_taken(dtype, twice):
     np.testing.assert_array_equal(twice.run(x=array)["y"], 2 * array.astype(np.float32))
 
 
+def of_type(dtype):
+    g = pn.Graph()
+    g.output("y", g.input("x", (2,), dtype).astype("f64"))
+    return pn.build_inference_session(g, threads=1)
+
+
+NUMBERS = [
+    ("f32", [1, 2.5]), ("f32", (True, 2)), ("f32", [float("inf"), float("-inf")]), ("f64", [2**60, -1]), ("f16", [0.5, 3]),
+    ("i64", [2**62, -3]), ("i32", [np.int64(5), np.uint8(6)]), ("u8", [0, 255]), ("bool", [1, False]),
+]
+
+
+@pytest.mark.parametrize("dtype, given", NUMBERS, ids=repr)
+def test_lists_become_the_type_of_the_input(dtype, given):
+    np.testing.assert_array_equal(of_type(dtype).run(x=given)["y"], np.array(given, np.float64))
+
+
+NO_NUMBERS = [
+    ("f32", [1, None], "NoneType and int"), ("f32", ["1", "2"], "str"), ("f32", [1, 2j], "complex"), ("f32", [1, 1e300], "1e"),
+    ("f16", [1, 1e6], "1000000"), ("i64", [1, 1.5], "float64"), ("i64", [1, float("nan")], "float64"), ("i64", [1, 2**70], "int"),
+    ("i32", [1, 2**40], "1099511627776"), ("u8", [300, 1], "300"), ("u8", [-1, 1], "-1"), ("bool", [0, 2], "2"), ("f32", [[1, 2], [1]], ""),
+]
+
+
+@pytest.mark.parametrize("dtype, given, told", NO_NUMBERS, ids=repr)
+def test_lists_of_what_the_type_does_not_have(dtype, given, told):
+    with pytest.raises((pn.TypeError, pn.ValueError)) as caught:
+        of_type(dtype).set_input("x", given)
+    assert told in str(caught.value) and caught.value.place.startswith("test_arrays.py"), caught.value
+
+
+def test_masked_arrays(twice):
+    array = np.ma.masked_array(whole((4, 3)), mask=whole((4, 3)) > 5)
+    with pytest.raises(pn.TypeError, match="filled"):
+        twice.set_input("x", array)
+    np.testing.assert_array_equal(twice.run(x=array.filled(0))["y"], 2 * array.filled(0))
+
+
+def test_complex_numbers_are_no_operands():
+    x = pn.Graph().input("x", 3)
+    for number in (1j, np.complex64(1 + 2j)):
+        with pytest.raises(pn.TypeError):
+            x * number
+        with pytest.raises(pn.TypeError):
+            pn.Graph().constant(number)
+
+
+@pytest.mark.parametrize("value", [2**53 + 1, np.int64(2**53 + 1), 10**400])
+def test_whole_numbers_that_are_no_doubles_are_not_rounded(value):
+    x = pn.Graph().input("x", 3, pn.i64)
+    for call in (lambda: x + value, lambda: pn.Graph().constant(value, dtype=pn.i64), lambda: pn.init.initializer(value)):
+        with pytest.raises(pn.ValueError, match="double"):
+            call()
+
+
+def test_tensors_of_torch_with_a_sign_that_is_not_written_yet(twice):
+    torch = pytest.importorskip("torch")
+    x = torch.complex(torch.ones(4, 3), torch.ones(4, 3)).conj().imag
+    assert x.is_neg()
+    np.testing.assert_array_equal(twice.run(x=x)["y"], np.full((4, 3), -2, np.float32))
+
+
 @pytest.mark.parametrize("shape", [(3, 4), (4, 3, 1), (12,), (), (4, 0), (0, 3)])
 def test_arrays_of_another_shape(shape, twice):
     with pytest.raises(pn.TypeError, match="f32.4,3."):

@@ -160,8 +160,11 @@ def test_a_closed_session(session):
     assert repr(session) == "Session(closed)"
 
 
-def test_a_session_cannot_be_pickled(session):
+def test_what_computes_cannot_be_pickled(session, regression):
     import pickle
 
-    with pytest.raises(pn.TypeError, match="safetensors"):
-        pickle.dumps(session)
+    g, loss = regression
+    trainer = pn.Trainer("mlp", 4, optimizer=pn.optim.sgd(0.1))
+    for value, instead in ((session, "safetensors"), (trainer, "save_model"), (pn.compile(g, loss), "load_plan"), (loss, "graph")):
+        with pytest.raises(pn.TypeError, match=instead):
+            pickle.dumps(value)

@@ -36,7 +36,7 @@ def test_a_tensor_as_index_takes():
     np.testing.assert_array_equal(got[0][:, 0], [12, 0])
 
 
-@pytest.mark.parametrize("index", [3, (0, 0, 0, 0), (Ellipsis, Ellipsis), "a", np.array([True, False])],
+@pytest.mark.parametrize("index", [3, (0, 0, 0, 0), (Ellipsis, Ellipsis), "a", np.array([True, False]), [0.5]],
                          ids=repr)
 def test_bad_indices_are_typed_errors(index):
     x = pn.Graph().input("x", (2, 3, 4))

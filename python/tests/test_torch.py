@@ -32,7 +32,7 @@ CLASSES = dict(loss="cross_entropy", torch_loss=nn.functional.cross_entropy)
 
 def test_a_small_net_with_batch_norm():
     torch.manual_seed(0)
-    trainer = compare(Net(), images(16), norms=True, **SGD, **CLASSES)
+    trainer = compare(Net(), images(16), noise=1, **SGD, **CLASSES)
     state = trainer.state_dict()
     assert int(state["bn.num_batches_tracked"]) == 5
 
@@ -153,14 +153,20 @@ GENTLE = dict(optimizer=pn.optim.sgd(1e-3, momentum=0.9),
               make_optimizer=lambda p: torch.optim.SGD(p, 1e-3, momentum=0.9))
 
 
-@pytest.mark.parametrize("name, size, options, norms", [
-    ("resnet18", 64, {}, True),
-    ("mobilenet_v2", 64, {"dropout": 0.0}, True),
-    ("convnext_tiny", 64, {"stochastic_depth_prob": 0.0}, False),
-    ("vit_b_16", 32, {"image_size": 32}, False),
+@pytest.mark.parametrize("name, size, options, noise", [
+    ("resnet18", 64, {}, 1),
+    ("convnext_tiny", 64, {"stochastic_depth_prob": 0.0}, 0),
+    ("vit_b_16", 32, {"image_size": 32}, 0),
 ])
-def test_models_of_torchvision(name, size, options, norms):
-    compare(vision(name, **options), images(size), norms=norms, **GENTLE, **CLASSES)
+def test_models_of_torchvision(name, size, options, noise):
+    compare(vision(name, **options), images(size), noise=noise, **GENTLE, **CLASSES)
+
+
+# MobileNet's losses are 3 % from f64 in PyTorch, too: ours are another draw of that noise, which may be larger.
+@pytest.mark.parametrize("numerics, noise", [("strict", 1), ("relaxed", 2)])
+def test_mobilenet(numerics, noise):
+    module = vision("mobilenet_v2", dropout=0.0)
+    compare(module, images(64), noise=noise, numerics=numerics, **GENTLE, **CLASSES)
 
 
 def tokens_of(batch=2, length=16, vocabulary=64, classes=None):

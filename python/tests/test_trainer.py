@@ -266,6 +266,36 @@ def test_another_thread_may_not_use_a_trainer_at_work(classes):
     assert errors
 
 
+@pytest.mark.parametrize("again", [
+    lambda trainer, data: trainer.fit(data, progress=False), lambda trainer, data: trainer.step(data[0][:16], data[1][:16]),
+    lambda trainer, data: trainer.load_checkpoint("anywhere"), lambda trainer, data: trainer.restore_best(),
+], ids=["fit", "step", "load_checkpoint", "restore_best"])
+@pytest.mark.parametrize("from_thread", [False, True])
+def test_a_run_in_the_midst_of_a_run_is_an_error(classes, again, from_thread):
+    trainer, seen, errors = trainer_of(), [], []
+
+    def inner():
+        try:
+            again(trainer, classes)
+        except pn.Error as error:
+            errors.append(error)
+
+    def look(metrics):
+        seen.append(metrics)
+        if from_thread:
+            thread = threading.Thread(target=inner)
+            thread.start()
+            thread.join()
+        else:
+            inner()
+
+    run = trainer.fit(classes, callbacks=[look], progress=False)
+    assert run.end == "finished" and len(run.history["loss"]) == 1
+    assert len(errors) == len(seen) == trainer.state["global_steps"] == 6
+    assert all(isinstance(error, pn.ThreadError if from_thread else pn.TypeError) for error in errors)
+    assert trainer.step(classes[0][:16], classes[1][:16]) > 0
+
+
 # --- what is left behind
 
 

@@ -31,7 +31,14 @@ Tensor index_input(Node& node, int input, std::int64_t size) {
 void convert_gather(Node& node) {
   const int axis = node.axis(node.attribute("axis", std::int64_t{0}), node.rank(0));
   const Tensor index = index_input(node, 1, node.shape(0)[axis]);
-  node.give(take(node.tensor(0), index, axis));
+  const Tensor rows = take(node.tensor(0), index, axis);
+  const Scopes::EmbeddingCall call = node.embedding_call();
+  if (!node.options().training || node.evaluates()) return node.give(rows);
+  if (call.scales_by_frequency) node.unsupported("gradients that are scaled by frequency");
+  if (call.padding < 0) return node.give(rows);
+  // The row of padding is not trained.
+  node.give(where(unsqueeze(eq(index, static_cast<double>(call.padding)), -1), stop_gradient(rows),
+                  rows));
 }
 
 void convert_gather_elements(Node& node) {

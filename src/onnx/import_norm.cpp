@@ -82,10 +82,11 @@ void convert_batch_norm(Node& node) {
   Followed *const mean = node.followed(3), *const variance = node.followed(4);
   const bool has_states = mean != nullptr && variance != nullptr, training = follows_batches(node);
   if (training && !has_states)
-    node.warn(fmt::format(
-        "its running mean and variance are no f32 weights of the file: they do not follow the "
-        "training{}",
-        asks_for_training(node) ? "" : ", and are used instead of the batch's"));
+    node.warn(
+        fmt::format("its running mean and variance are no f32 or f64 weights of the file: they do "
+                    "not follow the "
+                    "training{}",
+                    asks_for_training(node) ? "" : ", and are used instead of the batch's"));
   if (asks_for_training(node) && !node.options().evaluation && !(training && has_states)) {
     convert_training_batch_norm(node, x, eps);
     return;

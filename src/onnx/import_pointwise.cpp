@@ -277,7 +277,12 @@ void convert_cast(Node& node) {
   cast_to(node, static_cast<int>(node.attribute("to", std::int64_t{0})));
 }
 void convert_cast_like(Node& node) { cast_to(node, onnx_type(node.dtype(1))); }
-void convert_identity(Node& node) { node.give_value(0, node.value(0)); }
+void convert_identity(Node& node) {
+  if (node.is_of_detach() && is_float(node.dtype(0)) && !node.evaluates())
+    node.give(stop_gradient(node.tensor(0)));
+  else
+    node.give_value(0, node.value(0));
+}
 
 constexpr Adapter kPointwiseAdapters[] = {
     {"Div", convert_div},

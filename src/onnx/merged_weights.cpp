@@ -79,7 +79,7 @@ std::string_view word_for(const pb::NodeProto& node, int input) {
 
 bool is_identity(const pb::NodeProto& node) {
   return node.op_type() == "Identity" && is_default_domain(node.domain()) &&
-         node.input_size() == 1 && node.output_size() == 1;
+         node.input_size() == 1 && node.output_size() == 1 && !Scopes::is_of_detach(node);
 }
 
 bool same_type(const pb::TensorProto& a, const pb::TensorProto& b) {

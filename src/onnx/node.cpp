@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "ir/graph_data.h"
-#include "onnx/node_scope.h"
 #include "pantala/error.h"
 
 namespace pantala::onnx {
@@ -32,7 +31,8 @@ std::shared_ptr<const Literal> Context::literal(const Value& value) const {
 
 Followed* Context::find_followed(Value& value) {
   const bool is_leaf = options.trainable && value.weight != nullptr && value.is_state;
-  if (value.type.dtype != f32 || (!is_leaf && !value.tensor.valid())) return nullptr;
+  if ((value.type.dtype != f32 && value.type.dtype != f64) || (!is_leaf && !value.tensor.valid()))
+    return nullptr;
   const Tensor given = tensor(value);
   for (Followed& known : followed)
     if (known.leaf == given || known.latest == given) return &known;
@@ -141,6 +141,8 @@ const pb::AttributeProto* Node::find(std::string_view name, int type) const {
 }
 
 bool Node::is_of_training_call() const { return Scopes::is_of_training_call(proto_); }
+bool Node::is_of_detach() const { return Scopes::is_of_detach(proto_); }
+Scopes::EmbeddingCall Node::embedding_call() const { return Scopes::embedding_call(proto_); }
 
 bool Node::has_attribute(std::string_view name) const {
   for (const pb::AttributeProto& attribute : proto_.attribute())

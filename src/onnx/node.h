@@ -16,6 +16,7 @@
 #include <variant>
 #include <vector>
 
+#include "onnx/node_scope.h"
 #include "onnx/proto.h"
 #include "pantala/graph.h"
 #include "pantala/onnx.h"
@@ -83,6 +84,8 @@ class Node {
 
   // PyTorch's newer exporter made it of a call for training (node_scope.h).
   bool is_of_training_call() const;
+  bool is_of_detach() const;
+  Scopes::EmbeddingCall embedding_call() const;
 
   // --- inputs; one that is left out (an empty name) is not there
   int inputs() const { return static_cast<int>(inputs_.size()); }

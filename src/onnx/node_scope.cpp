@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 
 namespace pantala::onnx {
 
@@ -108,10 +109,42 @@ NodeScope Scopes::of(const pb::NodeProto& node) const {
   return {.is_told = true, .layer = layer_of_name(node.name()), .function = {}};
 }
 
+namespace {
+
+// The call of PyTorch that the node was made of, as the newer exporter writes it.
+std::string call_of(const pb::NodeProto& node) {
+  return metadata(node.unknown_fields(), kNodeMetadata, "pkg.torch.onnx.fx_node");
+}
+
+}  // namespace
+
 bool Scopes::is_of_training_call(const pb::NodeProto& node) {
-  const std::string call = metadata(node.unknown_fields(), kNodeMetadata, "pkg.torch.onnx.fx_node");
+  const std::string call = call_of(node);
   return call.find("batch_norm_legit") != std::string::npos &&
          call.find("batch_norm_legit_no_training") == std::string::npos;
+}
+
+bool Scopes::is_of_detach(const pb::NodeProto& node) {
+  return call_of(node).find("target=torch.ops.aten.detach") != std::string::npos;
+}
+
+// "...[target=torch.ops.aten.embedding.default](args = (%weight, %index, 0, False), kwargs = {})"
+Scopes::EmbeddingCall Scopes::embedding_call(const pb::NodeProto& node) {
+  constexpr std::string_view kCall = "target=torch.ops.aten.embedding.default](args = (";
+  const std::string call = call_of(node);
+  EmbeddingCall found;
+  std::size_t at = call.find(kCall);
+  if (at == std::string::npos) return found;
+  std::string_view arguments = std::string_view(call).substr(at + kCall.size());
+  arguments = arguments.substr(0, arguments.find(')'));
+  for (int k = 0; !arguments.empty(); ++k) {
+    const std::size_t end = std::min(arguments.find(", "), arguments.size());
+    const std::string_view argument = arguments.substr(0, end);
+    if (k == 2) std::from_chars(argument.data(), argument.data() + argument.size(), found.padding);
+    if (k == 3) found.scales_by_frequency = argument == "True";
+    arguments.remove_prefix(std::min(end + 2, arguments.size()));
+  }
+  return found;
 }
 
 // An entry of a list stands behind the list's own name: "/block/seq/seq.0/Conv" is "block.seq.0".
@@ -137,7 +170,7 @@ std::string Scopes::layer_of_name(std::string_view node) const {
 
 std::vector<std::string> Scopes::parameters(const pb::NodeProto& node) const {
   if (parameters_.empty()) return {};
-  const std::string call = metadata(node.unknown_fields(), kNodeMetadata, "pkg.torch.onnx.fx_node");
+  const std::string call = call_of(node);
   std::vector<std::string> found;
   for (std::size_t at = 0; (at = call.find('%', at)) != std::string::npos;) {
     std::size_t end = ++at;

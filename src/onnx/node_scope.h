@@ -5,6 +5,7 @@
 // call that the node was made of, with the parameters that it got.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
@@ -29,6 +30,15 @@ class Scopes {
   // Whether the node is of a call for training that writes no `training_mode` of its own: the newer
   // exporter's files tell the two forms of a batch norm apart by the name of the call alone.
   static bool is_of_training_call(const pb::NodeProto& node);
+  // Whether the node is of a detach(), which the newer exporter writes as an identity.
+  static bool is_of_detach(const pb::NodeProto& node);
+  // Of an embedding's rows: the one that is padding, if there is one, and whether gradients are
+  // divided by how often a row is read.
+  struct EmbeddingCall {
+    std::int64_t padding = -1;
+    bool scales_by_frequency = false;
+  };
+  static EmbeddingCall embedding_call(const pb::NodeProto& node);
   // The parameters and buffers of the call that the node was made of, as they stand there; none
   // where the file does not tell.
   std::vector<std::string> parameters(const pb::NodeProto& node) const;

@@ -181,5 +181,43 @@ TEST(OnnxCorners, constants_keep_every_integer) {
   EXPECT_EQ(session.output("y").i()[1], (std::int64_t{1} << 60) + 1);
 }
 
+// The gradient of the sum of "y" by the weight "w", for the input "x".
+std::vector<double> gradient(const ::onnx::ModelProto& file, const Literal& x) {
+  onnx::Model read = import(file, {.training = true});
+  const Tensor loss = sum(read.graph.output("y"));
+  Session session = build_session(read.graph, loss, {.observe_gradients = true});
+  session.load_weights(read.weights, {.strict = false});
+  session.set_input("x", x);
+  session.step();
+  return session.gradient("w").to_doubles();
+}
+
+TEST(OnnxCorners, gradients_end_where_pytorch_detached) {
+  const auto file = [](const std::string& target) {
+    ModelMaker maker("cut");
+    maker.input("x", {2}).weight("w", {2}, {3, 4});
+    maker.node("Mul", {"x", "w"}, {"a"}).node("Identity", {"a"}, {"b"}).of_call(target);
+    return maker.node("Mul", {"a", "b"}, {"y"}).made({"y"});
+  };
+  const Literal x = Literal::floats({2}, {1, 2});
+  EXPECT_THAT(gradient(file("torch.ops.aten.alias.default"), x), ElementsAre(6, 32));
+  EXPECT_THAT(gradient(file("torch.ops.aten.detach.default"), x), ElementsAre(3, 16));
+}
+
+TEST(OnnxCorners, rows_of_padding_get_no_gradient) {
+  const auto file = [](const std::string& arguments) {
+    ModelMaker maker("table");
+    maker.input("x", {4}, Kind::INT64).weight("w", {3, 1}, {3, 4, 5});
+    maker.node("Gather", {"w", "x"}, {"y"}).of_call("torch.ops.aten.embedding.default", arguments);
+    return maker.made({"y"});
+  };
+  const Literal x = Literal::ints({4}, {0, 1, 1, 2});
+  EXPECT_THAT(gradient(file("%w, %x"), x), ElementsAre(1, 2, 1));
+  EXPECT_THAT(gradient(file("%w, %x, -1"), x), ElementsAre(1, 2, 1));
+  EXPECT_THAT(gradient(file("%w, %x, 1"), x), ElementsAre(1, 0, 1));
+  EXPECT_THAT(gradient(file("%w, %x, 2, False"), x), ElementsAre(1, 2, 0));
+  EXPECT_THROW(gradient(file("%w, %x, 2, True"), x), UnsupportedError);
+}
+
 }  // namespace
 }  // namespace pantala::tests::import_corners_test

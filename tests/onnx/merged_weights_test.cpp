@@ -536,7 +536,7 @@ TEST(TrainingNotes, what_is_not_trained_is_named) {
               ElementsAre(HasSubstr("'head.scale': single numbers are not trained"),
                           HasSubstr("'val_7' is 'head.weight', transposed by the exporter"),
                           HasSubstr("BatchNormalization 'BatchNormalization_y': its running mean "
-                                    "and variance are no f32 weights of the file: they do not "
+                                    "and variance are no f32 or f64 weights of the file: they do not "
                                     "follow the training, and are used instead of the batch's")));
 }
 

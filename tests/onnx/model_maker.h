@@ -132,9 +132,9 @@ class ModelMaker {
         "%f : [num_users=1] = call_function[target=f](args = (" + arguments + "), kwargs = {})");
   }
   // The same, of another call than f.
-  ModelMaker& of_call(const std::string& target) {
+  ModelMaker& of_call(const std::string& target, const std::string& arguments = "") {
     return metadata("pkg.torch.onnx.fx_node",
-                    "%f : call_function[target=" + target + "](args = ())");
+                    "%f : call_function[target=" + target + "](args = (" + arguments + "))");
   }
   ModelMaker& signature(const std::string& text) {
     constexpr int kMetadataOfGraph = 16;
