@@ -53,7 +53,7 @@ struct Fault {
 };
 std::optional<Fault> planned_fault() {
   const char* given = std::getenv("PANTALA_MPI_FAULT");
-  if (!given) return {};
+  if (!given || *given == '\0') return {};
   Fault fault;
   char colon = 0;
   std::istringstream text(given);
