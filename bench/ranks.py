@@ -54,7 +54,7 @@ def shape(rate):
     for host in HOSTS:
         subprocess.run(["tc", "-n", host, "qdisc", "del", "dev", "ve0", "root"], stderr=subprocess.DEVNULL)
         if rate:
-            run("tc", "-n", host, "qdisc", "add", "dev", "ve0", "root", "tbf", "rate", rate, "burst", "128kb", "latency", "100ms")
+            run("tc", "-n", host, "qdisc", "add", "dev", "ve0", "root", "tbf", "rate", rate, "burst", "128kb", "latency", "10ms")
 
 
 def cut(is_cut):
@@ -107,8 +107,9 @@ def fingerprint(folder):
 
 WORKLOADS = {
     "lenet64": ["--model", "lenet", "--batch-size", "64"],
-    # 64 x 64 pixels; and 28 x 28, where a step computes less than its 45 MB of gradients take.
-    "resnet18": ["--model", "resnet18", "--batch-size", "32", "--set", "data.channels=3", "--set", "data.resize=64", "--set", "data.subset=3200"],
+    # 128 x 128 pixels, 64 x 64, and 28 x 28, where a step computes little for 45 MB of gradients.
+    "resnet18": ["--model", "resnet18", "--batch-size", "32", "--set", "data.channels=3", "--set", "data.resize=128", "--set", "data.subset=3200"],
+    "resnet18_64": ["--model", "resnet18", "--batch-size", "32", "--set", "data.channels=3", "--set", "data.resize=64", "--set", "data.subset=3200"],
     "resnet18_28": ["--model", "resnet18", "--batch-size", "16", "--set", "data.channels=3", "--set", "data.subset=3200"],
     "tfm8": ["--model", "llama-bytes", "--data", "text:{text}", "--batch-size", "8", "--set", "data.sequence=64", "--set",
              "model.width=128", "--set", "model.layers=4"],
@@ -186,7 +187,7 @@ def network(options, folder):
                     step, exposed = 1000 * batch / items_per_second(out), exposed_ms(trace)
                     text = f"{name} {rate} overlap {overlap}: {step:.2f} ms a step, exposed {exposed:.2f} ms"
                     if rate != "none":
-                        said = predicted(out, rate, alone, batch // 2, overlap, options.latency)
+                        said = predicted(out, options.link or rate, alone, batch // 2, overlap, options.latency)
                         text += f"; predicted {said['step_ms']:.2f} ({said['step_ms'] / step - 1:+.0%}), exposed {said['exposed_ms']:.2f}"
                     print(text, flush=True)
     finally:
@@ -320,6 +321,7 @@ def main():
     parser.add_argument("what", choices=["speed", "network", "faults"])
     parser.add_argument("--workloads", nargs="+", default=list(WORKLOADS), choices=list(WORKLOADS))
     parser.add_argument("--rates", nargs="+", default=["1G", "10G"], help="of the link between the hosts; none: as fast as it is")
+    parser.add_argument("--link", help="what the MPI makes of the link, such as 0.6G, for what is predicted; not given: all of it")
     parser.add_argument("--latency", default="60", help="microseconds of a message, for what is predicted")
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=3)

@@ -52,7 +52,7 @@ void Watch::run() {
       listen();
       look_for_ended(ended);
       tell_alive();
-      look_for_lost();
+      look_for_lost(last);
     } catch (const Error& error) { note({mpi_.rank(), 1, error.what(), true, Clock::now()}); }
     end_if_late();
     ended = neighbours_.wait_for_end(kRound);
@@ -110,9 +110,9 @@ void Watch::tell_alive() {
     send(0, {});
 }
 
-void Watch::look_for_lost() {
+// `now` is when the round began: what was missed by a sleep within it is excused in the next one.
+void Watch::look_for_lost(Clock::time_point now) {
   if (has_failed_) return;
-  const Clock::time_point now = Clock::now();
   // If nobody hears rank 0 any more, one of the others speaks for all.
   const auto turn =
       is_first() ? 0ms : std::min<std::chrono::milliseconds>(kTurn * (mpi_.rank() - 1), 2s);

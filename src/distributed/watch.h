@@ -77,7 +77,7 @@ class Watch {
   void listen();
   void hear(int from, const Message& message);
   void tell_alive();
-  void look_for_lost();
+  void look_for_lost(Clock::time_point now);
   bool is_silent(std::size_t rank, Clock::time_point since) const;
   bool has_said_bye(std::size_t rank) const;
   void look_for_ended(const std::vector<int>& ended);
