@@ -24,7 +24,7 @@ mpi:
 # All that `make test` runs of training on several ranks, with more ranks.
 test-mpi: deps
 	cmake --preset release -DPANTALA_TESTS=ON
-	cmake --build --preset release -j $(JOBS) --target pantala pantala_mpi_plugins test_distributed
+	cmake --build --preset release -j $(JOBS) --target pantala pantala_mpi_plugins rank_program test_distributed
 	PANTALA_MPI_TESTS=all build/release/bin/test_distributed
 
 install: build

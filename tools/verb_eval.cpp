@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "pantala/error.h"
+#include "run/ranks.h"
 #include "run/result.h"
 #include "run/run_data.h"
 #include "run/sources/source.h"
@@ -12,6 +13,7 @@
 #include "tools/compile_flags.h"
 #include "tools/options.h"
 #include "tools/process.h"
+#include "tools/ranks.h"
 
 namespace pantala::tools {
 
@@ -19,7 +21,7 @@ namespace {
 
 struct EvalOptions {
   std::string run, checkpoint = run::kReported, data;
-  std::string device;
+  std::string device, distributed = "auto";
   int threads = 0;
   bool json = false;
 };
@@ -40,13 +42,17 @@ data::Dataset open_data(const EvalOptions& options, const run::Trained& trained)
   return *data.validation;
 }
 
-int evaluate(const EvalOptions& options) {
-  run::Trained trained =
-      run::open_trained(run::open_run_folder(options.run),
-                        {options.checkpoint, options.threads, plan_cache(), options.device});
+int evaluate(const EvalOptions& options, const run::RunRanks& ranks) {
+  run::Trained trained = open_on_ranks(
+      options.run, {options.checkpoint, options.threads, plan_cache(), options.device}, ranks);
   const data::Dataset set = open_data(options, trained);
-  const auto loader = run::open_loader(set, trained.config, trained.facts, run::Use::evaluation);
-  io::OrderedJson json = run::evaluation_json(trained.trainer.evaluate(*loader), trained.facts);
+  agree_on_items(ranks, trained, set);
+  OwnBatches own(ranks, run::open_loader(set, trained.config, trained.facts, run::Use::evaluation));
+  const Evaluation evaluation = ranks.are_several()
+                                    ? trained.trainer.evaluate(own, *ranks.communicator())
+                                    : trained.trainer.evaluate(own);
+  if (!ranks.writes()) return 0;
+  io::OrderedJson json = run::evaluation_json(evaluation, trained.facts);
   json["checkpoint"] = trained.checkpoint;
   if (trained.best_epoch) json["best_epoch"] = *trained.best_epoch + 1;
   json["data"] = set.name;
@@ -72,12 +78,16 @@ Run eval_verb(VerbOptions& verb) {
   verb.add_option("--threads", options->threads, "Threads that compute; 0: as in the run")
       ->between(0, 1024)
       ->capture_default_str();
+  add_distributed_option(verb, options->distributed, "evaluate");
   verb.add_flag("--json", options->json, "One JSON object");
   verb.footer(
       "Examples:\n"
       "  pantala eval runs/lenet-fashion-mnist\n"
       "  pantala eval runs/mlp-iris --checkpoint best --data csv:new.csv --json");
-  return [options] { return evaluate(*options); };
+  return [options] {
+    return in_ranks(options->distributed, {},
+                    [&](const auto& ranks) { return evaluate(*options, run::RunRanks(ranks)); });
+  };
 }
 
 }  // namespace pantala::tools

@@ -7,6 +7,7 @@
 
 #include "io/file.h"
 #include "pantala/error.h"
+#include "run/ranks.h"
 #include "run/run_data.h"
 #include "run/sources/labels.h"
 #include "run/sources/source.h"
@@ -16,6 +17,7 @@
 #include "tools/options.h"
 #include "tools/predict/lines.h"
 #include "tools/process.h"
+#include "tools/ranks.h"
 
 namespace pantala::tools {
 
@@ -25,7 +27,7 @@ struct PredictOptions {
   std::string run, checkpoint = run::kReported, out;
   std::vector<std::string> data;
   std::int64_t limit = 0;
-  std::string device;
+  std::string device, distributed = "auto";
   int threads = 0;
   LineOptions lines;
 };
@@ -99,28 +101,29 @@ class KnownItems {
   std::vector<std::string> truth_;
 };
 
-std::string predict(const PredictOptions& options) {
-  run::Trained trained =
-      run::open_trained(run::open_run_folder(options.run),
-                        {options.checkpoint, options.threads, plan_cache(), options.device});
+// Lines of all items on rank 0, of its own on the others.
+std::string predict(const PredictOptions& options, const run::RunRanks& ranks) {
+  run::Trained trained = open_on_ranks(
+      options.run, {options.checkpoint, options.threads, plan_cache(), options.device}, ranks);
   const run::DataFacts& facts = trained.facts;
   data::Dataset set = open_items(options, trained);
   if (options.limit > 0 && options.limit < set.size()) set = data::slice(set, 0, options.limit);
-  const auto loader = run::open_loader(set, trained.config, facts, run::Use::evaluation);
+  agree_on_items(ranks, trained, set);
   LineOptions wanted = options.lines;
   wanted.files = set.data_source != nullptr;
   const KnownItems known(set, facts, wanted);
   const PredictionLines lines(facts, wanted, known.input_names());
-  std::string text = lines.header();
-  std::size_t item = 0;
-  while (const std::optional<data::Batch> batch = loader->next_batch()) {
+  std::string text;
+  OwnBatches own(ranks, run::open_loader(set, trained.config, facts, run::Use::evaluation));
+  auto item = static_cast<std::size_t>(own.first_item());
+  while (const std::optional<data::Batch> batch = own.next_batch()) {
     const data::Array outputs = trained.trainer.predict(batch->data);
     const auto& values = std::get<std::vector<float>>(outputs.values);
     const std::size_t width = values.size() / static_cast<std::size_t>(batch->items());
     for (std::size_t k = 0; k < values.size(); k += width)
       text += lines.lines(known.at(item++), std::span(values).subspan(k, width));
   }
-  return text;
+  return lines.header() + ranks.joined(text);
 }
 
 }  // namespace
@@ -141,6 +144,7 @@ Run predict_verb(VerbOptions& verb) {
   verb.add_option("--threads", options->threads, "Threads that compute; 0: as in the run")
       ->between(0, 1024)
       ->capture_default_str();
+  add_distributed_option(verb, options->distributed, "predict");
   verb.add_option("--top-k", options->lines.top_k, "So many classes, the most likely ones")
       ->between(std::int64_t{1}, run::DataFacts::kMaxClasses)
       ->capture_default_str();
@@ -166,12 +170,16 @@ Run predict_verb(VerbOptions& verb) {
       "  pantala predict runs/mlp-iris --data new.npy --csv --out classes.csv\n"
       "  pantala predict runs/resnet18-pets --data cat.jpg --top-k 3");
   return [options] {
-    const std::string text = predict(*options);
-    if (options->out.empty())
-      fmt::print("{}", text);
-    else
-      io::write_file(options->out, text);
-    return 0;
+    return in_ranks(options->distributed, {}, [&](const auto& communicator) {
+      const run::RunRanks ranks(communicator);
+      const std::string text = predict(*options, ranks);
+      if (!ranks.writes()) return 0;
+      if (options->out.empty())
+        fmt::print("{}", text);
+      else
+        io::write_file(options->out, text);
+      return 0;
+    });
   };
 }
 

@@ -28,7 +28,7 @@ struct ScaleOptions {
   InspectSubject subject;
   std::string ranks = "1..1024", network = "10G", plot = "scale.svg";
   double latency_us = 30, step_ms = 0;
-  bool json = false;
+  bool late = false, json = false;
 };
 
 struct Row {
@@ -69,8 +69,8 @@ int scale(const ScaleOptions& options) {
       options.subject, options.step_ms > 0 ? std::optional(options.step_ms) : std::nullopt);
   std::vector<Row> rows;
   for (const std::int64_t ranks : counts)
-    rows.push_back({distributed::predict(model.step, network, ranks), model.memory(ranks, false),
-                    model.memory(ranks, true)});
+    rows.push_back({distributed::predict(model.step, network, ranks, !options.late),
+                    model.memory(ranks, false), model.memory(ranks, true)});
   io::write_file(options.plot, draw(options, rows));
   if (!options.json) {
     print_table(rows);
@@ -106,6 +106,8 @@ Run scale_verb(VerbOptions& verb) {
       ->capture_default_str();
   verb.add_option("--step-ms", options->step_ms,
                   "Milliseconds of a step on one rank, where they were measured");
+  verb.add_flag("--no-overlap", options->late,
+                "Gradients travel after the backward pass (distributed.overlap = false)");
   verb.add_option("--plot", options->plot, "The SVG file")->capture_default_str();
   verb.add_flag("--json", options->json, "The numbers as one JSON object");
   verb.footer(kExamples);

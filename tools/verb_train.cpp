@@ -107,16 +107,20 @@ std::string finished_text(const TrainOptions& options) {
 int train(const run::RunConfig& config, const TrainOptions& options,
           const std::shared_ptr<distributed::Communicator>& ranks) {
   const SignalWatch signals;
-  const run::RunOutcome outcome =
-      run::run_training(config, {.resume = options.resume,
-                                 .restart = options.restart,
-                                 .poll = [&](const Trainer&) { return signals.poll(); },
-                                 .stop = [&] { return signals.stop_requested(); },
-                                 .surroundings = surroundings(),
-                                 .ranks = ranks,
-                                 .strict_ranks = options.strict_ranks,
-                                 .profile = options.profile,
-                                 .trace = options.trace});
+  const run::RunOutcome outcome = run::run_training(
+      config, {.resume = options.resume,
+               .restart = options.restart,
+               .poll =
+                   [&](const Trainer& trainer) {
+                     meet_planned_fault(ranks.get(), trainer.state().global_steps);
+                     return signals.poll();
+                   },
+               .stop = [&] { return signals.stop_requested(); },
+               .surroundings = surroundings(),
+               .ranks = ranks,
+               .strict_ranks = options.strict_ranks,
+               .profile = options.profile,
+               .trace = options.trace});
   const bool tells = !ranks || ranks->rank() == 0;
   if (outcome.end == run::RunOutcome::End::interrupted ||
       outcome.end == run::RunOutcome::End::not_begun) {
@@ -173,10 +177,7 @@ Run train_verb(VerbOptions& verb) {
   verb.add_option("--trace", options->trace,
                   "Write a trace of epochs, steps and kernels that Perfetto opens")
       ->type_name("FILE");
-  verb.add_option("--distributed", options->distributed,
-                  "Several processes train together: mpi, none, or auto, which is mpi where mpirun "
-                  "or srun has started them")
-      ->type_name("HOW");
+  add_distributed_option(verb, options->distributed, "train");
   verb.add_flag("--strict-ranks", options->strict_ranks,
                 "End where the same bits for any number of ranks cannot be promised");
   verb.add_flag("--json", options->json, "The result as one JSON object");

@@ -65,6 +65,9 @@ class Communicator {
   // failed or was lost, whether it takes part or not.
   virtual void exchange(Channel channel, std::span<const Send> sends,
                         std::span<const Receive> receives) = 0;
+  // Whether this rank has nothing to do but wait for messages, as at first, or computes meanwhile:
+  // then it leaves its CPUs to that between two looks.
+  virtual void set_waiting(bool is_waiting) { static_cast<void>(is_waiting); }
   // Tells all other ranks that this one ends, and why. Returns whether it is to tell people, too:
   // of several that fail at the same time only the lowest rank is.
   virtual bool fail(std::string_view why, int code) noexcept = 0;

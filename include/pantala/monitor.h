@@ -83,6 +83,7 @@ class RunMonitor : public MetricCallback {
   void on_start(Trainer& trainer) override;
   void on_step(const StepMetrics& metrics) override;
   bool looks_at(std::int64_t global_step) override;
+  bool looks_at_gradients() const override { return false; }
   void on_epoch(const EpochStats& stats) override;
   void on_activity(const Activity& activity) override;
 

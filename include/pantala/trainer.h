@@ -189,6 +189,11 @@ class MetricCallback {
   // (Session::gradient, set_gradient). Only of sessions compiled with `split_update` or
   // accumulation. Once per update, if looks_at() is true of it.
   virtual void on_gradients(Session& session) { static_cast<void>(session); }
+  // Whether on_gradients reads or sets gradients. Where each rank updates some parameters alone
+  // (distributed::Options::shard_optimizer) it has the gradients of others only if this is true of
+  // a callback of any rank; asked when train(), train_epoch() or fit() begins, or before the first
+  // step.
+  virtual bool looks_at_gradients() const { return true; }
   virtual void on_step(const StepMetrics& metrics) { static_cast<void>(metrics); }
   // Whether on_step of the step with this number (optimizer steps, itself included) looks at or
   // changes more than its metrics and the trainer's state, or on_gradients anything. A step that
@@ -210,6 +215,7 @@ class LossHistory : public MetricCallback {
  public:
   void on_step(const StepMetrics& metrics) override { losses.push_back(metrics.loss); }
   bool looks_at(std::int64_t) override { return false; }
+  bool looks_at_gradients() const override { return false; }
   std::vector<double> losses;
 };
 
@@ -321,6 +327,9 @@ class Trainer {
   // The update from an unfinished window; none if nothing waits.
   std::optional<StepMetrics> finish_window();
   Evaluation evaluate(data::Loader& loader);
+  // On several ranks, each with some batches that are neighbours, or none, in the order of the
+  // ranks. The result is that of one rank with all of them, to the bit.
+  Evaluation evaluate(data::Loader& own, distributed::Communicator& ranks);
   // The model's predictions for any number of items, [items, ...].
   data::Array predict(const data::Array& data);
 

@@ -90,7 +90,7 @@ CLASSES = {
     "Report": (pn.Report, {"json", "text"}),
     "Dataset": (pn.data.Dataset, {"item_form", "size"}),
     "Loader": (pn.data.Loader, {"shuffle", "reset", "next_batch", "seek", "batches", "batch_sizes", "fingerprint"}),
-    "MetricCallback": (pn.Callback, {"looks_at"}),
+    "MetricCallback": (pn.Callback, {"looks_at", "looks_at_gradients"}),
     "Evaluation": (pn.Evaluation, {"value"}),
     "Tensor": (pn.Tensor, {"dim", "graph", "id", "numel", "rank", "type", "valid"}),
     "LlamaConfig": (pn.zoo.LlamaConfig, {"size_of_head"}),

@@ -1,5 +1,7 @@
 #include "compiler/step_graphs.h"
 
+#include <algorithm>
+
 #include "compiler/guard.h"
 #include "compiler/kept_statistics.h"
 #include "ir/graph_data.h"
@@ -50,6 +52,17 @@ Tensor same_parameter(Graph& graph, const TrainedParameter& p) {
                          p.value.dtype());
 }
 
+// Those whose gradients the step must have: not the ones that another step updates, whose guard
+// looks at them.
+std::vector<TrainedParameter> updated_of(std::vector<TrainedParameter> parameters,
+                                         const TrainingStepOptions& options) {
+  if (!options.updated) return parameters;
+  std::erase_if(parameters, [&](const TrainedParameter& p) {
+    return std::ranges::find(*options.updated, p.name) == options.updated->end();
+  });
+  return parameters;
+}
+
 // Optimizer, gradients that can be read, guard. Handles are to `graph`.
 StepGraph finish(std::string_view role, Graph graph, const Tensor& loss,
                  const std::vector<TrainedParameter>& parameters, const CompileOptions& options) {
@@ -62,7 +75,8 @@ StepGraph finish(std::string_view role, Graph graph, const Tensor& loss,
     if (options.optimizer) graph.output("grad." + p.name, p.gradient);
     step.gradients.push_back({p.name, "grad." + p.name});
   }
-  step.graph = guard_updates(std::move(graph), step.guard, loss, parameters);
+  step.graph =
+      guard_updates(std::move(graph), step.guard, loss, updated_of(parameters, options.training));
   return step;
 }
 

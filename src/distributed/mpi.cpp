@@ -1,10 +1,15 @@
 #include "distributed/mpi.h"
 
+#include <fmt/format.h>
+
+#include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <thread>
 
 #include "distributed/collectives.h"
 #include "distributed/mpi_library.h"
+#include "distributed/neighbours.h"
 #include "distributed/watch.h"
 
 namespace pantala::distributed {
@@ -18,13 +23,14 @@ constexpr std::size_t kLargest = std::size_t{1} << 30;  // of one message of MPI
 constexpr std::chrono::microseconds kSpin{20}, kYield{2000}, kSleep{50};
 
 // Waits a little longer the longer it has waited: first for what is about to come, then for others
-// that may want this CPU.
+// that may want this CPU. To yield it is no help to a thread that computes on it, which would get
+// half of it.
 class Patience {
  public:
-  void wait() const {
+  void wait(bool computes) const {
     const auto waited = Clock::now() - begin_;
     if (waited < kSpin) return;
-    if (waited < kYield)
+    if (waited < kYield && !computes)
       std::this_thread::yield();
     else
       std::this_thread::sleep_for(kSleep);
@@ -34,12 +40,20 @@ class Patience {
   Clock::time_point begin_ = Clock::now();
 };
 
+class MpiRanks;
+// The one that is open, as MPI is one of a process, for a process that ends meanwhile.
+MpiRanks* open_ranks = nullptr;
+
 class MpiRanks : public MpiCommunicator {
  public:
   explicit MpiRanks(const MpiOptions& options)
       : mpi_(options.folders, options.plugins), delay_(options.delay), hosts_(mpi_.size()) {
     hosts_ = gather_texts(*this, mpi_.host());
-    watch_.emplace(mpi_, hosts_, WatchOptions{options.timeout, options.tell});
+    watch_.emplace(mpi_, hosts_, Neighbours(*this), WatchOptions{options.timeout, options.tell});
+    open_ranks = this;
+    std::atexit([] {
+      if (open_ranks) open_ranks->leave();
+    });
   }
   ~MpiRanks() override { close(); }
 
@@ -69,18 +83,28 @@ class MpiRanks : public MpiCommunicator {
       std::erase_if(requests, [&](MpiLibrary::Request request) { return mpi_.is_done(request); });
       if (requests.empty()) return;
       if (watch_) watch_->check();
-      patience.wait();
+      patience.wait(!is_waiting_);
     }
   }
 
+  void set_waiting(bool is_waiting) override { is_waiting_ = is_waiting; }
   bool fail(std::string_view why, int code) noexcept override { return watch_->fail(why, code); }
 
   // After a failure MPI may wait for ever for those that are lost.
   void close() override {
     if (!watch_) return;
+    open_ranks = nullptr;
     const bool all_are_there = watch_->close();
     watch_.reset();
     if (all_are_there) mpi_.stop();
+  }
+
+  // Somebody has called exit(), a callback for instance. MPI stays as it is: the launcher sees that
+  // this process has not ended it, and ends what is left of the job.
+  void leave() {
+    watch_->leave(fmt::format("rank {} on {} has called exit() in the middle of the run", rank(),
+                              host(rank())),
+                  1);
   }
 
  private:
@@ -96,6 +120,7 @@ class MpiRanks : public MpiCommunicator {
   MpiLibrary mpi_;
   const std::chrono::microseconds delay_;
   std::vector<std::string> hosts_;
+  std::atomic<bool> is_waiting_ = true;
   std::optional<Watch> watch_;
 };
 

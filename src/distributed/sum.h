@@ -31,11 +31,28 @@ class RankSum {
   // of them.
   void run(std::span<const std::span<T>> partial);
 
+  // The first half of it: each rank gets a part of the sums, in place. Parts lie one behind the
+  // other, that of a rank at place_of_rank() it; `bounds` are where they begin and, at last, end.
+  void scatter(std::span<const std::span<T>> partial, std::span<const std::int64_t> bounds);
+  // The second half: every rank gets the parts of all.
+  void gather(std::span<T> values, std::span<const std::int64_t> bounds);
+  std::size_t place_of_rank(int rank) const;
+
  private:
-  void sum_in_pairs(std::span<T> values);
-  void sum_by_parts(std::span<const std::span<T>> partial);
-  void gather_parts(std::span<T> values);
-  Range part_of(std::int64_t count, int rank) const;
+  bool in_pairs() const { return ranks_are_nodes(shards_, ranks_.size()); }
+  Range part_at(std::span<const std::int64_t> bounds, int rank) const;
+  void exchange_all(std::span<T> values);
+  void scatter_in_pairs(std::span<T> values, std::span<const std::int64_t> bounds);
+  void scatter_by_parts(std::span<const std::span<T>> partial,
+                        std::span<const std::int64_t> bounds);
+  void gather_in_pairs(std::span<T> values, std::span<const std::int64_t> bounds);
+  void gather_parts(std::span<T> values, std::span<const std::int64_t> bounds);
+  // A rank and its partner, at each distance, have the same places before them and halve them.
+  struct Round {
+    int partner;
+    Range mine, other;  // elements
+  };
+  std::vector<Round> rounds(std::span<const std::int64_t> bounds) const;
 
   Communicator& ranks_;
   const std::int64_t shards_;

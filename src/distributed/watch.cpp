@@ -21,9 +21,11 @@ constexpr auto kTimeToEnd = 2500ms;  // by itself, after a failure
 
 }  // namespace
 
-Watch::Watch(MpiLibrary& mpi, std::vector<std::string> hosts, WatchOptions options)
+Watch::Watch(MpiLibrary& mpi, std::vector<std::string> hosts, Neighbours neighbours,
+             WatchOptions options)
     : mpi_(mpi),
       hosts_(std::move(hosts)),
+      neighbours_(std::move(neighbours)),
       options_(std::move(options)),
       heard_(hosts_.size(), Clock::now()),
       said_bye_(hosts_.size(), false),
@@ -31,7 +33,7 @@ Watch::Watch(MpiLibrary& mpi, std::vector<std::string> hosts, WatchOptions optio
 
 Watch::~Watch() {
   ends_ = true;
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 void Watch::check() const {
@@ -42,16 +44,18 @@ void Watch::check() const {
 
 void Watch::run() {
   Clock::time_point last = Clock::now();
+  std::vector<int> ended;
   while (!ends_) {
     excuse(Clock::now() - last);
     last = Clock::now();
     try {
       listen();
+      look_for_ended(ended);
       tell_alive();
-      look_for_lost();
+      look_for_lost(last);
     } catch (const Error& error) { note({mpi_.rank(), 1, error.what(), true, Clock::now()}); }
     end_if_late();
-    std::this_thread::sleep_for(kRound);
+    ended = neighbours_.wait_for_end(kRound);
   }
 }
 
@@ -60,6 +64,7 @@ void Watch::excuse(Clock::duration since_last_round) {
   if (since_last_round < kSlept) return;
   const std::lock_guard lock(mutex_);
   for (Clock::time_point& heard : heard_) heard += since_last_round;
+  awake_since_ = Clock::now();
 }
 
 void Watch::listen() {
@@ -105,16 +110,25 @@ void Watch::tell_alive() {
     send(0, {});
 }
 
-void Watch::look_for_lost() {
+// `now` is when the round began: what was missed by a sleep within it is excused in the next one.
+void Watch::look_for_lost(Clock::time_point now) {
   if (has_failed_) return;
-  const Clock::time_point now = Clock::now();
   // If nobody hears rank 0 any more, one of the others speaks for all.
   const auto turn =
       is_first() ? 0ms : std::min<std::chrono::milliseconds>(kTurn * (mpi_.rank() - 1), 2s);
   for (std::size_t rank = 0; rank < hosts_.size(); ++rank) {
     if (static_cast<int>(rank) == mpi_.rank() || (!is_first() && rank > 0)) continue;
-    if (is_silent(rank, now - options_.timeout - turn)) return lose(static_cast<int>(rank));
+    if (is_silent(rank, now - options_.timeout - turn))
+      return lose(static_cast<int>(rank),
+                  fmt::format("has not been heard of for {:.1f} s: it was killed or stopped, or no "
+                              "message reaches it",
+                              std::chrono::duration<double>(options_.timeout).count()));
   }
+}
+
+bool Watch::has_said_bye(std::size_t rank) const {
+  const std::lock_guard lock(mutex_);
+  return said_bye_[rank];
 }
 
 bool Watch::is_silent(std::size_t rank, Clock::time_point since) const {
@@ -122,12 +136,24 @@ bool Watch::is_silent(std::size_t rank, Clock::time_point since) const {
   return !said_bye_[rank] && heard_[rank] < since;
 }
 
-void Watch::lose(int rank) {
+// A rank that ends in order has said so before. Of its neighbours the first one speaks, unless it
+// has slept itself: then it is this one that others have lost.
+void Watch::look_for_ended(const std::vector<int>& ended) {
+  if (Clock::now() - awake_since_ < kSlept) return;
+  for (const int rank : ended) {
+    if (has_failed_ || has_said_bye(static_cast<std::size_t>(rank))) continue;
+    if (neighbours_.first_but(ended) == mpi_.rank())
+      return lose(rank, fmt::format("(process {}) has ended without a word: it was killed, or has "
+                                    "left the run",
+                                    neighbours_.process_of(rank)));
+  }
+}
+
+void Watch::lose(int rank, const std::string& what) {
   const std::string why = fmt::format(
-      "rank {} on {} has not been heard of for {:.1f} s: it was killed or stopped, or no message "
-      "reaches it; the run ends, and the same command goes on from its last checkpoint",
-      rank, hosts_[static_cast<std::size_t>(rank)],
-      std::chrono::duration<double>(options_.timeout).count());
+      "rank {} on {} {}; the run ends, and the same command goes on from its last "
+      "checkpoint",
+      rank, hosts_[static_cast<std::size_t>(rank)], what);
   note({rank, 1, why, true, Clock::now()});
   if (options_.tell) options_.tell(why);
   Message message{.kind = Kind::lost, .rank = rank, .code = 1};
@@ -164,6 +190,16 @@ bool Watch::fail(std::string_view why, int code) noexcept {
     if (!is_first()) changed_.wait_for(lock, kTurn, [&] { return failure_->rank < mpi_.rank(); });
     return failure_->is_told_here;
   } catch (const std::exception&) { return true; }
+}
+
+// By exit() in the middle of a run: the thread is not to see what the process then takes down.
+void Watch::leave(const std::string& why, int code) noexcept {
+  try {
+    if (fail(why, code) && options_.tell) options_.tell(why);
+    std::this_thread::sleep_for(kRound * 2);  // messages are on their way
+    ends_ = true;
+    thread_.join();
+  } catch (const std::exception&) {}  // it ends in any case
 }
 
 bool Watch::close() {

@@ -1,7 +1,8 @@
 // Who is still there: a thread that tells the other ranks of a job that this one lives, and looks
 // whether they do. Rank 0 hears all others and they hear it, so that a rank that was killed or
 // stopped, or that no message reaches, ends the run on all others within the timeout and little
-// more; and a rank that ends by itself says so.
+// more; and a rank that ends by itself says so. Of ranks on the same machine the kernel tells at
+// once that they have ended, often before the launcher ends the others.
 //
 // A rank that knows of a failure has a short time to end by itself; then the watch ends it.
 #pragma once
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include "distributed/mpi_library.h"
+#include "distributed/neighbours.h"
 #include "pantala/distributed.h"
 
 namespace pantala::distributed {
@@ -32,7 +34,8 @@ struct WatchOptions {
 class Watch {
  public:
   // `hosts` are those of the ranks.
-  Watch(MpiLibrary& mpi, std::vector<std::string> hosts, WatchOptions options);
+  Watch(MpiLibrary& mpi, std::vector<std::string> hosts, Neighbours neighbours,
+        WatchOptions options);
   ~Watch();
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
@@ -46,6 +49,9 @@ class Watch {
   // Returns when all ranks have come here; after a failure, when all that are left have or when
   // they have had the time. True: all are there.
   bool close();
+  // This rank ends now, without the others: tells them, and people if it is to. Nothing is sent
+  // afterwards.
+  void leave(const std::string& why, int code) noexcept;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -71,9 +77,11 @@ class Watch {
   void listen();
   void hear(int from, const Message& message);
   void tell_alive();
-  void look_for_lost();
+  void look_for_lost(Clock::time_point now);
   bool is_silent(std::size_t rank, Clock::time_point since) const;
-  void lose(int rank);
+  bool has_said_bye(std::size_t rank) const;
+  void look_for_ended(const std::vector<int>& ended);
+  void lose(int rank, const std::string& what);
   void end_if_late();
   void send(int to, const Message& message);
   void send_to_all(const Message& message, int except = -1);
@@ -82,6 +90,7 @@ class Watch {
 
   MpiLibrary& mpi_;
   const std::vector<std::string> hosts_;
+  const Neighbours neighbours_;
   const WatchOptions options_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
@@ -90,7 +99,7 @@ class Watch {
   std::vector<Clock::time_point> heard_;
   std::vector<bool> said_bye_;
   std::deque<Sending> sending_;  // stays where it is while it is sent
-  Clock::time_point told_alive_{};
+  Clock::time_point told_alive_{}, awake_since_{};
   std::thread thread_;
 };
 

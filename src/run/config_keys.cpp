@@ -345,9 +345,11 @@ std::vector<Key> end_keys() {
       yes_no("distributed.shard_optimizer", RUN_FIELD(distributed.shard_optimizer),
              "Each state of the optimizer is kept on one rank only; of the same bits",
              Effect::running),
-      yes_no("distributed.overlap", RUN_FIELD(distributed.overlap),
-             "Gradients travel between ranks while the backward pass still runs; of the same bits",
-             Effect::running),
+      yes_no(
+          "distributed.overlap", RUN_FIELD(distributed.overlap),
+          "Gradients travel between ranks on several machines while the backward pass still runs; "
+          "of the same bits",
+          Effect::running),
       whole("distributed.check_every", RUN_FIELD(distributed.check_every), 0, kMany,
             "Updates between two comparisons of the weights of all ranks; 0: none",
             Effect::running),

@@ -1,6 +1,7 @@
 #include "run/ranks.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -58,6 +59,11 @@ void RunRanks::meet() const {
   if (ranks_) distributed::meet(*ranks_);
 }
 
+std::string RunRanks::joined(const std::string& own) const {
+  if (!are_several()) return own;
+  return fmt::format("{}", fmt::join(distributed::gather_texts(*ranks_, own), ""));
+}
+
 bool RunRanks::any(bool is_true) const {
   if (!ranks_) return is_true;
   return std::ranges::max(distributed::gather_all(*ranks_, std::uint8_t{is_true})) != 0;
@@ -92,6 +98,10 @@ void RunRanks::one_first(const std::function<void()>& body) const {
   if (!is_first_of_host()) meet();
   body();
   if (is_first_of_host()) meet();
+}
+
+distributed::Range RunRanks::own_batches(std::int64_t batches) const {
+  return distributed::shards_of_rank(batches, size(), ranks_ ? ranks_->rank() : 0);
 }
 
 int RunRanks::threads() const {

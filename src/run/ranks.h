@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "distributed/shards.h"
 #include "pantala/distributed.h"
 #include "run/core/config.h"
 
@@ -33,12 +34,16 @@ class RunRanks {
   void meet() const;
   // TypeError, the same on all ranks, naming the first rank that claims something else than rank 0.
   void agree(const std::vector<Claim>& claims) const;
+  // The texts of all ranks, one behind the other.
+  std::string joined(const std::string& own) const;
   // Whether it is true on any rank.
   bool any(bool is_true) const;
   // The least and the most of what the ranks have.
   std::pair<std::int64_t, std::int64_t> range(std::int64_t own) const;
   // One rank of each machine first, the others when it is done: they find what it has compiled.
   void one_first(const std::function<void()>& body) const;
+  // Of so many batches this rank's, which are neighbours.
+  distributed::Range own_batches(std::int64_t batches) const;
   // CPUs of this process by the ranks that share them.
   int threads() const;
 

@@ -62,6 +62,12 @@ std::int64_t Recording::items(const Trainer& trainer) const {
   return earlier_items_ + trainer.progress().items;
 }
 
+std::optional<double> Recording::exposed_seconds(const Trainer& trainer) const {
+  const std::optional<double> now = trainer.progress().exposed_seconds;
+  if (!now && earlier_exposed_ == 0) return {};
+  return earlier_exposed_ + now.value_or(0);
+}
+
 std::vector<std::string> Recording::draw_plots() const {
   std::vector<std::string> files;
   try {
@@ -73,9 +79,10 @@ std::vector<std::string> Recording::draw_plots() const {
 
 // What a checkpoint keeps for the run: the monitor's position, and what was spent so far.
 std::string Recording::notes(const Trainer& trainer) {
-  return io::Json{
-      {"monitor", monitor_->position()}, {"seconds", seconds(trainer)}, {"items", items(trainer)}}
-      .dump();
+  io::Json json{
+      {"monitor", monitor_->position()}, {"seconds", seconds(trainer)}, {"items", items(trainer)}};
+  if (const auto exposed = exposed_seconds(trainer)) json["exposed_seconds"] = *exposed;
+  return json.dump();
 }
 
 void Recording::read_notes(const std::string& extra) {
@@ -84,6 +91,7 @@ void Recording::read_notes(const std::string& extra) {
   io::extract(kWhere, [&] {
     earlier_seconds_ = json.at("seconds");
     earlier_items_ = json.at("items");
+    earlier_exposed_ = json.value("exposed_seconds", 0.0);
     position_ = json.at("monitor").get<std::string>();
   });
 }

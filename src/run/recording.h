@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,8 @@ class Recording {
   // Training alone, the time before interruptions included.
   double seconds(const Trainer& trainer) const;
   std::int64_t items(const Trainer& trainer) const;
+  // Of the seconds, those that this rank has waited for gradients of others; none on one rank.
+  std::optional<double> exposed_seconds(const Trainer& trainer) const;
   // The files; none, with a warning, if they cannot be drawn: the model is trained all the same.
   std::vector<std::string> draw_plots() const;
 
@@ -56,6 +59,7 @@ class Recording {
   std::string position_;        // of the monitor, in the checkpoint
   double earlier_seconds_ = 0;  // of training, before the run was interrupted
   std::int64_t earlier_items_ = 0;
+  double earlier_exposed_ = 0;
 };
 
 }  // namespace pantala::run

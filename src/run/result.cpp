@@ -183,6 +183,7 @@ OrderedJson result_json(const RunConfig& config, const DataFacts& facts, const R
   json["seconds"] = summary.seconds;
   json["items_per_second"] =
       summary.seconds > 0 ? static_cast<double>(summary.items) / summary.seconds : 0.0;
+  if (summary.exposed_seconds) json["exposed_seconds"] = *summary.exposed_seconds;
   json["plots"] = summary.plots;
   return json;
 }
@@ -229,6 +230,10 @@ std::string result_text(const OrderedJson& result, const std::string& where) {
                                counted(result.at("steps").get<std::size_t>(), "step"),
                                monitor::duration_text(result.at("seconds").get<double>()),
                                monitor::rate_text(result.at("items_per_second").get<double>()));
+           if (const double seconds = result.at("seconds"); result.contains("exposed_seconds"))
+             rest += fmt::format(
+                 "{:.1f} % of it rank 0 has waited for gradients of other ranks\n",
+                 seconds > 0 ? 100 * result.at("exposed_seconds").get<double>() / seconds : 0.0);
            rest += monitor::printable(result.at("device").get<std::string>()) + "\n";
            rest += fmt::format("run folder: {}\n",
                                monitor::printable(result.at("folder").get<std::string>()));

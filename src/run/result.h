@@ -28,6 +28,7 @@ struct RunSummary {
   ParameterCounts parameters = {};
   double seconds = 0;
   std::int64_t items = 0;
+  std::optional<double> exposed_seconds = {};       // as Progress
   std::optional<std::int64_t> restored_epoch = {};  // as FitResult
   std::string best_checkpoint = {};  // of the best epoch, if it is there; "": the run has none
   std::vector<std::string> plots = {};

@@ -26,6 +26,14 @@ KeptStatistics kept_statistics_of(const RunConfig& config) {
   return config.model.batch_norm == "training" ? KeptStatistics::none : KeptStatistics::of_frozen;
 }
 
+// On one machine messages are copies that take as long as they take: what they gain while the
+// backward pass runs it loses.
+bool has_network(const std::shared_ptr<distributed::Communicator>& ranks) {
+  for (int rank = 1; ranks && rank < ranks->size(); ++rank)
+    if (ranks->host(rank) != ranks->host(0)) return true;
+  return false;
+}
+
 // The model, with a look at whether the config's groups are its own.
 ModelFactory checked_factory(const RunConfig& config, const ModelShape& shape) {
   return [config, make = model_factory(config, shape)](std::int64_t batch, Phase phase) {
@@ -89,6 +97,7 @@ CompileOptions compile_options(const RunConfig& config, Phase phase) {
 Trainer make_trainer(const RunConfig& config, const ModelShape& shape, std::int64_t total_steps,
                      const std::filesystem::path& plan_cache, std::function<bool()> cancelled,
                      std::shared_ptr<distributed::Communicator> ranks, const std::string& target) {
+  const bool overlaps = config.distributed.overlap && has_network(ranks);
   const Doing doing(
       fmt::format("compiling {} for batches of {}", model_title(config), config.batch_size));
   RateRule rate = rate_of(config, total_steps);
@@ -104,7 +113,7 @@ Trainer make_trainer(const RunConfig& config, const ModelShape& shape, std::int6
                     .distributed = {.ranks = std::move(ranks),
                                     .shards = config.distributed.shards,
                                     .shard_optimizer = config.distributed.shard_optimizer,
-                                    .overlap = config.distributed.overlap,
+                                    .overlap = overlaps,
                                     .check_every = config.distributed.check_every}};
   CompileOptions compile = compile_options(config);
   compile.cancelled = std::move(cancelled);

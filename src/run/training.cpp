@@ -373,6 +373,7 @@ class TrainingRun {
                        .parameters = count_parameters(config_, trainer.session()),
                        .seconds = recording_.seconds(trainer),
                        .items = recording_.items(trainer),
+                       .exposed_seconds = recording_.exposed_seconds(trainer),
                        .restored_epoch = fit.restored_epoch};
     if (config_.output.plots) summary.plots = recording_.draw_plots();
     summary.state.history = fit.history;

@@ -72,6 +72,8 @@ class SessionData {
   // Started, to come behind micro-batches that may still turn out not to be finite.
   void apply_behind();
   bool splits_update() const { return apply_.has_value(); }
+  // By which what was accumulated is divided.
+  double accumulated_weight() const;
   bool finite() const { return outcome_ == BoundPlan::Outcome::done; }
   bool spoilt() const { return outcome_ == BoundPlan::Outcome::spoilt; }
   // The values of before the last step are there again, where `accumulated` micro-batches waited.
@@ -137,7 +139,6 @@ class SessionData {
   void need_split(std::string_view what) const;
   // Where the gradient of a parameter is summed; TypeError for a frozen one.
   const Store::Entry& accumulator_of(std::string_view parameter) const;
-  double accumulated_weight() const;
   void fit_arena(std::int64_t needed);
   void record_stages();
   std::vector<const Store::Entry*> saved_entries(Saved what) const;

@@ -18,7 +18,6 @@ const Store::Entry& SessionData::accumulator_of(std::string_view parameter) cons
   return *sum;
 }
 
-// By which the sums are divided.
 double SessionData::accumulated_weight() const {
   if (!main_data_->normalize) return 1;
   return store_.read(store_.get(plan::kAccumulatedWeight, LeafKind::state, "state")).at(0);

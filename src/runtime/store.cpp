@@ -236,6 +236,12 @@ std::span<const std::byte> Store::memory(const Entry& entry) const {
   return {view + entry.slice.offset, static_cast<std::size_t>(bytes_of(entry.leaf.type))};
 }
 
+std::span<std::byte> Store::own_memory(const Entry& entry) {
+  const std::span<const std::byte> seen = memory(entry);
+  ++changes_;
+  return {const_cast<std::byte*>(seen.data()), seen.size()};
+}
+
 std::span<const std::byte> Store::bytes(const Entry& entry, std::vector<std::byte>& space) const {
   const auto count = static_cast<std::size_t>(bytes_of(entry.leaf.type));
   if (entry.leaf.on_host) {

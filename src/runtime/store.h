@@ -84,6 +84,8 @@ class Store {
   void write_stored(const Entry& entry, DType dtype, std::span<const std::byte> bytes);
   // The memory of an entry where the host can reach it; nothing for a number of the host.
   std::span<const std::byte> memory(const Entry& entry) const;
+  // The same to write into; nothing has read it as it was.
+  std::span<std::byte> own_memory(const Entry& entry);
   // The bytes of an entry; `space` keeps them where the device's memory cannot be seen.
   std::span<const std::byte> bytes(const Entry& entry, std::vector<std::byte>& space) const;
 

@@ -103,6 +103,7 @@ std::vector<std::int64_t> ends_of_epochs(const TrainerState& state) {
 
 void Trainer::Impl::save_checkpoint(const fs::path& folder, const std::string& extra) const {
   check_values();
+  if (own_updates_) sharded_->complete_sums();
   const train::OwnUpdates::States others =
       own_updates_ ? own_updates_->gather_states(session()) : train::OwnUpdates::States();
   if (own_updates_ && !is_first_rank()) return;

@@ -8,7 +8,9 @@ namespace pantala::train {
 
 namespace {
 
-// While the plan runs this thread wants little of the CPUs that compute.
+using Clock = std::chrono::steady_clock;
+
+// Between two looks once a part is about to be there.
 constexpr std::chrono::microseconds kLook{50};
 
 }  // namespace
@@ -31,6 +33,8 @@ void EarlySums::begin(std::span<const std::int64_t> ready,
   ready_ = ready;
   hand_on_ = std::move(hand_on);
   thrown_ = nullptr;
+  begin_ = Clock::now();
+  taken_.resize(ready.size());
   state_ = State::running;
   changed_.notify_all();
 }
@@ -38,6 +42,7 @@ void EarlySums::begin(std::span<const std::int64_t> ready,
 void EarlySums::end() {
   finished_ = std::numeric_limits<std::int64_t>::max();
   std::unique_lock lock(mutex_);
+  changed_.notify_all();
   changed_.wait(lock, [&] { return state_ == State::idle; });
   if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
 }
@@ -46,6 +51,7 @@ void EarlySums::give_up() noexcept {
   std::unique_lock lock(mutex_);
   if (state_ != State::running) return;
   state_ = State::given_up;
+  changed_.notify_all();
   changed_.wait(lock, [&] { return state_ == State::idle; });
 }
 
@@ -67,12 +73,21 @@ void EarlySums::run() {
 
 void EarlySums::hand_on_all() {
   for (std::size_t part = 0; part < ready_.size(); ++part) {
-    while (finished_.load(std::memory_order_acquire) < ready_[part]) {
-      if (state_ != State::running) return;
-      std::this_thread::sleep_for(kLook);
-    }
+    if (!wait_for(part)) return;
     hand_on_(part);
   }
+}
+
+// False: the run was given up.
+bool EarlySums::wait_for(std::size_t part) {
+  std::unique_lock lock(mutex_);
+  const auto is_over = [&] {
+    return finished_.load(std::memory_order_acquire) >= ready_[part] || state_ != State::running;
+  };
+  changed_.wait_until(lock, begin_ + taken_[part] * 15 / 16, is_over);
+  while (!is_over()) changed_.wait_for(lock, kLook);
+  taken_[part] = Clock::now() - begin_;
+  return finished_.load(std::memory_order_acquire) >= ready_[part];
 }
 
 }  // namespace pantala::train

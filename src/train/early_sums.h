@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
@@ -10,6 +11,7 @@
 #include <mutex>
 #include <span>
 #include <thread>
+#include <vector>
 
 namespace pantala::train {
 
@@ -36,6 +38,7 @@ class EarlySums {
 
   void run();
   void hand_on_all();
+  bool wait_for(std::size_t part);
 
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -43,6 +46,10 @@ class EarlySums {
   std::atomic<std::int64_t> finished_ = 0;
   std::span<const std::int64_t> ready_;
   std::function<void(std::size_t)> hand_on_;
+  // When the run began, and how long after that each part was there in the run before: to look all
+  // the time would take a share of the CPU that computes.
+  std::chrono::steady_clock::time_point begin_;
+  std::vector<std::chrono::steady_clock::duration> taken_;
   std::exception_ptr thrown_;
   std::thread thread_;
 };

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <numeric>
 #include <type_traits>
 
 #include "base/text.h"
@@ -227,6 +228,11 @@ std::vector<PartLoss> in_order(const std::vector<std::vector<PartLoss>>& of_rank
   return losses;
 }
 
+std::int64_t sum_over(distributed::Communicator& ranks, std::int64_t own) {
+  const std::vector<std::int64_t> all = distributed::gather_all(ranks, own);
+  return std::accumulate(all.begin(), all.end(), std::int64_t{0});
+}
+
 double mean_loss(const std::vector<PartLoss>& parts, std::int64_t items) {
   PartLoss all;
   for (const PartLoss& part : parts) {
@@ -239,10 +245,10 @@ double mean_loss(const std::vector<PartLoss>& parts, std::int64_t items) {
 
 }  // namespace
 
-Evaluation Trainer::Impl::evaluate(data::Loader& loader) {
+Evaluation Trainer::Impl::evaluate(data::Loader& loader, distributed::Communicator* ranks) {
   plans.check_evaluates();
   Evaluation evaluation;
-  Metrics metrics(config, plans, sharded_.has_value());
+  Metrics metrics(config, plans, sharded_ || ranks);
   std::vector<float> space;
   std::vector<PartLoss> losses;
   Activity activity{.kind = Activity::Kind::validating, .batches = loader.batches()};
@@ -273,12 +279,17 @@ Evaluation Trainer::Impl::evaluate(data::Loader& loader) {
           losses.emplace_back();
       }
       evaluation.items += batch->whole_items();
-      metrics.end_batch();
+      if (!ranks) metrics.end_batch();
       ++activity.batch;
       tell(activity);
     }
   }
-  if (sharded_) {
+  if (ranks) {
+    metrics.end_batch();  // what a rank has is one piece
+    metrics.merge(*ranks, 1);
+    losses = distributed::gather_lists<PartLoss>(*ranks, losses);
+    evaluation.items = sum_over(*ranks, evaluation.items);
+  } else if (sharded_) {
     metrics.merge(sharded_->ranks(), activity.batch);
     losses =
         in_order(distributed::gather_parts<PartLoss>(sharded_->ranks(), losses), activity.batch);

@@ -67,6 +67,7 @@ void Trainer::Impl::start(Trainer& self, std::int64_t epochs) {
   if (sharded_) exposed_before_ = sharded_->exposed();
   step_begin_.reset();
   for (std::size_t k = 0; k < callbacks.size(); ++k) callbacks[k]->on_start(self);
+  if (sharded_) tell_needs();
 }
 
 void Trainer::Impl::clear_epoch() {

@@ -87,7 +87,7 @@ void OwnUpdates::find_parts(Session& session) {
       part.entries.push_back(store.index_of(*store.find(name)));
       bytes += static_cast<std::size_t>(store.find(name)->slice.bytes);
     }
-    part.bytes.resize(bytes);
+    part.bytes.resize(bytes + 1);  // and whether the update was made
   }
 }
 
@@ -102,6 +102,8 @@ void OwnUpdates::share(Session& session) {
     std::ranges::copy(bytes, parts_[rank].bytes.begin() + static_cast<std::ptrdiff_t>(at));
     at += bytes.size();
   }
+  const auto is_made = static_cast<std::byte>(session.data().finite());
+  parts_[rank].bytes.back() = is_made;
   std::vector<distributed::Send> sends;
   std::vector<distributed::Receive> receives;
   for (std::size_t other = 0; other < parts_.size(); ++other) {
@@ -110,6 +112,11 @@ void OwnUpdates::share(Session& session) {
     receives.push_back({static_cast<int>(other), parts_[other].bytes});
   }
   ranks_->exchange(distributed::Channel::gradients, sends, receives);
+  for (const Part& part : parts_)
+    if (part.bytes.back() != is_made)
+      throw distributed::AstrayError(
+          "some ranks have made an update that others have refused because its numbers are at the "
+          "edge of what floats hold; go on from the last checkpoint");
   for (std::size_t other = 0; other < parts_.size(); ++other) {
     if (other == rank) continue;
     std::span<const std::byte> rest = parts_[other].bytes;

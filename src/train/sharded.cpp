@@ -1,6 +1,7 @@
 // Steps of a trainer whose batches are cut into shards.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "runtime/session_data.h"
@@ -11,6 +12,11 @@ namespace pantala {
 Request Trainer::Impl::asked(const FitOptions& options) {
   const Request own = options.poll ? options.poll() : Request::none;
   return sharded_ ? sharded_->agree(own) : own;
+}
+
+void Trainer::Impl::tell_needs() {
+  const auto looks = [](const auto& callback) { return callback->looks_at_gradients(); };
+  sharded_->need_all_sums(norms_need_all_ || std::ranges::any_of(callbacks, looks));
 }
 
 // Micro-batches that wait for the last one of their update are not taken yet: a run that stops
@@ -24,6 +30,7 @@ std::optional<StepMetrics> Trainer::Impl::take_sharded(const data::Batch& batch,
 
 std::optional<StepMetrics> Trainer::Impl::run_sharded(bool from_loader) {
   tell_changes();
+  if (!sharded_->knows_needs()) tell_needs();
   const std::vector<data::Batch> window = std::exchange(held_, {});
   for (const data::Batch& batch : window)
     for (const std::int64_t items : sharded_->shard_sizes({batch.whole_items()}))

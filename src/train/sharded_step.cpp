@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
+#include <numeric>
 #include <set>
 #include <sstream>
 
@@ -41,13 +43,15 @@ void take_entries(const Store& store, std::span<const std::size_t> entries, std:
   }
 }
 
-template <class T>
-void give_entries(Store& store, std::span<const std::size_t> entries, const std::vector<T>& from) {
+// Those that are wanted.
+template <class T, class IsWanted>
+void give_entries(Store& store, std::span<const std::size_t> entries, const std::vector<T>& from,
+                  const IsWanted& is_wanted) {
   std::span<const std::byte> rest = std::as_bytes(std::span(from));
   for (const std::size_t index : entries) {
     const Store::Entry& entry = store.entries()[index];
     const auto bytes = static_cast<std::size_t>(entry.slice.bytes);
-    store.write_bytes(entry, rest.first(bytes));
+    if (is_wanted(index)) store.write_bytes(entry, rest.first(bytes));
     rest = rest.subspan(bytes);
   }
 }
@@ -97,7 +101,8 @@ ShardedStep::ShardedStep(const distributed::Options& options, Plans& plans)
       mine_(distributed::shards_of_rank(shards_, ranks_->size(), ranks_->rank())),
       plans_(plans),
       rank_sum_(*ranks_, shards_),
-      rank_sum64_(*ranks_, shards_) {
+      rank_sum64_(*ranks_, shards_),
+      shares_updates_(options.shard_optimizer && ranks_->size() > 1) {
   find_entries();
   if (options.overlap && ranks_->size() > 1 &&
       distributed::ranks_are_nodes(shards_, ranks_->size()))
@@ -131,13 +136,79 @@ void ShardedStep::order_sums() {
   std::istringstream first(distributed::gather_texts(*ranks_, names)[0]);
   std::size_t k = 0;
   for (std::string name; std::getline(first, name);) sums_[k++] = store.index_of(*store.find(name));
+  find_owners();
+  // What all need goes last, by itself.
+  std::ranges::stable_partition(sums_, [&](std::size_t entry) { return owners_.contains(entry); });
+}
+
+// Each rank knows what its plan updates.
+void ShardedStep::find_owners() {
+  if (!shares_updates_) return;
+  const Store& store = plans_.session().data().store();
+  const CompiledPlan compiled = plans_.session().compiled();
+  std::string own;
+  for (const plan::CompiledLeaf& leaf : compiled.data()->step(plan::kApply).leaves)
+    if (leaf.kind == LeafKind::parameter && leaf.updated)
+      own += plan::accumulated_gradient(leaf.name) + '\n';
+  const std::vector<std::string> of_ranks = distributed::gather_texts(*ranks_, own);
+  for (std::size_t rank = 0; rank < of_ranks.size(); ++rank) {
+    std::istringstream names(of_ranks[rank]);
+    for (std::string name; std::getline(names, name);)
+      owners_.emplace(store.index_of(*store.find(name)), static_cast<int>(rank));
+  }
+}
+
+void ShardedStep::need_all_sums(bool on_this_rank) {
+  if (!shares_updates_) return;
+  needs_all_ = std::ranges::max(distributed::gather_all(*ranks_, std::uint8_t{on_this_rank})) != 0;
+  knows_needs_ = true;
+}
+
+void ShardedStep::complete_sums() const {
+  if (needs_all_ || buckets_.empty()) return;
+  Store& store = plans_.session().data().settled().store();
+  std::vector<std::byte> space;
+  for (const std::size_t index : sums_) {
+    const auto owner = owners_.find(index);
+    if (owner == owners_.end() || owner->second == 0) continue;
+    const Store::Entry& entry = store.entries()[index];
+    if (owner->second == ranks_->rank()) {
+      const distributed::Send send{0, store.bytes(entry, space)};
+      ranks_->exchange(distributed::Channel::control, {&send, 1}, {});
+    } else if (ranks_->rank() == 0) {
+      space.resize(static_cast<std::size_t>(entry.slice.bytes));
+      const distributed::Receive receive{owner->second, space};
+      ranks_->exchange(distributed::Channel::control, {}, {&receive, 1});
+      store.write_bytes(entry, space);
+    }
+  }
+}
+
+// Within a bucket the sums of each rank are neighbours, in the order of their places.
+void ShardedStep::scatter_buckets() {
+  const Store& store = plans_.session().data().store();
+  const auto place = [&](std::size_t entry) { return rank_sum_.place_of_rank(owners_.at(entry)); };
+  for (const Bucket& bucket : buckets_) {
+    std::vector<std::int64_t>& bounds = bounds_.emplace_back();
+    const std::span<std::size_t> sums =
+        std::span(sums_).subspan(bucket.first_sum, bucket.last_sum - bucket.first_sum);
+    if (!owners_.contains(sums[0])) continue;
+    std::ranges::stable_sort(sums, {}, place);
+    bounds.assign(static_cast<std::size_t>(ranks_->size()) + 1, 0);
+    for (const std::size_t entry : sums)
+      bounds[place(entry) + 1] += static_cast<std::int64_t>(elements_of<float>(store, {&entry, 1}));
+    std::partial_sum(bounds.begin(), bounds.end(), bounds.begin());
+  }
 }
 
 void ShardedStep::make_buckets() {
   const Store& store = plans_.session().data().store();
   std::vector<std::size_t> elements;
   for (const std::size_t entry : sums_) elements.push_back(elements_of<float>(store, {&entry, 1}));
-  buckets_ = buckets_of(elements);
+  const auto owned =
+      std::ranges::count_if(sums_, [&](std::size_t entry) { return owners_.contains(entry); });
+  buckets_ = buckets_of(elements, static_cast<std::size_t>(owned));
+  scatter_buckets();
   const std::size_t nodes = space_for(rank_sum_.nodes());
   space_.assign(nodes, std::vector<float>(elements_of<float>(store, sums_)));
   space64_.assign(nodes, std::vector<double>(elements_of<double>(store, sums64_)));
@@ -194,6 +265,21 @@ const std::vector<std::int64_t>& ShardedStep::ready(const SessionPlan& plan) {
 // Whether the sums can be seen while a plan runs.
 bool ShardedStep::goes_early() const { return early_ && !seen_.empty() && !seen_[0].empty(); }
 
+void ShardedStep::see_sums() {
+  Store& store = plans_.session().data().store();
+  seen_.clear();
+  for (const std::size_t entry : sums_) seen_.push_back(store.own_memory(store.entries()[entry]));
+}
+
+// Whether a bucket goes from the store's memory and comes back there: a large sum of a rank that
+// adds nothing to it itself.
+bool ShardedStep::is_direct(const Bucket& bucket) const {
+  const std::vector<Range>& nodes = rank_sum_.nodes();
+  return ranks_->size() > 1 && nodes.size() == 1 && distributed::is_leaf(nodes[0]) &&
+         bucket.last_sum - bucket.first_sum == 1 && bucket.last - bucket.first >= kAlone &&
+         !seen_[bucket.first_sum].empty();
+}
+
 // What a bucket waits for must end before the thread that sends it can.
 ShardedStep::Sums ShardedStep::run(std::span<const data::Batch> window, Request request) {
   try {
@@ -229,9 +315,7 @@ ShardedStep::Sums ShardedStep::run_step(std::span<const data::Batch> window, Req
     moved.before.assign(bytes.begin(), bytes.end());
   }
   went_early_ = false;
-  seen_.clear();
-  for (const std::size_t entry : sums_)
-    if (early_) seen_.push_back(store.memory(store.entries()[entry]));
+  see_sums();
   const std::size_t nodes = rank_sum_.nodes().size();
   for (std::size_t k = 0; k < nodes; ++k)
     sum_node(rank_sum_.nodes()[k], k, goes_early() && k + 1 == nodes);
@@ -244,28 +328,80 @@ ShardedStep::Sums ShardedStep::run_step(std::span<const data::Batch> window, Req
   std::int64_t longest = 0;
   for (const data::Batch& batch : window) longest = std::max(longest, batch.whole_items());
   merge_moved(std::min(longest, shards_));
-  tell_all(request, sums);
+  if (!tell_all({request, are_own_sums_finite()}, sums)) refuse_update();
   return sums;
 }
 
 // One message a step: room for the largest number of shards that a rank has, and what it was asked.
-void ShardedStep::tell_all(Request request, Sums& sums) {
+// Returns whether all ranks have finite sums.
+bool ShardedStep::tell_all(Asked asked, Sums& sums) {
   const auto most = static_cast<std::size_t>((shards_ + ranks_->size() - 1) / ranks_->size());
-  std::vector<Told> own = told_;
-  own.resize(most);
-  own.push_back({.loss = 0, .labels = static_cast<std::int64_t>(request)});
+  struct Message {
+    Asked asked;
+    Told told;
+  };
+  // What is asked stands in the first one of a rank.
+  std::vector<Message> own(most);
+  for (std::size_t k = 0; k < told_.size(); ++k) own[k].told = told_[k];
+  own[0].asked = asked;
   const std::vector<std::byte> bytes = distributed::gather_all(
       *ranks_, distributed::Channel::control, std::as_bytes(std::span(own)));
-  std::vector<Told> all(bytes.size() / sizeof(Told));
+  std::vector<Message> all(bytes.size() / sizeof(Message));
   std::memcpy(all.data(), bytes.data(), bytes.size());
-  for (std::size_t first = 0; first < all.size(); first += most + 1) {
+  bool are_finite = true;
+  for (const Message& message : all) {
     // Places that a rank leaves free add nothing.
-    for (std::size_t k = first; k < first + most; ++k) {
-      sums.loss += all[k].loss;
-      sums.labels += all[k].labels;
-    }
-    sums.request = std::max(sums.request, static_cast<Request>(all[first + most].labels));
+    sums.loss += message.told.loss;
+    sums.labels += message.told.labels;
+    sums.request = std::max(sums.request, message.asked.request);
+    are_finite = are_finite && message.asked.is_finite;
   }
+  return are_finite;
+}
+
+// Those of the last run of a plan.
+bool ShardedStep::are_stored_sums_finite() const {
+  const Store& store = plans_.session().data().store();
+  const auto is_finite = [](auto value) { return std::isfinite(value); };
+  std::vector<float> values(elements_of<float>(store, sums_));
+  std::vector<double> values64(elements_of<double>(store, sums64_));
+  take_entries(store, sums_, values);
+  take_entries(store, sums64_, values64);
+  return std::ranges::all_of(values, is_finite) && std::ranges::all_of(values64, is_finite);
+}
+
+bool ShardedStep::has_sum(std::size_t sum) const {
+  const auto owner = owners_.find(sum);
+  return needs_all_ || owner == owners_.end() || owner->second == ranks_->rank();
+}
+
+// As the guard of an update looks at them (compiler/guard.h), which of parameters that are updated
+// by one rank sees only those of its own rank.
+bool ShardedStep::are_own_sums_finite() const {
+  if (!shares_updates_) return true;
+  runtime::SessionData& session = plans_.session().data();
+  const Store& store = session.store();
+  const double weight = session.accumulated_weight();
+  const auto is_finite = [&](auto zero, std::size_t entry) {
+    using T = decltype(zero);
+    std::vector<T> values(elements_of<T>(store, {&entry, 1}));
+    take_entries(store, {&entry, 1}, values);
+    double squares = 0;
+    for (const T value : values) squares += value / weight * (value / weight);
+    return squares <= static_cast<double>(std::numeric_limits<T>::max());
+  };
+  return std::ranges::all_of(
+             sums_, [&](std::size_t sum) { return !has_sum(sum) || is_finite(0.0F, sum); }) &&
+         std::ranges::all_of(sums64_, [&](std::size_t sum) { return is_finite(0.0, sum); });
+}
+
+// By a loss that is no number, on every rank.
+void ShardedStep::refuse_update() {
+  Store& store = plans_.session().data().store();
+  const Store::Entry& entry = *store.find(plan::kAccumulatedLoss);
+  Literal loss = store.read(entry);
+  loss.f()[0] = std::numeric_limits<double>::quiet_NaN();
+  store.write(entry, loss);
 }
 
 // Shards are run once more, micro-batch by micro-batch.
@@ -281,10 +417,7 @@ std::optional<ShardedStep::BadShard> ShardedStep::find_bad(std::span<const data:
       if (!items) continue;
       first_draw_ = draw + static_cast<std::int64_t>(k) * shards_;
       sum_shard(shard, 0, false);
-      const auto is_finite = [](auto value) { return std::isfinite(value); };
-      if (std::isfinite(told_.back().loss) && std::ranges::all_of(space_[0], is_finite) &&
-          std::ranges::all_of(space64_[0], is_finite))
-        continue;
+      if (std::isfinite(told_.back().loss) && are_stored_sums_finite()) continue;
       bad = shard;
       own = packed(*items);
     }
@@ -344,10 +477,13 @@ void ShardedStep::sum_shard(std::int64_t shard, std::size_t into, bool is_last) 
   if (parts.empty()) {
     std::ranges::fill(space_[into], 0.0F);
     std::ranges::fill(space64_[into], 0.0);
+    for (const Bucket& bucket : buckets_)
+      if (is_direct(bucket)) std::ranges::fill(seen_[bucket.first_sum], std::byte{});
     return;
   }
   const Store& store = session.settled().store();
-  if (!went_early_) take_entries(store, sums_, space_[into]);
+  for (const Bucket& bucket : buckets_)
+    if (!went_early_ && !is_direct(bucket)) take_sums(into, bucket);
   take_entries(store, sums64_, space64_[into]);
   note_moved();
 }
@@ -356,9 +492,10 @@ void ShardedStep::sum_shard(std::int64_t shard, std::size_t into, bool is_last) 
 void ShardedStep::run_plan(const SessionPlan& plan, std::size_t into, bool is_last) {
   if (!is_last) return plan.accumulate();
   runtime::SessionData& session = plans_.session().data();
+  ranks_->set_waiting(false);
   early_->begin(ready(plan), [this, into](std::size_t number) {
     const Bucket& bucket = buckets_[number];
-    take_sums(into, bucket);
+    if (!is_direct(bucket)) take_sums(into, bucket);
     for (std::size_t depth = into; depth > 0; --depth)
       distributed::add(part(space_[depth - 1], bucket), part(space_[depth], bucket),
                        part(space_[depth - 1], bucket));
@@ -370,9 +507,11 @@ void ShardedStep::run_plan(const SessionPlan& plan, std::size_t into, bool is_la
     plan.accumulate();
   } catch (...) {
     session.tell_finished(nullptr);
+    ranks_->set_waiting(true);
     throw;
   }
   session.tell_finished(nullptr);
+  ranks_->set_waiting(true);
   const auto begin = std::chrono::steady_clock::now();
   early_->end();
   exposed_ += std::chrono::steady_clock::now() - begin;
@@ -383,26 +522,45 @@ std::span<float> ShardedStep::part(std::vector<float>& space, const Bucket& buck
   return std::span(space).subspan(bucket.first, bucket.last - bucket.first);
 }
 
-// Out of the store's memory, which the run that goes on does not touch any more.
+// Out of the store's memory where it can be seen: a run that goes on does not touch it any more.
 void ShardedStep::take_sums(std::size_t into, const Bucket& bucket) {
+  const Store& store = plans_.session().data().store();
   float* to = space_[into].data() + bucket.first;
+  std::vector<std::byte> space;
   for (std::size_t k = bucket.first_sum; k < bucket.last_sum; ++k) {
-    std::memcpy(to, seen_[k].data(), seen_[k].size());
-    to += seen_[k].size() / sizeof(float);
+    const std::span<const std::byte> bytes =
+        seen_[k].empty() ? store.bytes(store.entries()[sums_[k]], space) : seen_[k];
+    if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
+    to += bytes.size() / sizeof(float);
   }
 }
 
-void ShardedStep::send_bucket(std::size_t bucket) {
+// What this rank gives to the sum of a bucket, by its nodes.
+std::vector<std::span<float>> ShardedStep::given(const Bucket& bucket) {
+  if (is_direct(bucket))
+    return {{reinterpret_cast<float*>(seen_[bucket.first_sum].data()), bucket.last - bucket.first}};
   std::vector<std::span<float>> partial;
   for (std::size_t k = 0; k < rank_sum_.nodes().size(); ++k)
-    partial.push_back(part(space_[k], buckets_[bucket]));
-  rank_sum_.run(partial);
+    partial.push_back(part(space_[k], bucket));
+  return partial;
+}
+
+void ShardedStep::send_bucket(std::size_t bucket) {
+  const std::vector<std::span<float>> partial = given(buckets_[bucket]);
+  if (is_scattered(bucket))
+    rank_sum_.scatter(partial, bounds_[bucket]);
+  else
+    rank_sum_.run(partial);
 }
 
 void ShardedStep::give_sums() {
   Store& store = plans_.session().data().settled().store();
-  give_entries(store, sums_, space_[0]);
-  give_entries(store, sums64_, space64_[0]);
+  std::set<std::size_t> there;
+  for (const Bucket& bucket : buckets_)
+    if (is_direct(bucket)) there.insert(sums_[bucket.first_sum]);
+  give_entries(store, sums_, space_[0],
+               [&](std::size_t sum) { return has_sum(sum) && !there.contains(sum); });
+  give_entries(store, sums64_, space64_[0], [](std::size_t) { return true; });
 }
 
 void ShardedStep::sum_over_ranks() {

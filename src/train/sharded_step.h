@@ -34,12 +34,18 @@ class ShardedStep {
  public:
   ShardedStep(const distributed::Options& options, Plans& plans);
 
-  // What all ranks know after the gradients have been summed.
+  // What all ranks know after the gradients have been summed. Where a rank updates some parameters
+  // alone, it has the sums of these, unless need_all_sums() was told that some rank needs more.
   struct Sums {
     double loss = 0;  // loss times labels
     std::int64_t labels = 0;
     Request request = Request::none;  // of any rank
   };
+  // All ranks together, before the first step and whenever it may have changed.
+  void need_all_sums(bool on_this_rank);
+  // Rank 0 has the last step's sums of all, for a checkpoint; every rank calls it.
+  void complete_sums() const;
+  bool knows_needs() const { return knows_needs_ || !shares_updates_; }
   // Micro-batches of one update, each whole or the part that is this rank's. The session is ready
   // for apply(). `request` is what this rank was asked.
   Sums run(std::span<const data::Batch> window, Request request);
@@ -77,6 +83,11 @@ class ShardedStep {
     double loss = 0;
     std::int64_t labels = 0;
   };
+  // What a rank tells, beside its shards.
+  struct Asked {
+    Request request = Request::none;
+    bool is_finite = true;  // of the sums that it has alone
+  };
   // An entry of the store that a shard moves beside the sums.
   struct Moved {
     std::size_t entry = 0;
@@ -84,10 +95,17 @@ class ShardedStep {
   };
 
   Sums run_step(std::span<const data::Batch> window, Request request);
-  void tell_all(Request request, Sums& sums);
+  bool tell_all(Asked own, Sums& sums);
   void find_entries();
   void order_sums();
+  void find_owners();
   void make_buckets();
+  void scatter_buckets();
+  bool is_scattered(std::size_t bucket) const { return !needs_all_ && !bounds_[bucket].empty(); }
+  bool has_sum(std::size_t sum) const;
+  bool are_own_sums_finite() const;
+  bool are_stored_sums_finite() const;
+  void refuse_update();
   // The launches of a plan after which each bucket is complete.
   const std::vector<std::int64_t>& ready(const SessionPlan& plan);
   bool goes_early() const;
@@ -95,6 +113,9 @@ class ShardedStep {
   void sum_shard(std::int64_t shard, std::size_t into, bool is_last);
   void run_plan(const SessionPlan& plan, std::size_t into, bool is_last);
   void send_bucket(std::size_t bucket);
+  void see_sums();
+  bool is_direct(const Bucket& bucket) const;
+  std::vector<std::span<float>> given(const Bucket& bucket);
   static std::span<float> part(std::vector<float>& space, const Bucket& bucket);
   std::optional<data::Batch> items_of(const data::Batch& batch, std::int64_t shard) const;
   void take_sums(std::size_t into, const Bucket& bucket);
@@ -118,9 +139,15 @@ class ShardedStep {
   std::vector<std::vector<float>> space_;
   std::vector<std::vector<double>> space64_;
   std::vector<Bucket> buckets_;
+  // Where each parameter is updated by one rank: by the store's entry of its sum, that rank.
+  std::map<std::size_t, int> owners_;
+  bool shares_updates_ = false, needs_all_ = true, knows_needs_ = false;
+  // By bucket, where its sums are cut into the parts of the ranks (RankSum::scatter); none of one
+  // that all ranks need.
+  std::vector<std::vector<std::int64_t>> bounds_;
   std::map<std::string, std::vector<std::int64_t>> ready_;  // by the name of the plan
-  // The sums in the store's memory, which a run writes; only where gradients go early.
-  std::vector<std::span<const std::byte>> seen_;
+  // The sums in the store's memory, which a run writes.
+  std::vector<std::span<std::byte>> seen_;
   std::chrono::steady_clock::duration exposed_{};
 
   // Of the step at hand.

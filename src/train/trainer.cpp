@@ -104,6 +104,8 @@ Trainer::Impl::Impl(ModelFactory model, std::int64_t batch_size, TrainConfig con
   if (config.distributed.is_used()) sharded_.emplace(config.distributed, plans);
   if (config.distributed.shard_optimizer && sharded_->ranks().size() > 1)
     own_updates_.emplace(config.distributed.ranks);
+  const TrainingStepOptions& training = options.training;
+  norms_need_all_ = training.clip.norm || training.global_norm || training.gradient_norms;
   config.data_input = plans.names().data;
   config.label_input = plans.names().labels;
   config.loss_output = plans.names().loss;
@@ -363,6 +365,9 @@ FitResult Trainer::fit(data::Loader& loader, const FitOptions& options) {
 std::optional<StepMetrics> Trainer::step(const data::Batch& batch) { return impl_->step(batch); }
 std::optional<StepMetrics> Trainer::finish_window() { return impl_->finish_window(); }
 Evaluation Trainer::evaluate(data::Loader& loader) { return impl_->evaluate(loader); }
+Evaluation Trainer::evaluate(data::Loader& own, distributed::Communicator& ranks) {
+  return impl_->evaluate(own, &ranks);
+}
 data::Array Trainer::predict(const data::Array& data) { return impl_->predict(data); }
 
 void Trainer::add_callback(std::shared_ptr<MetricCallback> callback) {

@@ -39,7 +39,8 @@ class Trainer::Impl {
   FitResult fit(Trainer& self, data::Loader& loader, const FitOptions& options);
 
   // --- evaluate.cpp
-  Evaluation evaluate(data::Loader& loader);
+  // Of the loader's items; over `ranks` of those of all of them.
+  Evaluation evaluate(data::Loader& loader, distributed::Communicator* ranks = nullptr);
   data::Array predict(const data::Array& data);
   void save_model(const std::filesystem::path& path);
 
@@ -111,6 +112,7 @@ class Trainer::Impl {
   std::optional<StepMetrics> take_sharded(const data::Batch& batch, bool from_loader);
   std::optional<StepMetrics> run_sharded(bool from_loader);
   void refuse_window(const std::vector<data::Batch>& window, double loss);
+  void tell_needs();
   bool is_first_rank() const { return !sharded_ || sharded_->ranks().rank() == 0; }
   // What somebody asks between two batches, on any rank.
   Request asked(const FitOptions& options);
@@ -130,6 +132,7 @@ class Trainer::Impl {
   std::optional<train::ShardedStep> sharded_;
   std::optional<train::OwnUpdates> own_updates_;  // where optimizer states are shared out, too
   std::int64_t sharded_window_ = 1;
+  bool norms_need_all_ = false;    // gradients of every parameter, on every rank
   std::vector<data::Batch> held_;  // micro-batches of an update that wait for the last one
   std::function<Request()> poll_;  // of fit()
   Request asked_ = Request::none;  // during the last step, by any rank

@@ -138,22 +138,103 @@ std::map<std::string, Literal> joined(const std::vector<Result>& ranks) {
   return all;
 }
 
-TEST(Sharded, optimizer_states_on_one_rank_each_have_the_same_bits) {
-  Training setup;
-  setup.compile.training.clip.norm = 0.5;
+void expect_same_with_shared_out_states(Training setup, int size) {
   const data::Dataset data = random_dataset(88, 5);
-  const std::vector<Result> whole = results(setup, data, 4);
+  const std::vector<Result> whole = results(setup, data, size);
   setup.shard_optimizer = true;
-  const std::vector<Result> parts = results(setup, data, 4);
-  EXPECT_EQ(joined(parts), joined(whole));
+  const std::vector<Result> parts = results(setup, data, size);
+  // Sums of gradients are only where they are needed, and no part of what was learnt.
+  const auto learnt = [](const std::vector<Result>& ranks) {
+    std::map<std::string, Literal> values;
+    for (std::vector<Result> one(1); const Result& rank : ranks) {
+      one[0].values = rank.values;
+      std::erase_if(one[0].values, [](const auto& v) { return v.first.starts_with("accum."); });
+      for (const auto& [name, value] : joined(one)) {
+        const auto [known, is_new] = values.emplace(name, value);
+        EXPECT_EQ(known->second, value) << name;
+      }
+    }
+    return values;
+  };
+  EXPECT_EQ(learnt(parts), learnt(whole)) << size;
   std::map<std::string, int> keepers;
-  for (const Result& rank : parts) {
-    EXPECT_LT(rank.values.size(), whole[0].values.size());
-    for (const auto& [name, value] : rank.values)
+  for (std::size_t rank = 0; rank < parts.size(); ++rank) {
+    EXPECT_EQ(parts[rank].history, whole[rank].history);
+    EXPECT_EQ(parts[rank].losses, whole[rank].losses);
+    EXPECT_LT(parts[rank].values.size(), whole[0].values.size());
+    for (const auto& [name, value] : parts[rank].values)
       if (name.starts_with("optim.") && value.numel() > 1) ++keepers[name];
   }
   EXPECT_FALSE(keepers.empty());
   for (const auto& [name, ranks] : keepers) EXPECT_EQ(ranks, 1) << name;
+}
+
+// Each rank gets the sums of its own gradients alone.
+TEST(Sharded, optimizer_states_on_one_rank_each_have_the_same_bits) {
+  for (const int size : {2, 3, 4}) expect_same_with_shared_out_states({}, size);
+  expect_same_with_shared_out_states({.overlap = false}, 4);
+}
+
+// Here every rank needs all of them.
+TEST(Sharded, optimizer_states_on_one_rank_each_have_the_same_bits_with_clipping) {
+  Training setup;
+  setup.compile.training.clip.norm = 0.5;
+  for (const int size : {2, 3, 4}) expect_same_with_shared_out_states(setup, size);
+}
+
+// A callback that reads the gradients of all parameters, on one rank alone.
+TEST(Sharded, callbacks_see_gradients_of_all_parameters_where_states_are_shared_out) {
+  struct Reads : MetricCallback {
+    void on_gradients(Session& session) override {
+      for (const std::string& name : session.parameters())
+        seen.emplace_back(name, session.gradient(name));
+    }
+    std::vector<std::pair<std::string, Literal>> seen;
+  };
+  std::vector<std::pair<std::string, Literal>> expected;
+  for (const int size : {1, 4})
+    run_ranks_well(size, [&](const Ranks& ranks) {
+      Training setup;
+      setup.shard_optimizer = true;
+      Trainer trainer = make_trainer(setup, ranks);
+      const auto reads = std::make_shared<Reads>();
+      if (ranks->rank() == size - 1) trainer.add_callback(reads);
+      trainer.step(random_batch(24, 1));
+      if (size == 1)
+        expected = reads->seen;
+      else if (ranks->rank() == size - 1)
+        EXPECT_EQ(reads->seen, expected);
+    });
+}
+
+// A gradient that only one rank has the sum of stops all of them.
+TEST(Sharded, a_gradient_that_is_not_finite_stops_all_where_states_are_shared_out) {
+  const auto thrown = run_ranks(4, [&](const Ranks& ranks) {
+    Training setup;
+    setup.shard_optimizer = true;
+    setup.model = [](std::int64_t batch, Phase) {
+      // The gradient of b overflows where x is large, and neither the loss nor that of w does.
+      Graph g;
+      const Tensor x = g.input("x", {batch, kInputs});
+      g.input("labels", {batch}, i64);
+      const Tensor w = g.parameter("w", {1}, init::constant(1)),
+                   b = g.parameter("b", {kInputs}, init::zeros());
+      g.output("loss", mean(x * 0.0 + w) + mean(x * b));
+      return g;
+    };
+    Trainer trainer = make_trainer(setup, ranks);
+    trainer.step(random_batch(24, 1));
+    const auto before = everything_in(trainer.session());
+    data::Batch bad = random_batch(24, 2);
+    std::get<std::vector<float>>(bad.data.values).back() = 3e38F;
+    EXPECT_THROW(trainer.step(bad), DivergenceError);
+    const auto after = everything_in(trainer.session());
+    for (std::size_t k = 0; k < before.size(); ++k)
+      if (!before[k].first.starts_with("accum.")) EXPECT_EQ(after[k], before[k]);
+    trainer.step(random_batch(24, 3));
+  });
+  for (const auto& error : thrown)
+    if (error) std::rethrow_exception(error);
 }
 
 TEST(Sharded, a_checkpoint_of_shared_out_states_is_that_of_a_single_rank) {

@@ -45,6 +45,30 @@ TEST(RankSum, has_the_bits_of_the_tree_over_shards_for_any_number_of_ranks) {
     }
 }
 
+TEST(RankSum, gives_each_rank_its_part_however_uneven) {
+  constexpr std::int64_t kCount = 37;
+  for (const std::int64_t shards : {4, 8, 13})
+    for (const int size : {1, 2, 3, 4}) {
+      const std::vector<float> expected = node_sum({0, shards}, kCount);
+      std::vector<std::int64_t> bounds = {0};
+      for (int place = 1; place < size; ++place) bounds.push_back(place == 1 ? 0 : 5 * place);
+      bounds.push_back(kCount);
+      run_ranks_well(size, [&](const auto& ranks) {
+        RankSum<float> sum(*ranks, shards);
+        std::vector<std::vector<float>> own;
+        for (const Range& node : sum.nodes()) own.push_back(node_sum(node, kCount));
+        std::vector<std::span<float>> partial(own.begin(), own.end());
+        sum.scatter(partial, bounds);
+        const std::size_t place = sum.place_of_rank(ranks->rank());
+        for (std::int64_t k = bounds[place]; k < bounds[place + 1]; ++k)
+          EXPECT_EQ(own[0][static_cast<std::size_t>(k)], expected[static_cast<std::size_t>(k)])
+              << shards << " shards, rank " << ranks->rank() << " of " << size;
+        sum.gather(own[0], bounds);
+        EXPECT_EQ(own[0], expected);
+      });
+    }
+}
+
 // Sums in another order differ, so that the test above can fail.
 TEST(RankSum, depends_on_the_order_of_its_terms) {
   std::vector<float> forth = shard_values(0, 37), back = shard_values(7, 37);
