@@ -238,6 +238,7 @@ std::span<const std::byte> Store::memory(const Entry& entry) const {
 
 std::span<std::byte> Store::own_memory(const Entry& entry) {
   const std::span<const std::byte> seen = memory(entry);
+  note_write();
   ++changes_;
   return {const_cast<std::byte*>(seen.data()), seen.size()};
 }
