@@ -532,12 +532,13 @@ TEST(TrainingNotes, what_is_not_trained_is_named) {
   maker.node("Exp", {"bn1.running_var"}, {"var"});
   maker.node("BatchNormalization", {"c", "bn1.weight", "bn1.bias", "bn1.running_mean", "var"},
              {"y"});
-  EXPECT_THAT(warnings(maker.made({"y"})),
-              ElementsAre(HasSubstr("'head.scale': single numbers are not trained"),
-                          HasSubstr("'val_7' is 'head.weight', transposed by the exporter"),
-                          HasSubstr("BatchNormalization 'BatchNormalization_y': its running mean "
-                                    "and variance are no f32 or f64 weights of the file: they do not "
-                                    "follow the training, and are used instead of the batch's")));
+  EXPECT_THAT(
+      warnings(maker.made({"y"})),
+      ElementsAre(HasSubstr("'head.scale': single numbers are not trained"),
+                  HasSubstr("'val_7' is 'head.weight', transposed by the exporter"),
+                  HasSubstr("BatchNormalization 'BatchNormalization_y': its running mean "
+                            "and variance are no f32 or f64 weights of the file: they do not "
+                            "follow the training, and are used instead of the batch's")));
 }
 
 TEST(TrainingNotes, merged_weights_that_cannot_be_told_from_tied_ones_are_named) {
