@@ -30,7 +30,7 @@ namespace {
 // How many nodes the graphs that are tried may have together, by what is decided: it ends in time
 // for large graphs.
 constexpr std::size_t kMostOfApplications = 30'000, kMostOfLayouts = 15'000,
-                      kMostOfStoring = 45'000;
+                      kMostOfStoring = 41'000;
 
 // The rules that fit anywhere: no other can fit after some of them were applied.
 std::vector<rewrite::Rule> rules_that_fired(const Saturation& all) {
