@@ -14,8 +14,10 @@ using namespace std::chrono_literals;
 
 constexpr int kTag = 1;
 constexpr auto kRound = 20ms;        // of the watch
+constexpr auto kUnderWay = 100ms;    // a message between ranks, at most
 constexpr auto kAlive = 500ms;       // between two signs of life
-constexpr auto kSlept = 1000ms;      // much longer than a round takes on a busy machine
+constexpr auto kSlept = 300ms;       // much longer than a round takes on a busy machine
+constexpr auto kWaking = 1000ms;     // after a sleep: others have spoken, or end this one
 constexpr auto kTurn = 300ms;        // a rank waits for the lower ones to speak first
 constexpr auto kTimeToEnd = 2500ms;  // by itself, after a failure
 
@@ -136,10 +138,17 @@ bool Watch::is_silent(std::size_t rank, Clock::time_point since) const {
   return !said_bye_[rank] && heard_[rank] < since;
 }
 
-// A rank that ends in order has said so before. Of its neighbours the first one speaks, unless it
-// has slept itself: then it is this one that others have lost.
+// A rank that ends in order has said so before, and one that ends with the run does so behind the
+// message that ends it, which is on its way. Of its neighbours the first one speaks, unless it has
+// slept itself: then it is this one that others have lost.
 void Watch::look_for_ended(const std::vector<int>& ended) {
-  if (Clock::now() - awake_since_ < kSlept) return;
+  if (ended.empty()) return;
+  if (!ended_since_) ended_since_ = Clock::now();
+  if (Clock::now() - *ended_since_ < kUnderWay) {
+    std::this_thread::sleep_for(kRound);
+    return;
+  }
+  if (Clock::now() - awake_since_ < kWaking) return;
   for (const int rank : ended) {
     if (has_failed_ || has_said_bye(static_cast<std::size_t>(rank))) continue;
     if (neighbours_.first_but(ended) == mpi_.rank())

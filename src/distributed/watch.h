@@ -100,6 +100,7 @@ class Watch {
   std::vector<bool> said_bye_;
   std::deque<Sending> sending_;  // stays where it is while it is sent
   Clock::time_point told_alive_{}, awake_since_{};
+  std::optional<Clock::time_point> ended_since_ = {};  // when the first neighbour had
   std::thread thread_;
 };
 
